@@ -1,0 +1,20 @@
+"""Every axis word used in a shape, its meaning, and its symbol in the paper. Shapes in signatures use only these.
+
+| word         | meaning                                                        | paper        |
+|--------------|----------------------------------------------------------------|--------------|
+| ``batch``    | windows evaluated together                                     |              |
+| ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
+| ``query``    | position that attends (destination)                            | destination  |
+| ``key``      | position attended to (source)                                  | source       |
+| ``vocab``    | token identity, where it is read or predicted                  | n_vocab      |
+| ``out``      | token identity as an output logit                              | n_vocab      |
+| ``source``   | token identity of the key                                      | source       |
+| ``dest``     | token identity of the query                                    | destination  |
+| ``d_model``  | residual stream coordinate                                     | d_model      |
+| ``read``     | residual coordinate that a matrix reads (its column index)     | d_model      |
+| ``write``    | residual coordinate that a matrix writes (its row index)       | d_model      |
+| ``d_head``   | coordinate inside a head                                       | d_head       |
+| ``head``     | head within a layer                                            | h            |
+| ``rank``     | inner axis of a thin product                                   |              |
+| ``token``    | place in a token stream                                        |              |
+"""

@@ -1,0 +1,54 @@
+"""A matrix kept as two thin factors, so that no vocabulary × vocabulary product is ever built by accident."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """The product ``left @ right``, never formed unless ``dense()`` is called."""
+
+    left: Float[Tensor, "write rank"]
+    right: Float[Tensor, "rank read"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.left.shape[0], self.right.shape[1]
+
+    def after(self, first: Tensor | LowRank) -> LowRank:
+        """self · first: apply ``first``, then this. The later map stands on the left."""
+        if isinstance(first, LowRank):
+            return LowRank(self.left @ (self.right @ first.left), first.right)
+        return LowRank(self.left, self.right @ first)
+
+    def then(self, last: Tensor) -> LowRank:
+        """last · self: apply this, then ``last``."""
+        return LowRank(last @ self.left, self.right)
+
+    @property
+    def mT(self) -> LowRank:
+        return LowRank(self.right.mT, self.left.mT)
+
+    def dense(self) -> Float[Tensor, "write read"]:
+        """The whole matrix; costs write × read numbers of memory."""
+        return self.left @ self.right
+
+    def norm(self) -> Float[Tensor, ""]:
+        """Frobenius norm: ‖LR‖² = tr((LᵀL)(RRᵀ)), from two rank × rank matrices."""
+        return ((self.left.mT @ self.left) * (self.right @ self.right.mT).mT).sum().clamp(min=0).sqrt()
+
+    def eigenvalues(self) -> Complex[Tensor, "rank"]:
+        """Non-zero eigenvalues of a square product: those of the rank × rank matrix ``right @ left`` (AB and BA share
+        them). float32 at least."""
+        assert self.shape[0] == self.shape[1], f"eigenvalues need a square product, got {self.shape}"
+        return torch.linalg.eigvals(self.right @ self.left)
+
+    def singular_values(self) -> Float[Tensor, "rank"]:
+        """Singular values, from the triangular factors of two thin QR decompositions."""
+        r_left, r_right = torch.linalg.qr(self.left).R, torch.linalg.qr(self.right.mT).R
+        return torch.linalg.svdvals(r_left @ r_right.mT)

@@ -1,0 +1,206 @@
+"""What a run is: frozen, typed configuration. Refuses unknown, missing and `???` values, all at once.
+
+``load(section, values)`` is the only way in. ``conf/`` says why each default is what it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+Positive = Annotated[int, Field(gt=0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; the message lists every complaint."""
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PythonCorpus(Frozen):
+    """Python sources of installed distributions, each file checked against its wheel's RECORD hash."""
+
+    source: Literal["python"]
+    name: str
+    validation_share: Share
+    distributions: tuple[str, ...] = Field(min_length=1)
+    max_documents: Positive
+
+
+class TextCorpus(Frozen):
+    """Local text: paths or globs; one document a file, or several a file split at ``separator``."""
+
+    source: Literal["text"]
+    name: str
+    validation_share: Share
+    paths: tuple[str, ...] = Field(min_length=1)
+    separator: str  # "" = one document a file
+    max_documents: Positive
+
+
+class HubCorpus(Frozen):
+    """A Hugging Face dataset, streamed."""
+
+    source: Literal["hub"]
+    name: str
+    validation_share: Share
+    dataset: str
+    subset: str
+    split: str
+    text_field: str
+    max_documents: Positive
+
+
+class PlantedCorpus(Frozen):
+    """Generated text whose bigrams, skip-trigrams and repetition are known."""
+
+    source: Literal["planted"]
+    name: str
+    validation_share: Share
+    seed: int
+    n_words: Positive  # distinct words
+    n_skip_trigrams: int
+    repeat_share: Share  # share of words that continue a copy of an earlier stretch
+    words_per_document: Positive
+    max_documents: Positive
+
+
+CorpusConfig = Annotated[PythonCorpus | TextCorpus | HubCorpus | PlantedCorpus, Field(discriminator="source")]
+
+
+class TokenizerConfig(Frozen):
+    """Byte-level BPE with a beginning-of-sequence token."""
+
+    d_vocab: Annotated[int, Field(ge=258)]  # 256 bytes, BOS, at least one merge
+    train_bytes: Positive  # text that the merges are learnt from
+
+
+class ModelConfig(Frozen):
+    """An attention-only transformer, FRAMEWORK §1."""
+
+    n_layers: Annotated[int, Field(ge=0)]
+    n_heads: Annotated[int, Field(ge=0)]
+    d_model: Positive
+    n_ctx: Annotated[int, Field(ge=8)]
+    positions: Literal["relative", "sinusoidal", "rotary", "none"]
+    norm: Literal["none", "rms", "layer"]
+    smeared_keys: bool
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> ModelConfig:
+        if self.n_layers == 0:
+            object.__setattr__(self, "n_heads", 0)  # a zero-layer model has no heads, whatever a sweep says
+        elif self.n_heads == 0 or self.d_model % self.n_heads:
+            fits = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
+            raise ValueError(
+                f"n_heads must divide d_model = {self.d_model}, got {self.n_heads}; choose one of {fits}"
+            )
+        elif self.positions == "rotary" and self.d_head % 2:
+            raise ValueError(f"rotary positions need an even d_head, got {self.d_head}; choose another n_heads")
+        return self
+
+    @property
+    def d_head(self) -> int:
+        """Width of a head, d_model / n_heads (0 where there are no heads)."""
+        return self.d_model // self.n_heads if self.n_heads else 0
+
+
+class TrainConfig(Frozen):
+    """How a model is trained."""
+
+    tokens: Positive  # tokens seen in all
+    batch: Positive  # windows a step
+    lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
+    lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E and W_U
+    lr_positions: Annotated[float, Field(gt=0)]  # AdamW, on relative biases and key smearing
+    optimizer: Literal["muon", "adamw"]  # of the attention matrices
+    momentum: Share
+    betas: tuple[float, float]
+    weight_decay: Annotated[float, Field(ge=0)]
+    warmup_steps: Annotated[int, Field(ge=0)]
+    decay_share: Share  # last share of the steps, over which the rate falls linearly to 0
+    autocast: bool  # bf16 products where the device has them
+    n_log_evals: Positive  # log-spaced evaluations, before
+    n_linear_evals: Positive  # linear ones
+    eval_windows: Positive  # held-out windows an evaluation
+    resume_every_seconds: Annotated[float, Field(gt=0)]  # how much a kill can cost
+
+
+class CellConfig(Frozen):
+    """One model of the grid, complete."""
+
+    seed: int
+    model: ModelConfig
+    train: TrainConfig
+
+
+class ExtractConfig(Frozen):
+    """How finely a trained model is taken apart."""
+
+    windows: Positive  # held-out windows that behaviour is measured on
+    repeated_windows: Positive  # repeated random blocks
+    certificate_windows: Positive  # windows of the exactness certificate
+    top_k: Positive  # entries kept a table
+    rotations: Positive  # random rotations of the composition null
+
+
+class TrackingConfig(Frozen):
+    """Where Weights & Biases mirrors go."""
+
+    mode: Literal["offline", "online", "disabled", "off"]
+    project: str
+    group: str
+    entity: str  # "" = the account's default
+
+
+C = TypeVar("C", bound=Frozen)
+
+
+def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
+    """``values`` as a ``kind``. Raises ConfigError that lists every complaint, each with its place under ``where``."""
+    complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
+    try:
+        config = kind.model_validate(values)
+    except ValidationError as error:
+        complaints += [_complaint(e, kind, where) for e in error.errors() if e["input"] != "???"]
+    if complaints:
+        raise ConfigError("\n".join(["The configuration cannot be run:", *(f"  - {c}" for c in complaints)]))
+    return config
+
+
+def _missing(values: Any, path: str = "") -> Iterator[str]:
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _missing(value, f"{path}.{key}" if path else str(key))
+    elif values == "???":
+        yield path
+
+
+def _complaint(error: ErrorDetails, kind: type[BaseModel], where: str) -> str:
+    place = ".".join([where, *(str(p) for p in error["loc"])])
+    if error["type"] == "extra_forbidden":
+        known = _keys(kind)
+        near = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+        return f"{place}: no such setting; {hint}"
+    if error["type"] == "missing":
+        return f"{place}: is required and was not given"
+    return f"{place}: {error['msg'].removeprefix('Value error, ')}, got {error['input']!r}".replace(
+        f", got {error['input']!r}" if isinstance(error["input"], Mapping) else "\0", ""
+    )
+
+
+def _keys(kind: type[BaseModel]) -> set[str]:
+    names: set[str] = set()
+    for name, field in kind.model_fields.items():
+        names.add(name)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= _keys(field.annotation)
+    return names

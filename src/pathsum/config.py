@@ -72,7 +72,13 @@ class PlantedCorpus(Frozen):
     max_documents: Positive
 
 
-CorpusConfig = Annotated[PythonCorpus | TextCorpus | HubCorpus | PlantedCorpus, Field(discriminator="source")]
+CorpusConfig = PythonCorpus | TextCorpus | HubCorpus | PlantedCorpus
+_SOURCES: dict[str, type[CorpusConfig]] = {
+    "python": PythonCorpus,
+    "text": TextCorpus,
+    "hub": HubCorpus,
+    "planted": PlantedCorpus,
+}
 
 
 class TokenizerConfig(Frozen):
@@ -123,7 +129,8 @@ class TrainConfig(Frozen):
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
     momentum: Share
     betas: tuple[float, float]
-    weight_decay: Annotated[float, Field(ge=0)]
+    decay_attention: Annotated[float, Field(ge=0)]  # decoupled weight decay of the attention matrices
+    decay_embedding: Annotated[float, Field(ge=0)]  # and of W_E and W_U
     warmup_steps: Annotated[int, Field(ge=0)]
     decay_share: Share  # last share of the steps, over which the rate falls linearly to 0
     autocast: bool  # bf16 products where the device has them
@@ -168,11 +175,21 @@ def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
     complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
     try:
         config = kind.model_validate(values)
+        if not complaints:
+            return config
     except ValidationError as error:
         complaints += [_complaint(e, kind, where) for e in error.errors() if e["input"] != "???"]
-    if complaints:
-        raise ConfigError("\n".join(["The configuration cannot be run:", *(f"  - {c}" for c in complaints)]))
-    return config
+    raise ConfigError("\n".join(["The configuration cannot be run:", *(f"  - {c}" for c in complaints)]))
+
+
+def load_corpus(values: Mapping[str, Any]) -> CorpusConfig:
+    """The corpus section, of the kind that its ``source`` names. Raises ConfigError as ``load`` does."""
+    source = values.get("source")
+    if source not in _SOURCES:
+        raise ConfigError(
+            f"The configuration cannot be run:\n  - corpus.source: must be one of {', '.join(_SOURCES)}, got {source!r}"
+        )
+    return load(_SOURCES[source], values, "corpus")
 
 
 def _missing(values: Any, path: str = "") -> Iterator[str]:

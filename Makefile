@@ -1,0 +1,49 @@
+# pathsum: type `make help`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+export PYTHONDONTWRITEBYTECODE = 1
+export PYTHONHASHSEED = 0
+export WANDB_MODE ?= offline
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.ready ## make .venv from requirements.lock
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "pathsum needs Python 3.11 to 3.13, got %d.%d; try make PYTHON=python3.12" % v)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' requirements.lock)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pipelines.plots_template
+	touch $@
+
+params: setup ## compose conf/ into params.yaml
+	python -m pipelines.compose
+
+repro: setup ## regenerate every result that is out of date, and the report
+	dvc repro
+
+smoke: setup ## the whole graph on the smoke profile, in a scratch copy
+	bash pipelines/smoke.sh
+
+test: setup ## lint, types, tests, and the smoke graph
+	ruff check .
+	ruff format --check .
+	mypy
+	pytest
+
+lint: setup ## format and lint in place
+	ruff format .
+	ruff check --fix .
+
+sweep: setup ## an ad-hoc Hydra sweep: make sweep ARGS='model.n_layers=1,2 model.n_heads=2,4'
+	python -m pipelines.train --multirun $(ARGS)
+
+report: setup ## draw the report again from stored records
+	dvc repro --single-item report --force
+
+.PHONY: help setup params repro smoke test lint sweep report

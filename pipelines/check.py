@@ -1,0 +1,82 @@
+"""Refuse a params.yaml that is stale against conf/, and any configuration that cannot be run, before work starts."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pathsum.config import (
+    CellConfig,
+    ConfigError,
+    ExtractConfig,
+    Frozen,
+    TokenizerConfig,
+    TrackingConfig,
+    load,
+    load_corpus,
+)
+from pipelines.compose import compose
+from pipelines.paths import CHECKED, PARAMS, params, stage
+
+
+def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
+    """Each place where params.yaml (``ours``) and conf/ (``theirs``) differ."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted(ours.keys() | theirs.keys()):
+            yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))
+    elif ours != theirs:
+        yield f"  {path}: params.yaml has {_short(ours)}, conf/ has {_short(theirs)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "…"
+
+
+def check_fresh() -> None:
+    """Raise ConfigError where params.yaml is not what conf/ composes to."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder) / "params.yaml"
+        compose(fresh, [])
+        found = list(differences(params(), yaml.safe_load(fresh.read_text())))
+    if found:
+        shown = found[:8] + ([f"  … and {len(found) - 8} more"] if len(found) > 8 else [])
+        raise ConfigError(
+            "\n".join([f"{PARAMS} is stale against conf/:", *shown])
+            + "\nRun `make params` to compose it again, or `dvc exp run -S KEY=VALUE` for a one-off change."
+        )
+
+
+def check_valid() -> None:
+    """Raise ConfigError listing every complaint about every section."""
+    values, complaints = params(), []
+    kinds: list[tuple[type[Frozen], Any, str]] = [
+        (TokenizerConfig, values["tokenizer"], "tokenizer"),
+        (ExtractConfig, values["extract"], "extract"),
+        (TrackingConfig, values["tracking"], "tracking"),
+        *((CellConfig, cell, f"cells.{name}") for name, cell in values["cells"].items()),
+    ]
+    for kind, section, where in kinds:
+        try:
+            load(kind, section, where)
+        except ConfigError as error:
+            complaints += str(error).splitlines()[1:]
+    try:
+        load_corpus(values["corpus"])
+    except ConfigError as error:
+        complaints += str(error).splitlines()[1:]
+    if complaints:
+        raise ConfigError("\n".join(["The configuration cannot be run:", *complaints]))
+
+
+if __name__ == "__main__":
+    with stage():
+        if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
+            check_fresh()
+        check_valid()
+        CHECKED.parent.mkdir(parents=True, exist_ok=True)
+        CHECKED.write_text("params.yaml matches conf/\n")

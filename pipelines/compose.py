@@ -1,0 +1,20 @@
+"""`make params`: compose conf/ into params.yaml, exactly as `dvc exp run` does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dvc.utils.hydra import compose_and_dump
+
+from pipelines.paths import PARAMS, ROOT, stage
+
+
+def compose(output: Path, overrides: list[str]) -> None:
+    """Write the composition of conf/ with ``overrides`` to ``output``."""
+    compose_and_dump(str(output), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
+
+
+if __name__ == "__main__":
+    with stage():
+        compose(PARAMS, sys.argv[1:])

@@ -1,0 +1,35 @@
+"""Stage `extract@cell`: take a trained cell apart into the records of its circuits."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from pathsum.config import CellConfig, ExtractConfig, load
+from pathsum.data.statistics import CorpusStatistics
+from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
+from pathsum.data.tokens import read_tokens
+from pathsum.data.windows import Windows
+from pathsum.extraction import Evidence, extract
+from pathsum.records import Evaluation, read_lines
+from pathsum.results import write_cell
+from pipelines.paths import CIRCUITS, MODELS, STATISTICS, TOKENS, params, stage
+
+if __name__ == "__main__":
+    with stage():
+        name, values = sys.argv[1], params()
+        cell = load(CellConfig, values["cells"][name], f"cells.{name}")
+        how = load(ExtractConfig, values["extract"], "extract")
+        tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
+        held_out = Windows(read_tokens(TOKENS / "val.bin").tokens, cell.model.n_ctx)
+        seen = Evidence(
+            windows=held_out.batch(held_out.spread(how.windows)),
+            unigram=torch.from_numpy(counts.unigram_counts).float(),
+            bigram_counts=counts.bigram_rows(),
+            words=vocabulary(tokenizer),
+            tokenizer_hash=tokenizer_hash(tokenizer),
+        )
+        log = read_lines(MODELS / name / "log.jsonl", Evaluation)
+        checkpoints = sorted((MODELS / name / "checkpoints").iterdir())
+        write_cell(CIRCUITS / name, extract(name, cell, log, checkpoints, seen, how))

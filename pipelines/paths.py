@@ -1,0 +1,42 @@
+"""Where everything lies, and how a stage reads its parameters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PARAMS = Path("params.yaml")
+TOKENS = Path("data/tokens")
+STATISTICS = Path("data/statistics")
+CHECKED = Path("data/checked")
+RUNS = Path("runs")
+MODELS = Path("models")
+CIRCUITS = Path("circuits")
+REPORTS = Path("reports")
+
+
+def params() -> dict[str, Any]:
+    """params.yaml as it stands."""
+    if not PARAMS.exists():
+        raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
+    values = yaml.safe_load(PARAMS.read_text(encoding="utf-8"))
+    assert isinstance(values, dict)
+    return values
+
+
+@contextmanager
+def stage() -> Iterator[None]:
+    """Run a stage: the same threads each time, for the same bits, and a user's mistake as one message, no traceback."""
+    torch.set_num_threads(2)
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
+        print(f"\nerror: {error}", file=sys.stderr)
+        raise SystemExit(1) from error

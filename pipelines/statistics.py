@@ -1,0 +1,17 @@
+"""Stage `statistics`: what the text itself holds: n-grams, entropies, and the bigram model that zero layers must match."""
+
+from __future__ import annotations
+
+from pathsum.data.statistics import corpus_statistics
+from pathsum.records import NGramRow, write_json, write_rows
+from pipelines.paths import STATISTICS, TOKENS, params, stage
+
+if __name__ == "__main__":
+    with stage():
+        values = params()
+        summary, ngrams, counts = corpus_statistics(
+            TOKENS, values["corpus"]["name"], values["model"]["n_ctx"], values["extract"]["top_k"]
+        )
+        write_json(STATISTICS / "summary.json", summary)
+        write_rows(STATISTICS / "ngrams.parquet", ngrams, NGramRow)
+        counts.save(STATISTICS / "counts.npz")

@@ -1,0 +1,82 @@
+"""Copying and matching, told from eigenvalues (AMF "copying: eigenvalue analysis").
+
+A circuit that raises tokens, or groups of tokens, by themselves has eigenvalues with positive real parts. OV is not
+normal, so eigenvalues alone may flatter it: ``diagonal_rank`` stands beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Complex, Float, Int
+from torch import Tensor
+
+from pathsum.circuits.lowrank import LowRank
+from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
+from pathsum.circuits.weights import Head, Weights
+
+
+@dataclass(frozen=True)
+class DiagonalRank:
+    """Share of tokens that raise themselves most, and among the five most, 0..1."""
+
+    top1: float
+    top5: float
+
+
+def copying_eigenvalues(weights: Weights, W_OV: LowRank) -> Complex[Tensor, "rank"]:
+    """Does attending to a token raise that token? Eigenvalues of W_U W_OV W_E (AMF "copying: eigenvalue analysis").
+
+    Those of the d_head × d_head matrix W_V W_E W_U W_O, which shares the non-zero ones; ``W_U`` is centred over the
+    vocabulary first. Logits. ``W_OV`` may be a head's, a virtual head's, or several heads' side by side. Costs
+    d_vocab · d_model · d_head. ValueError below float32.
+    """
+    _check_precision(weights.W_E)
+    return ov_circuit(weights, W_OV).eigenvalues()
+
+
+def matching_eigenvalues(
+    weights: Weights, late: Head, early: Head, unigram: Float[Tensor, "vocab"]
+) -> Complex[Tensor, "rank"]:
+    """Does a head look for its own token one step on? Eigenvalues of W_Eᵀ W_QK^late W_OV^early W_E (AMF "how induction
+    heads work"), where ``early`` is the previous-token head.
+
+    Each query's mean over keys under ``unigram`` is subtracted first, for softmax does not see it. Nats. Costs
+    d_vocab · d_model · d_head. ValueError below float32.
+    """
+    _check_precision(weights.W_E)
+    return qk_circuit(weights, late.W_QK.after(early.W_OV), unigram).eigenvalues()
+
+
+def positivity(eigenvalues: Complex[Tensor, "rank"]) -> float:
+    """How positive are these eigenvalues? Σ Re λ / Σ |λ| (AMF "copying: eigenvalue analysis").
+
+    −1..1: 1 where every token raises itself, −1 where it lowers itself, 0 where there is nothing.
+    """
+    size = eigenvalues.abs().sum().item()
+    return eigenvalues.real.sum().item() / size if size > 0 else 0.0
+
+
+def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int = 256) -> DiagonalRank:
+    """How many of these tokens raise themselves more than any other? FRAMEWORK §3.
+
+    ``circuit`` is out × source; ``sources`` are the tokens to judge, say those that the corpus holds. A tie is lost,
+    so a head that does nothing scores 0. Shares, 0..1; chance is 1 / d_vocab and 5 / d_vocab. Costs
+    d_vocab · sources · d_head, d_vocab × block numbers at a time. ValueError where there are no tokens to judge.
+    """
+    if len(sources) == 0:
+        raise ValueError("expected at least one source token to judge, got none; give torch.arange(d_vocab) for all")
+    first = fifth = 0
+    for some in sources.split(block):
+        logits = circuit.left @ circuit.right[:, some]
+        own = logits.gather(0, some.unsqueeze(0))
+        rivals = (logits >= own).sum(0) - 1
+        first += int((rivals < 1).sum())
+        fifth += int((rivals < 5).sum())
+    return DiagonalRank(top1=first / len(sources), top5=fifth / len(sources))
+
+
+def _check_precision(W: Tensor) -> None:
+    if torch.finfo(W.dtype).bits < 32:
+        raise ValueError(f"eigenvalues need float32 at least, got {W.dtype}; convert with weights.to(torch.float32)")

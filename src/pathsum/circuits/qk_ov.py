@@ -1,0 +1,92 @@
+"""The QK and OV circuits over tokens, without what softmax cannot see, read a block at a time.
+
+Both take the matrix between the embeddings, not a head: a virtual head is ``ov_circuit(weights,
+late.W_OV.after(early.W_OV))`` and a K-composed score is ``qk_circuit(weights, late.W_QK.after(early.W_OV), unigram)``.
+A model with a norm sees a bare token at the scale of its own embedding: multiply the columns of ``W_E`` by it to read
+scores in nats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.lowrank import LowRank
+from pathsum.circuits.weights import Weights
+
+
+@dataclass(frozen=True)
+class TopEntries:
+    """The largest entries of a table, largest first."""
+
+    values: Float[Tensor, "k"]
+    rows: Int[Tensor, "k"]
+    columns: Int[Tensor, "k"]
+
+
+def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
+    """If a token is attended to, which outputs does it raise? W_U W_OV W_E (AMF "splitting attention head terms").
+
+    Logits above the mean over outputs: ``W_U`` is centred over the vocabulary, so each column sums to 0. out × source,
+    thin; costs d_vocab · d_model · d_head.
+    """
+    centred = weights.W_U - weights.W_U.mean(0)
+    return W_OV.after(weights.W_E).then(centred)
+
+
+def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"]) -> LowRank:
+    """Which keys does each query want? W_Eᵀ W_QK W_E (AMF "splitting attention head terms").
+
+    Nats above the query's own mean over keys under ``unigram`` (shares or counts), so that rows may be compared:
+    softmax sees no constant of a row. dest × source, thin; costs d_vocab · d_model · d_head. ValueError where
+    ``unigram`` is no distribution.
+    """
+    circuit = W_QK.after(weights.W_E).then(weights.W_E.mT)
+    mean_key = circuit.right @ shares(unigram).to(circuit.right)
+    return LowRank(circuit.left, circuit.right - mean_key.unsqueeze(-1))
+
+
+def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
+    """Which entries of a table are the largest? The ``k`` largest, or all where there are fewer.
+
+    Costs rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1.
+    """
+    if k < 1:
+        raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
+    n_rows, n_columns = table.shape
+    values = table.left.new_empty(0)
+    places = torch.empty(0, dtype=torch.int64, device=values.device)
+    for start in range(0, n_rows, block):
+        some = (table.left[start : start + block] @ table.right).flatten()
+        top = some.topk(min(k, some.numel()))
+        values, places = torch.cat([values, top.values]), torch.cat([places, top.indices + start * n_columns])
+        order = values.argsort(descending=True, stable=True)[:k]
+        values, places = values[order], places[order]
+    return TopEntries(values, places // n_columns, places % n_columns)
+
+
+def top_rows(
+    table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
+) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
+    """Which rows stand out in each of these columns? Values and row numbers, largest first.
+
+    Of an OV circuit: what attending to each source raises most. Costs rows · n · rank, and rows × block numbers at a
+    time. ValueError where ``k`` is not among the rows.
+    """
+    if not 1 <= k <= table.shape[0]:
+        raise ValueError(f"expected 1 ≤ k ≤ {table.shape[0]} rows, got k = {k}")
+    tops = [(table.left @ table.right[:, some]).topk(k, dim=0) for some in columns.split(block)]
+    return torch.cat([top.values.mT for top in tops]), torch.cat([top.indices.mT for top in tops])
+
+
+def shares(unigram: Float[Tensor, "vocab"]) -> Float[Tensor, "vocab"]:
+    """Counts or shares of tokens as shares, which sum to 1. ValueError where they are negative or all zero."""
+    if (unigram < 0).any() or not unigram.sum() > 0:
+        raise ValueError(
+            f"expected token frequencies ≥ 0 with a positive sum, got a least one of {unigram.min().item():.3g} "
+            f"and a sum of {unigram.sum().item():.3g}; give counts or shares"
+        )
+    return unigram / unigram.sum()

@@ -1,0 +1,1 @@
+"""Text in, token windows out: corpora, tokenizer, token files, windows, what the corpus itself says, test sequences."""

@@ -1,0 +1,47 @@
+"""Which documents is a corpus made of, and which of them are held out?"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import islice
+from typing import Literal
+
+from pathsum.config import CorpusConfig, HubCorpus, PlantedCorpus, PythonCorpus, TextCorpus
+from pathsum.data.hub import hub_documents
+from pathsum.data.planted import planted
+from pathsum.data.python_sources import python_documents
+from pathsum.data.text_files import text_documents
+
+
+def documents(config: CorpusConfig) -> Iterator[str]:
+    """What are the documents of this corpus, in a fixed order, at most ``max_documents`` of them?
+
+    Streams: memory does not grow with the corpus. Whatever can be checked without reading everything is checked at the
+    first document. Raises ValueError (text that cannot be used), FileNotFoundError (missing paths, distributions or
+    packages), ConnectionError (no network for a hub corpus).
+    """
+    if isinstance(config, PythonCorpus):
+        source = python_documents(config.distributions)
+    elif isinstance(config, TextCorpus):
+        source = text_documents(config.paths, config.separator)
+    elif isinstance(config, HubCorpus):
+        source = hub_documents(config)
+    else:
+        assert isinstance(config, PlantedCorpus)
+        source = planted(config)[0]
+    return islice(source, config.max_documents)
+
+
+def digest(document: str) -> bytes:
+    """The sha256 of a document's UTF-8 bytes: its identity, wherever it stands."""
+    return hashlib.sha256(document.encode()).digest()
+
+
+def split(document: str, validation_share: float) -> Literal["train", "val"]:
+    """Is this document trained on or held out?
+
+    A function of the document's sha256 alone: neither its position nor the other documents matter, and two equal
+    documents are never on both sides. ``validation_share`` (0..1) is the expected share of documents held out.
+    """
+    return "val" if int.from_bytes(digest(document)[:8], "big") < validation_share * 2**64 else "train"

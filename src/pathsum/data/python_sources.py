@@ -1,0 +1,72 @@
+"""Which documents do installed Python distributions hold, and are they the bytes that were published?"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tokenize
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from io import BytesIO
+from pathlib import Path
+
+
+def python_documents(distributions: Sequence[str]) -> Iterator[str]:
+    """What are the Python sources of these installed distributions, one document a file?
+
+    Files in sorted order, distribution by distribution; empty files are skipped and exact duplicates dropped. Before
+    the first document every file is compared with the sha256 in its wheel's RECORD, so that the same versions give the
+    same bytes on every machine. Raises FileNotFoundError for distributions that are not installed and ValueError for
+    files that differ from their RECORD; each lists every complaint.
+    """
+    absent = [name for name in distributions if not _installed(name)]
+    if absent:
+        raise FileNotFoundError(
+            f"corpus.distributions: expected installed distributions, got none named {', '.join(absent)}; "
+            f"run `pip install {' '.join(absent)}`, or take them out of corpus.distributions"
+        )
+    files = [file for name in distributions for file in _recorded_sources(name)]
+    complaints = [complaint for path, sha256, who in files if (complaint := _differs(path, sha256, who))]
+    if complaints:
+        raise ValueError("\n".join(["The Python corpus differs from what was installed:", *complaints]))
+    seen: set[bytes] = set()
+    for path, _, _ in files:
+        data = path.read_bytes()
+        key = hashlib.sha256(data).digest()
+        if data.strip() and key not in seen:
+            seen.add(key)
+            yield data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+
+
+def _installed(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
+    """(path, sha256, ``name==version``) of each ``.py`` file; scripts outside the package folder are the installer's."""
+    distribution = metadata.distribution(name)
+    who = f"{distribution.metadata['Name']}=={distribution.version}"
+    if distribution.files is None:
+        raise ValueError(f"{who} has no RECORD of its files; run `pip install --force-reinstall {who}`")
+    sources = sorted((f for f in distribution.files if f.suffix == ".py" and ".." not in f.parts), key=str)
+    return [(Path(str(f.locate())), f.hash.value if f.hash and f.hash.mode == "sha256" else "", who) for f in sources]
+
+
+def _differs(path: Path, sha256: str, who: str) -> str:
+    """What is wrong with an installed file, "" if nothing is."""
+    mend = f"run `pip install --force-reinstall {who}`"
+    if not path.is_file():
+        return f"  - {path}: is in the RECORD of {who} and not on disk; {mend}"
+    data = path.read_bytes()
+    got = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    if got != sha256:
+        return f"  - {path}: expected sha256 {sha256 or '(none recorded)'}, got {got}; {mend}"
+    try:
+        data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
+    except (SyntaxError, UnicodeDecodeError) as error:
+        return f"  - {path}: is not text in its declared encoding ({error}); leave {who} out of corpus.distributions"
+    return ""

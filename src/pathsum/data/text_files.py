@@ -1,0 +1,100 @@
+"""Which documents do local text files hold, and can all of them be read?"""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+CHUNK = 1 << 20  # bytes read at a time
+ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # as typed on a command line
+
+
+def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
+    r"""What are the documents of these files, folders and globs?
+
+    A folder means every file under it, hidden ones left out; files come in sorted order, each once. ``separator`` ""
+    makes each file a document, anything else splits files at it (``\0``, ``\n`` and ``\t`` may be spelled with a
+    backslash); blank documents are skipped. Raises, before the first document, one error that lists every missing path,
+    fruitless glob, empty, binary and non-UTF-8 file: FileNotFoundError if anything is missing, else ValueError.
+    """
+    for spelled, meant in ESCAPES.items():
+        separator = separator.replace(spelled, meant)
+    files: set[Path] = set()
+    missing: list[str] = []
+    for pattern in paths:
+        found = _expand(pattern)
+        files.update(found)
+        if not found:
+            missing.append(f"  - {pattern}: {_why_nothing(pattern)}")
+    ordered = sorted(files)
+    unusable = [f"  - {path}: {why}" for path in ordered if (why := _unusable(path, allow_nul=separator == "\0"))]
+    if missing or unusable:
+        message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *missing, *unusable])
+        raise FileNotFoundError(message) if missing else ValueError(message)
+    for path in ordered:
+        for document in _pieces(path, separator):
+            if document.strip():
+                yield document
+
+
+def _expand(pattern: str) -> list[Path]:
+    path = Path(pattern).expanduser()
+    candidates = [path] if path.exists() else [Path(p) for p in glob.glob(str(path), recursive=True)]
+    return [f for c in candidates for f in (_under(c) if c.is_dir() else [c])]
+
+
+def _under(folder: Path) -> list[Path]:
+    return [
+        f for f in folder.rglob("*") if f.is_file() and not any(p.startswith(".") for p in f.relative_to(folder).parts)
+    ]
+
+
+def _why_nothing(pattern: str) -> str:
+    if Path(pattern).expanduser().is_dir():
+        return "a folder without files; put text files there, or give another path"
+    if glob.has_magic(pattern):
+        return f"matches no file (searched from {os.getcwd()}); check the pattern, or quote it if the shell expanded it"
+    return f"does not exist (searched from {os.getcwd()}); check the path"
+
+
+def _unusable(path: Path, allow_nul: bool) -> str:
+    """Why a file cannot be read as text, "" if it can. Reads it once, in chunks."""
+    try:
+        if path.stat().st_size == 0:
+            return "is empty; remove it, or leave it out of corpus.paths"
+        decoder, offset = codecs.getincrementaldecoder("utf-8")(), 0
+        with path.open("rb") as f:
+            while True:
+                chunk = f.read(CHUNK)
+                if not allow_nul and (nul := chunk.find(b"\0")) >= 0:
+                    return (
+                        f"is binary (NUL at byte {offset + nul}); give text (unpack archives first), or "
+                        r"corpus.separator='\0' if NUL separates its documents"
+                    )
+                pending = len(decoder.getstate()[0])
+                try:
+                    decoder.decode(chunk, final=not chunk)
+                except UnicodeDecodeError as error:
+                    at = offset - pending + error.start
+                    return f"is not UTF-8 at byte {at}; convert it, e.g. `iconv -f latin1 -t utf8`, or leave it out"
+                if not chunk:
+                    return ""
+                offset += len(chunk)
+    except OSError as error:
+        return f"cannot be read ({error.strerror}); make it readable, or leave it out"
+
+
+def _pieces(path: Path, separator: str) -> Iterator[str]:
+    """The documents of one file; with a separator, memory is bounded by the longest document."""
+    with path.open(encoding="utf-8", newline="") as f:
+        if not separator:
+            yield f.read()
+            return
+        rest = ""
+        while chunk := f.read(CHUNK):
+            *whole, rest = (rest + chunk).split(separator)
+            yield from whole
+        yield rest

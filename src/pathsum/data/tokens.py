@@ -1,0 +1,142 @@
+"""How is a tokenized corpus kept? Flat little-endian integers, each document after a BOS, and a JSON header beside."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Integer
+from tokenizers import Tokenizer
+
+from pathsum.data.tokenizer import BOS
+from pathsum.records import read_json, write_json
+
+PIECE = 1 << 18  # characters encoded as one string
+BATCH = 1 << 22  # characters encoded together, in parallel
+MAKE_AGAIN = "run the tokenize stage again"
+
+
+@dataclass(frozen=True)
+class TokenHeader:
+    """What a token file holds; written beside it as ``<name>.json``."""
+
+    dtype: str  # "<u2" or "<u4"
+    count: int  # tokens, a BOS for each document included
+    documents: int
+    text_bytes: int  # UTF-8 bytes of the text
+    d_vocab: int
+    tokenizer_hash: str  # sha256 of the tokenizer's JSON
+    corpus_hash: str  # sha256 over the sha256 of every document of this file, in order
+    token_hash: str  # sha256 of the token file's bytes
+
+
+@dataclass(frozen=True)
+class TokenFile:
+    """A token file, opened: its tokens stay on disk until they are read."""
+
+    path: Path
+    header: TokenHeader
+    tokens: Integer[np.ndarray, "token"]
+
+
+def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
+    """Writes each document as BOS and its tokens; says what was written.
+
+    Streams: memory does not grow with the corpus. The file appears complete or not at all, its header after it, so that
+    a killed run leaves no file that looks whole.
+    """
+    dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    corpus, written = hashlib.sha256(), hashlib.sha256()
+    count = n_documents = text_bytes = 0
+    try:
+        with draft.open("wb") as f:
+            for batch in _batches(documents):
+                encoded = tokenizer.encode_batch_fast([p for pieces in batch for p in pieces], add_special_tokens=False)
+                ids = iter(encoding.ids for encoding in encoded)
+                for pieces in batch:
+                    data = "".join(pieces).encode()
+                    corpus.update(hashlib.sha256(data).digest())
+                    text_bytes += len(data)
+                    n_documents += 1
+                    row = np.concatenate([np.array([BOS], dtype), *(np.array(next(ids), dtype) for _ in pieces)])
+                    count += len(row)
+                    written.update(row.tobytes())
+                    f.write(row.tobytes())
+        header_path(path).unlink(missing_ok=True)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    header = TokenHeader(
+        dtype=dtype.str,
+        count=count,
+        documents=n_documents,
+        text_bytes=text_bytes,
+        d_vocab=tokenizer.get_vocab_size(),
+        tokenizer_hash=tokenizer_hash,
+        corpus_hash=corpus.hexdigest(),
+        token_hash=written.hexdigest(),
+    )
+    write_json(header_path(path), header)
+    return header
+
+
+def read_tokens(path: Path) -> TokenFile:
+    """Opens a token file through memmap: costs no memory until windows are read.
+
+    Raises FileNotFoundError where the file or its header is missing, ValueError where they do not fit each other.
+    """
+    for needed in (path, header_path(path)):
+        if not needed.is_file():
+            raise FileNotFoundError(f"{needed}: expected a token file and its header, got no such file; {MAKE_AGAIN}")
+    header = read_json(header_path(path), TokenHeader)
+    if header.dtype not in ("<u2", "<u4"):
+        raise ValueError(f"{header_path(path)}: expected dtype <u2 or <u4, got {header.dtype!r}; {MAKE_AGAIN}")
+    expected, got = header.count * np.dtype(header.dtype).itemsize, path.stat().st_size
+    if got != expected:
+        state = "truncated" if got < expected else "longer than its header says"
+        raise ValueError(
+            f"{path}: is {state}: expected {expected} bytes ({header.count} tokens of {header.dtype}), got {got}; "
+            f"{MAKE_AGAIN}"
+        )
+    if not header.count:
+        raise ValueError(f"{path}: expected tokens, got an empty file; {MAKE_AGAIN}")
+    return TokenFile(path, header, np.memmap(path, dtype=header.dtype, mode="r"))
+
+
+def header_path(path: Path) -> Path:
+    """Where the header of a token file is."""
+    return path.with_suffix(".json")
+
+
+def pieces(document: str) -> list[str]:
+    """Cuts a long document where the tokenizer cuts it anyway, so that a piece never costs much memory.
+
+    A word character followed by a space or newline ends a pre-token, whatever follows, so the pieces' tokens are the
+    document's tokens exactly.
+    """
+    cuts, start = [0], 0
+    boundary = re.compile(r"(?<=\w)(?=[ \n])")
+    while len(document) - start > PIECE and (found := boundary.search(document, start + PIECE)):
+        start = found.start()
+        cuts.append(start)
+    return [document[a:b] for a, b in zip(cuts, [*cuts[1:], len(document)], strict=True)]
+
+
+def _batches(documents: Iterable[str]) -> Iterator[list[list[str]]]:
+    """Documents as lists of pieces, some BATCH characters together."""
+    batch: list[list[str]] = []
+    size = 0
+    for document in documents:
+        batch.append(pieces(document))
+        size += len(document)
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

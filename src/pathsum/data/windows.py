@@ -1,0 +1,65 @@
+"""Which tokens does a model see together, and which windows does step t see?"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Int64, Integer
+from torch import Tensor
+
+from pathsum.data.tokenizer import BOS
+
+
+class Windows:
+    """Consecutive windows of a token stream s, each starting with BOS.
+
+    Window i covers the tokens s[a .. a + n_ctx) with a = i · n_ctx. They are its targets; its input is BOS and all of
+    them but the last. So every token of the stream (but an incomplete end) is predicted exactly once, position 0 is
+    always BOS, and what was before the window is never seen. Raises ValueError where ``tokens`` has no more than
+    ``n_ctx`` tokens.
+    """
+
+    def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
+        if n_ctx + 1 > len(tokens):
+            raise ValueError(
+                f"expected at least n_ctx + 1 = {n_ctx + 1} tokens, got {len(tokens)}; lower model.n_ctx or give more text"
+            )
+        self.n_ctx = n_ctx
+        self._rows = tokens[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, indices: Int64[Tensor, "batch"]) -> Int64[Tensor, "batch pos"]:
+        """BOS and the ``n_ctx`` tokens of each window: ``[:, :-1]`` is the input, ``[:, 1:]`` the targets."""
+        rows = np.full((len(indices), self.n_ctx + 1), BOS, dtype=np.int64)
+        rows[:, 1:] = self._rows[indices.numpy()]
+        return torch.from_numpy(rows)
+
+    def spread(self, count: int) -> Int64[Tensor, "batch"]:
+        """``count`` windows evenly spaced over the stream, always the same; all of them if there are fewer."""
+        total = len(self)
+        return torch.arange(min(count, total)) * total // min(count, total)
+
+
+def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
+    """Which of ``count`` windows does training step ``step`` (from 0) see?
+
+    Every epoch is a fresh permutation, seeded by (seed, epoch); a batch may reach from one epoch into the next. A pure
+    function of its arguments, so a resumed run sees what an uninterrupted one would have seen.
+    """
+    parts, at, end = [], step * batch, (step + 1) * batch
+    while at < end:
+        epoch, offset = divmod(at, count)
+        parts.append(_permutation(seed, epoch, count)[offset : offset + end - at])
+        at += len(parts[-1])
+    return torch.cat(parts)
+
+
+@lru_cache(maxsize=2)
+def _permutation(seed: int, epoch: int, count: int) -> Int64[Tensor, "batch"]:
+    mixed = hashlib.sha256(f"{seed} {epoch}".encode()).digest()[:7]
+    return torch.randperm(count, generator=torch.Generator().manual_seed(int.from_bytes(mixed, "big")))

@@ -1,0 +1,62 @@
+"""Weights on disk: safetensors, never pickle, bound to the tokenizer they were trained with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from pathsum.config import ModelConfig, load
+from pathsum.model.transformer import Transformer
+
+
+def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:
+    """Write ``model`` atomically; equal weights give equal bytes."""
+    d_vocab = model.W_U.shape[0]
+    about = {"model": model.config.model_dump(), "d_vocab": d_vocab, "tokenizer_hash": tokenizer_hash}
+    tensors = {name: p.detach().float().contiguous().cpu() for name, p in model.named_parameters()}
+    draft = path.with_suffix(".draft")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, draft, metadata={"pathsum": json.dumps(about, sort_keys=True)})
+    draft.replace(path)
+
+
+def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.float32) -> Transformer:
+    """The model at ``path``. Raises FileNotFoundError, or ValueError where the file is truncated, is not one of this
+    project's, or was trained with another tokenizer."""
+    if not path.is_file():
+        raise FileNotFoundError(f"expected a checkpoint at {path}, found none; `dvc repro` trains it")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = (file.metadata() or {}).get("pathsum")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path}: expected a whole safetensors checkpoint, got a truncated or foreign file ({error}); "
+            "delete it and run `dvc repro`"
+        ) from error
+    if metadata is None:
+        raise ValueError(f"{path}: a safetensors file without pathsum's header (it holds {sorted(tensors)[:4]} …)")
+    about = json.loads(metadata)
+    if about["tokenizer_hash"] != tokenizer_hash:
+        raise ValueError(
+            f"{path}: trained with tokenizer {about['tokenizer_hash'][:12]}, got {tokenizer_hash[:12]}; "
+            "weights mean nothing under another vocabulary: train again, or give the tokenizer they came with"
+        )
+    config = load(ModelConfig, about["model"], f"{path.name}.model")
+    model = Transformer(config, about["d_vocab"], torch.Generator())
+    model.load_state_dict(tensors)
+    return model.to(dtype).eval().requires_grad_(False)
+
+
+def weights_hash(model: Transformer) -> str:
+    """sha256 of the float32 weights by name: what a finding was computed from."""
+    digest = hashlib.sha256()
+    for name, p in sorted(model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(p.detach().float().contiguous().cpu().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,96 @@
+"""An attention-only transformer with any number of layers, and its trace for analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from pathsum.circuits.weights import Head, Weights
+from pathsum.config import ModelConfig
+from pathsum.model.attention import Attention
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Everything that the path expansion freezes, and what it must add up to."""
+
+    logits: Float[Tensor, "batch pos vocab"]
+    patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one a layer
+    outputs: tuple[Float[Tensor, "batch head pos d_model"], ...]  # what each head writes
+    scales: tuple[Float[Tensor, "batch pos"], ...]  # what norm multiplies each layer's input by; last, W_U's
+
+
+class Transformer(nn.Module):
+    """Token embedding, ``n_layers`` of heads that add to the residual stream, unembedding (FRAMEWORK §1).
+
+    The norm has no learnt gain: each is followed by matrices that would absorb it, so it would add nothing but a
+    step of folding. ``layer`` differs from ``rms`` by centring, which ``weights()`` folds into the reading matrices.
+    """
+
+    def __init__(self, config: ModelConfig, d_vocab: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config = config
+        d_model = config.d_model
+        # stored token-major, so that a token's vector is contiguous; W_E itself is d_model × d_vocab as in the paper
+        embedding = torch.randn(d_vocab, d_model, generator=generator) * d_model**-0.5
+        self.W_E = nn.Parameter(embedding.mT)
+        self.W_U = nn.Parameter(torch.randn(d_vocab, d_model, generator=generator) / d_model)
+        self.layers = nn.ModuleList(Attention(config, generator) for _ in range(config.n_layers))
+
+    def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
+        """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = x + layer(self.normalise(x)[0])
+        return F.linear(self.normalise(x)[0], self.W_U)
+
+    def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
+        """Logits with every pattern, head output and norm scale, for analysis; equal to ``forward`` up to rounding."""
+        x, patterns, outputs, scales = self.embed(tokens), [], [], []
+        for layer in self.layers:
+            read, scale = self.normalise(x)
+            pattern, output = layer.heads(read)  # type: ignore[operator]
+            x = x + output.sum(1)
+            patterns.append(pattern)
+            outputs.append(output)
+            scales.append(scale)
+        read, scale = self.normalise(x)
+        return Trace(F.linear(read, self.W_U), tuple(patterns), tuple(outputs), (*scales, scale))
+
+    def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
+        """x_0 = W_E t. Raises ValueError where a window is longer than the context."""
+        if tokens.shape[1] > self.config.n_ctx:
+            raise ValueError(
+                f"expected windows of at most n_ctx = {self.config.n_ctx} tokens, got {tokens.shape[1]}; cut them, "
+                "or train with a longer context"
+            )
+        return F.embedding(tokens, self.W_E.mT)
+
+    def weights(self) -> Weights:
+        """A frozen copy for ``pathsum.circuits``, with the norm's centring folded into what reads the stream."""
+
+        def read(matrix: Tensor) -> Tensor:
+            centred = matrix - matrix.mean(-1, keepdim=True) if self.config.norm == "layer" else matrix
+            return centred.detach().clone()
+
+        layers = tuple(
+            tuple(
+                Head(read(q), read(k), read(v), o.detach().clone())
+                for q, k, v, o in zip(layer.W_Q, layer.W_K, layer.W_V, layer.W_O, strict=True)  # type: ignore[arg-type]
+            )
+            for layer in self.layers
+        )
+        return Weights(self.W_E.detach().clone(), read(self.W_U), layers)
+
+    def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What a layer reads of the residual stream, and the factor it was scaled by."""
+        if self.config.norm == "none":
+            return x, x.new_ones(x.shape[:-1])
+        if self.config.norm == "layer":
+            x = x - x.mean(-1, keepdim=True)
+        scale = (x.pow(2).mean(-1) + torch.finfo(x.dtype).eps).rsqrt()
+        return x * scale[..., None], scale

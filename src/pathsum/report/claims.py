@@ -1,0 +1,328 @@
+"""The papers' claims as data, each with the measurement that decides it and the threshold it must pass.
+
+AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), ICL is *In-context Learning and
+Induction Heads* (Olsson et al. 2022). A claim is judged a cell at a time: reproduced where every cell it speaks about
+passes, partly where some do, not where none does, "not testable here" where there is no such cell.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pathsum.records import ClaimResult, CompositionRow
+from pathsum.report.results import Cell, Results
+from pathsum.report.symbols import head_label, number, span
+
+REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one cell says about a claim: its number, whether that is enough, and what to know besides."""
+
+    value: float | None
+    passes: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    claim: str
+    section: str
+    measure: str
+    threshold: str
+    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each cell that the claim speaks about
+    digits: int = 2
+
+
+def judge(claim: Claim, results: Results) -> ClaimResult:
+    """Does ``claim`` hold here? ``value`` is the median over cells; ``values`` has each."""
+    findings = claim.evaluate(results)
+    passing = sum(f.passes for f in findings.values())
+    known = [f.value for f in findings.values() if f.value is not None]
+    verdict = UNTESTABLE
+    if findings:
+        verdict = REPRODUCED if passing == len(findings) else PARTLY if passing else NOT
+    return ClaimResult(
+        id=claim.id,
+        claim=claim.claim,
+        section=claim.section,
+        measure=claim.measure,
+        threshold=claim.threshold,
+        value=statistics.median(known) if known else None,
+        values={name: f.value for name, f in findings.items()},
+        verdict=verdict,
+        detail=_detail(claim, findings, passing, known),
+    )
+
+
+def judge_all(results: Results) -> tuple[ClaimResult, ...]:
+    return tuple(judge(claim, results) for claim in CLAIMS)
+
+
+def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
+    if not findings:
+        return "No cell of this sweep can tell."
+    values = span(known, claim.digits) if known else "no value"
+    notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
+    return f"{passing} of {len(findings)} cells pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
+
+
+# ---- which cells, which numbers -------------------------------------------------------------------------------------
+
+
+def _each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
+    def evaluate(results: Results) -> dict[str, Finding]:
+        cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
+        return {c.name: find(c) for c in cells}
+
+    return evaluate
+
+
+def _at_least(value: float | None, threshold: float, note: str = "") -> Finding:
+    return Finding(value, value is not None and value >= threshold, note)
+
+
+def _zero_layer_bigram(results: Results) -> dict[str, Finding]:
+    excess = {c.name: c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in results.with_layers(0)}
+    return {name: Finding(e, abs(e) <= 0.05) for name, e in excess.items()}
+
+
+def _exact(cell: Cell) -> Finding:
+    error = max([cell.summary.exactness, *(e.max_relative_error for e in cell.exactness)])
+    return Finding(error, error < 1e-10)
+
+
+def _copying_heads(cell: Cell) -> Finding:
+    copying = [h.copying_positivity > 0.5 for h in cell.heads]
+    return _at_least(sum(copying) / len(copying) if copying else None, 0.5)
+
+
+def copies(source: str, out: str) -> bool:
+    """Is ``out`` the source token again, but for case and a leading space?"""
+    return _word(source) == _word(out)
+
+
+def _word(token: str) -> str:
+    return token.lstrip(" ␣Ġ▁").casefold() or token
+
+
+def _copying_skip_trigrams(cell: Cell) -> Finding:
+    copying = [copies(row.source, row.out) for row in cell.skip_trigrams]
+    return _at_least(sum(copying) / len(copying) if copying else None, 0.5, "" if copying else "no table")
+
+
+def _no_induction(cell: Cell) -> Finding:
+    best = cell.summary.prefix_matching
+    return Finding(best, best is not None and best <= 0.05)
+
+
+def _loss_drop_gap(results: Results) -> dict[str, Finding]:
+    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
+    if not one:
+        return {}
+    baseline = statistics.mean(one)
+    drops = {c.name: c.summary.in_context_loss_drop_nats for c in results.with_layers(2)}
+    return {name: _at_least(drop - baseline, 0.2) for name, drop in drops.items()}
+
+
+def strongest_k_partner(cell: Cell) -> CompositionRow | None:
+    """Which earlier head K-composes most, significantly and above chance, with the best induction head?"""
+    induction = cell.induction_head()
+    edges = [
+        e
+        for e in cell.composition
+        if induction is not None
+        and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
+        and e.q_value < 0.05
+        and e.value > e.chance
+    ]
+    return max(edges, key=lambda e: e.value - e.chance, default=None)
+
+
+def _k_composition(cell: Cell) -> Finding:
+    partner, previous = strongest_k_partner(cell), cell.previous_token_head()
+    if partner is None or previous is None:
+        return Finding(None, False, "no significant K-composition with the best induction head")
+    found = (partner.early_layer, partner.early_head)
+    note = f"strongest partner {head_label(*found)}, previous-token head {head_label(previous.layer, previous.head)}"
+    return Finding(partner.value - partner.chance, found == (previous.layer, previous.head), note)
+
+
+def _mostly_k(cell: Cell) -> Finding:
+    excess = [(e.kind, e.value - e.chance) for e in cell.composition if e.q_value < 0.05 and e.value > e.chance]
+    if not excess:
+        return Finding(None, False, "no edge is significant")
+    return _at_least(sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess), 0.5)
+
+
+def _corner(cell: Cell) -> Finding:
+    head = cell.induction_head()
+    if head is None or head.qk_matching_positivity is None:
+        return Finding(None, False, "the best prefix-matching head is in the first layer")
+    value = min(head.qk_matching_positivity, head.copying_positivity)
+    return Finding(value, value > 0.5, f"{head_label(head.layer, head.head)}")
+
+
+def _onset_only_with_two(results: Results) -> dict[str, Finding]:
+    if not results.with_layers(2):
+        return {}
+    onset = {c.name: (c.summary.n_layers, c.summary.onset_tokens) for c in results.cells.values()}
+    return {
+        name: Finding(None if tokens is None else float(tokens), (tokens is not None) == (n_layers == 2), "no onset")
+        if n_layers == 2
+        else Finding(None if tokens is None else float(tokens), tokens is None, "an onset with one layer")
+        for name, (n_layers, tokens) in onset.items()
+        if n_layers in (1, 2)
+    }
+
+
+def loss_drop_across_onset(cell: Cell) -> tuple[float, float] | None:
+    """The loss drop at the evaluations that bracket the onset: before, after. None where there is no onset."""
+    at = {e.tokens_seen: e.in_context_loss_drop_nats for e in cell.log}
+    low, high = cell.summary.onset_low, cell.summary.onset_high
+    return (at[low], at[high]) if low in at and high in at else None
+
+
+def _coincides(cell: Cell) -> Finding:
+    drops = loss_drop_across_onset(cell)
+    if drops is None:
+        return Finding(None, False, "no onset")
+    before, after = drops
+    return Finding(after - before, before < 0.15 and after > 0.3, f"{number(before)} before, {number(after)} after")
+
+
+def _repeat_gain(cell: Cell) -> Finding:
+    return _at_least(cell.summary.repeat_first_loss_nats - cell.summary.repeat_second_loss_nats, 1.0)
+
+
+# ---- the claims -----------------------------------------------------------------------------------------------------
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "zero_layer_bigram",
+        "A zero-layer transformer is a bigram model.",
+        "AMF, Zero-Layer Transformers",
+        "held-out loss minus that of the best smoothed bigram model (nats)",
+        "within 0.05 nats",
+        _zero_layer_bigram,
+        digits=3,
+    ),
+    Claim(
+        "direct_path_bigram",
+        "At every depth the direct path W_U W_E holds bigram statistics.",
+        "AMF, The Path Expansion Trick",
+        "correlation of W_U W_E with the corpus log P(next | token), frequency-weighted",
+        "≥ 0.5",
+        _each(None, lambda c: _at_least(c.summary.bigram_correlation, 0.5)),
+    ),
+    Claim(
+        "path_expansion_exact",
+        "The logits are exactly the sum over paths, attention patterns fixed.",
+        "AMF, The Path Expansion Trick",
+        "largest relative error of the path sum over all checkpoints, float64",
+        "< 1e-10",
+        _each(None, _exact),
+    ),
+    Claim(
+        "one_layer_copying_heads",
+        "Most heads of a one-layer model copy.",
+        "AMF, Copying / Primitive In-Context Learning",
+        "share of heads whose OV eigenvalue positivity exceeds 0.5",
+        "≥ 0.5",
+        _each(1, _copying_heads),
+    ),
+    Claim(
+        "one_layer_skip_trigrams",
+        "A one-layer head is a table of skip-trigrams, spent mostly on copying.",
+        "AMF, Interpretation as Skip-Trigrams",
+        "share of the strongest skip-trigrams whose output is their source again (case and leading space aside)",
+        "≥ 0.5",
+        _each(1, _copying_skip_trigrams),
+    ),
+    Claim(
+        "one_layer_no_induction",
+        "One layer cannot form induction heads.",
+        "AMF, Induction Heads",
+        "best prefix-matching score of any head",
+        "≤ 0.05",
+        _each(1, _no_induction),
+        digits=3,
+    ),
+    Claim(
+        "two_layer_induction",
+        "Two-layer models form induction heads.",
+        "AMF, Induction Heads",
+        "best prefix-matching score of any head",
+        "≥ 0.4",
+        _each(2, lambda c: _at_least(c.summary.prefix_matching, 0.4)),
+    ),
+    Claim(
+        "previous_token_head",
+        "The first layer of a two-layer model has a previous-token head.",
+        "AMF, How Induction Heads Work",
+        "best mean attention to the token before, first layer",
+        "≥ 0.7",
+        _each(2, lambda c: _at_least(c.summary.previous_token, 0.7)),
+    ),
+    Claim(
+        "repeat_loss",
+        "Two-layer models predict repeated random tokens.",
+        "AMF, Induction Heads",
+        "loss on the first copy minus loss on the second (nats)",
+        "≥ 1 nat",
+        _each(2, _repeat_gain),
+    ),
+    Claim(
+        "loss_drop_gap",
+        "Two layers learn more from context than one.",
+        "ICL, Argument 1",
+        "in-context loss drop minus the mean of the one-layer cells (nats)",
+        "≥ 0.2 nats",
+        _loss_drop_gap,
+    ),
+    Claim(
+        "k_composition",
+        "The induction head reads the previous-token head through its keys.",
+        "AMF, Three Kinds of Composition",
+        "the best induction head's strongest significant K-composition partner (score above chance)",
+        "is the previous-token head, q < 0.05",
+        _each(2, _k_composition),
+    ),
+    Claim(
+        "composition_mostly_k",
+        "Heads of a two-layer model compose mostly through keys.",
+        "AMF, Three Kinds of Composition",
+        "K's share of all significant composition above chance",
+        "≥ 0.5",
+        _each(2, _mostly_k),
+    ),
+    Claim(
+        "induction_corner",
+        "An induction head matches in its QK circuit and copies in its OV circuit.",
+        "AMF, How Induction Heads Work",
+        "smaller of QK matching and OV copying positivity, best induction head",
+        "> 0.5",
+        _each(2, _corner),
+    ),
+    Claim(
+        "phase_change_two_layer",
+        "Induction appears in a phase change, with two layers and not with one.",
+        "ICL, Argument 1",
+        "tokens seen at the onset",
+        "an onset in each two-layer cell, none in a one-layer cell",
+        _onset_only_with_two,
+        digits=0,
+    ),
+    Claim(
+        "phase_change_coincides",
+        "In-context learning appears at the phase change.",
+        "ICL, Argument 1",
+        "rise of the in-context loss drop between the evaluations that bracket the onset (nats)",
+        "< 0.15 nats before, > 0.3 after",
+        _each(2, _coincides),
+    ),
+)

@@ -1,0 +1,29 @@
+"""Records in, figures out. Nothing is computed but selection and the aggregates that a line or an interval shows."""
+
+from __future__ import annotations
+
+from pathsum.report.figures.base import Figure
+from pathsum.report.figures.bigrams import bigrams
+from pathsum.report.figures.heads import attention_by_distance, eigenvalues
+from pathsum.report.figures.induction import composition, induction_corner
+from pathsum.report.figures.learning import headline, loss_by_position, phase_change
+from pathsum.report.results import Results
+
+FIGURES = (
+    headline,
+    bigrams,
+    eigenvalues,
+    attention_by_distance,
+    composition,
+    induction_corner,
+    phase_change,
+    loss_by_position,
+)
+
+__all__ = ["FIGURES", "Figure", "draw_all"]
+
+
+def draw_all(results: Results) -> dict[str, Figure]:
+    """Every figure that ``results`` has the records for, by name."""
+    drawn = (figure(results) for figure in FIGURES)
+    return {figure.name: figure for figure in drawn if figure is not None}

@@ -1,0 +1,99 @@
+"""What each figure is, and the style that all share. Equal records give equal bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import matplotlib
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.report.results import Results
+from pathsum.report.symbols import layer_colour, layers_label
+
+STYLE = {
+    **sns.axes_style("ticks"),
+    **sns.plotting_context("notebook", font_scale=0.95),
+    "svg.hashsalt": "pathsum",
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "figure.facecolor": "white",
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, what to see in it, and the numbers it draws."""
+
+    name: str
+    title: str
+    caption: str
+    svg: bytes
+    png: bytes
+    data: pd.DataFrame
+
+
+def picture(
+    name: str,
+    title: str,
+    caption: str,
+    data: pd.DataFrame,
+    size_inches: tuple[float, float],
+    paint: Callable[[Canvas], None],
+) -> Figure:
+    """A figure as SVG and PNG, painted on a fresh canvas in the shared style."""
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=size_inches, layout="constrained")
+        paint(canvas)
+        return Figure(
+            name=name,
+            title=title,
+            caption=caption,
+            svg=_bytes(canvas, "svg", {"Date": None, "Creator": None}),
+            png=_bytes(canvas, "png", {"Software": None}),
+            data=data,
+        )
+
+
+def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format=kind, metadata=metadata, dpi=160)
+    return buffer.getvalue()
+
+
+def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
+    """``n`` panels side by side."""
+    return list(canvas.subplots(1, n, squeeze=False, sharey=sharey)[0])
+
+
+def layer_palette(results: Results) -> dict[str, str]:
+    return {layers_label(n): layer_colour(n) for n in results.layer_counts()}
+
+
+def without_legend_title(ax: Axes) -> None:
+    legend = ax.get_legend()
+    if legend is not None:
+        legend.set_title("")
+
+
+def drop_legend(ax: Axes) -> None:
+    legend = ax.get_legend()
+    if legend is not None:
+        legend.remove()

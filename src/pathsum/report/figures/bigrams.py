@@ -1,0 +1,90 @@
+"""The direct path against the corpus: what is left when no head is looked at."""
+
+from __future__ import annotations
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import BigramRow, frame
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.results import Cell, Results
+
+POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
+
+
+def bigrams(results: Results) -> Figure | None:
+    """log P(next | token), direct path against corpus, for one cell of each depth; and what it means for the loss."""
+    shown = [cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.bigrams])]
+    if not shown:
+        return None
+    data = pd.concat([_pairs(c) for c in shown], ignore_index=True)
+    zero = results.with_layers(0)
+
+    def paint(canvas: Canvas) -> None:
+        axes = row(canvas, len(shown) + bool(zero))
+        for ax, cell in zip(axes, shown, strict=False):
+            _scatter(ax, cell, data[data["cell"] == cell.name])
+        if zero:
+            _bars(axes[-1], results, zero)
+
+    fits = "; ".join(f"{c.name} {symbols.number(c.summary.bigram_correlation)}" for c in shown)
+    caption = (
+        f"Points on the diagonal are bigrams that the direct path W_U W_E predicts as often as the corpus has them. "
+        f"Frequency-weighted correlation over all pairs: {fits}."
+    )
+    if zero:
+        excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
+        worst = symbols.number(max(excess, key=abs), 3)
+        caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
+    return picture("bigrams", "The direct path is a bigram table", caption, data, (4.4 * (len(shown) + bool(zero)), 4.2), paint)
+
+
+def _pairs(cell: Cell) -> pd.DataFrame:
+    table = frame(cell.bigrams, BigramRow).sort_values("count", ascending=False, kind="stable").head(POINTS)
+    table.insert(0, "cell", cell.name)
+    return table
+
+
+def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:
+    low = min(pairs["corpus_log_prob_nats"].min(), pairs["model_log_prob_nats"].min()) - 0.3
+    ax.plot([low, 0], [low, 0], color=symbols.FAINT, lw=1, ls="--")
+    colour = symbols.layer_colour(cell.summary.n_layers)
+    sns.scatterplot(
+        pairs, x="corpus_log_prob_nats", y="model_log_prob_nats", color=colour, s=18, alpha=0.5, linewidth=0, ax=ax
+    )
+    labelled = pairs.head(LABELS).sort_values("model_log_prob_nats", kind="stable")  # so that no two leaders cross
+    for slot, (_, pair) in enumerate(labelled.iterrows()):
+        ax.annotate(
+            f"{symbols.drawable(pair['token'])} {symbols.drawable(pair['next'])}",
+            (pair["corpus_log_prob_nats"], pair["model_log_prob_nats"]),
+            xytext=(0.97, 0.04 + 0.07 * slot),
+            textcoords="axes fraction",
+            ha="right",
+            fontsize=8.5,
+            family="DejaVu Sans",
+            parse_math=False,
+            arrowprops={"arrowstyle": "-", "color": symbols.FAINT, "lw": 0.7},
+        )
+    ax.set(xlabel="corpus log P(next | token) (nats)", ylabel=f"direct path log P (nats), {symbols.DIRECT_PATH}")
+    ax.set_title(f"{symbols.layers_label(cell.summary.n_layers)} ({cell.name})")
+
+
+def _bars(ax: Axes, results: Results, zero: list[Cell]) -> None:
+    losses = pd.DataFrame(
+        [
+            ("unigram", results.corpus.unigram_loss_nats),
+            ("bigram", results.corpus.bigram_loss_nats),
+            *((c.name, c.summary.val_loss_nats) for c in zero),
+        ],
+        columns=["model", "loss"],
+    )
+    palette = {name: symbols.layer_colour(0) for name in losses["model"]} | {"unigram": "#c9c9c9", "bigram": "#c9c9c9"}
+    sns.barplot(losses, x="loss", y="model", hue="model", palette=palette, errorbar=None, ax=ax)
+    for bars in ax.containers:
+        ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=9)
+    ax.set(xlabel=symbols.LOSS, ylabel="", xlim=(0, losses["loss"].max() * 1.2))
+    ax.set_title("corpus models and zero layers")
+    ax.grid(False, axis="y")

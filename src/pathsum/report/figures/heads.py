@@ -1,0 +1,132 @@
+"""What single heads do: copy, and look back by a fixed distance."""
+
+from __future__ import annotations
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import HeadRow, frame
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.results import Cell, Results
+
+LONGEST_DISTANCE = 16
+
+
+def eigenvalues(results: Results) -> Figure | None:
+    """How many heads copy, and the OV eigenvalues of the head that copies most, for each depth."""
+    rows = [
+        {
+            "cell": c.name,
+            "layers": c.summary.n_layers,
+            "group": f"{symbols.layers_label(c.summary.n_layers)}: L{h.layer}",
+            "head": symbols.head_label(h.layer, h.head),
+            "positivity": h.copying_positivity,
+        }
+        for c in results.cells.values()
+        for h in c.heads
+    ]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows).sort_values(["layers", "group", "cell", "head"], kind="stable", ignore_index=True)
+    shown = [pair for n in results.layer_counts() if (pair := _most_copying(results.with_layers(n))) is not None]
+
+    def paint(canvas: Canvas) -> None:
+        first, *planes = row(canvas, 1 + len(shown))
+        _positivity(first, data)
+        for ax, (cell, head) in zip(planes, shown, strict=True):
+            _plane(ax, cell, head)
+
+    share = [
+        f"{symbols.layers_label(n)} {sum(p > 0.5 for p in part)} of {len(part)}"
+        for n in results.layer_counts()
+        if len(part := data.loc[data["layers"] == n, "positivity"])
+    ]
+    caption = (
+        f"Heads right of the dashed line copy: attending to a token raises that token. Above 0.5: {'; '.join(share)}. "
+        "A copying head's eigenvalues lie along the positive real axis (right)."
+    )
+    return picture("eigenvalues", "Which heads copy", caption, data, (4.4 * (1 + len(shown)), 4.0), paint)
+
+
+def attention_by_distance(results: Results) -> Figure | None:
+    """Mean attention by distance for every head; the strongest previous-token head of each cell drawn bold."""
+    rows = [
+        {"cell": c.name, "group": _group(c.summary.n_layers, r.layer), **frame([r], type(r)).iloc[0].to_dict()}
+        for c in results.cells.values()
+        for r in c.distances
+        if r.distance <= LONGEST_DISTANCE
+    ]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    groups = sorted(set(data["group"]), key=lambda g: (int(g.split()[0]), g))
+
+    def paint(canvas: Canvas) -> None:
+        for ax, group in zip(row(canvas, len(groups), sharey=True), groups, strict=True):
+            _distances(ax, results, data[data["group"] == group])
+            ax.set_title(group)
+
+    caption = (
+        "A spike at distance 1 is a previous-token head. Bold: the strongest of each cell's first layer; its mean "
+        f"attention to the token before: {_previous_token_spans(results)}."
+    )
+    return picture(
+        "attention_by_distance", "Where heads look by distance", caption, data, (4.4 * len(groups), 3.8), paint
+    )
+
+
+def _previous_token_spans(results: Results) -> str:
+    spans = []
+    for n in results.layer_counts():
+        if scores := [h.previous_token for c in results.with_layers(n) if (h := c.previous_token_head()) is not None]:
+            spans.append(f"{symbols.layers_label(n)} {symbols.span(scores)}")
+    return "; ".join(spans)
+
+
+def _group(n_layers: int, layer: int) -> str:
+    return f"{symbols.layers_label(n_layers)}: layer L{layer}"
+
+
+def _most_copying(cells: list[Cell]) -> tuple[Cell, HeadRow] | None:
+    pairs = [(c, h) for c in cells for h in c.heads if c.eigenvalues]
+    return max(pairs, key=lambda pair: pair[1].copying_positivity, default=None)
+
+
+def _positivity(ax: Axes, data: pd.DataFrame) -> None:
+    groups = list(dict.fromkeys(data["group"]))
+    colours = {g: symbols.layer_colour(int(g.split()[0])) for g in groups}
+    sns.stripplot(data, x="positivity", y="group", hue="group", palette=colours, jitter=False, alpha=0.45, size=8, ax=ax)
+    ax.axvline(0.5, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
+    ax.set(xlim=(-1.05, 1.05), ylabel="", xlabel=f"copying positivity {symbols.POSITIVITY}")
+    ax.set_title("every head")
+
+
+def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
+    table = pd.DataFrame(
+        [(e.real, e.imag) for e in cell.eigenvalues if (e.layer, e.head) == (head.layer, head.head)],
+        columns=["real", "imag"],
+    )
+    scale = max(float((table["real"] ** 2 + table["imag"] ** 2).max() ** 0.5), 1e-30) if len(table) else 1.0
+    ax.axhline(0, color=symbols.FAINT, lw=0.8)
+    ax.axvline(0, color=symbols.FAINT, lw=0.8)
+    colour = symbols.layer_colour(cell.summary.n_layers)
+    sns.scatterplot(x=table["real"] / scale, y=table["imag"] / scale, color=colour, s=45, alpha=0.75, ax=ax)
+    ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
+    ax.set_box_aspect(1)
+    label = symbols.head_label(head.layer, head.head)
+    ax.set_title(f"{cell.name} {label}: {symbols.number(head.copying_positivity)}")
+
+
+def _distances(ax: Axes, results: Results, data: pd.DataFrame) -> None:
+    for (name, layer, head), part in data.groupby(["cell", "layer", "head"], sort=False):
+        cell = results.cells[str(name)]
+        best = cell.previous_token_head()
+        bold = best is not None and (layer, head) == (best.layer, best.head)
+        colour = symbols.layer_colour(cell.summary.n_layers)
+        ax.plot(
+            part["distance"], part["attention"], color=colour, lw=2.4 if bold else 0.9, alpha=0.95 if bold else 0.35
+        )
+    ax.set(xlabel=symbols.DISTANCE, ylabel=symbols.ATTENTION, ylim=(0, 1.02), xlim=(0, LONGEST_DISTANCE))

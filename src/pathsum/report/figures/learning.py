@@ -1,0 +1,226 @@
+"""What training looks like from outside: induction and in-context learning against tokens seen."""
+
+from __future__ import annotations
+
+import statistics
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import Evaluation
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, layer_palette, picture, row, without_legend_title
+from pathsum.report.results import Cell, Results
+
+POSITIONS_A_BIN = 4
+
+
+def headline(results: Results) -> Figure | None:
+    """Prefix matching and the loss drop against tokens seen, a thin line a cell, a thick one a depth."""
+    data = _training(results)
+    if data.empty:
+        return None
+    panels = [("loss_drop_nats", symbols.LOSS_DROP)]
+    if data["prefix_matching"].notna().any():
+        panels.insert(0, ("prefix_matching", symbols.PREFIX_MATCHING))
+
+    def paint(canvas: Canvas) -> None:
+        for ax, (column, label) in zip(row(canvas, len(panels)), panels, strict=True):
+            _lines(ax, data, column, results, width=1.0, alpha=0.35)
+            _means(ax, data, column, results)
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
+        canvas.axes[0].set_title("Induction heads")
+        canvas.axes[-1].set_title("Learning from context")
+
+    return picture(
+        "headline", "What a second layer buys", _onset_caption(results), data, (5.2 * len(panels), 3.9), paint
+    )
+
+
+def phase_change(results: Results) -> Figure | None:
+    """The same against tokens seen, with the loss on each copy of repeated random tokens and each onset marked."""
+    data = _training(results)
+    if data.empty:
+        return None
+    panels = [("loss_drop_nats", symbols.LOSS_DROP), ("repeat", symbols.REPEAT_LOSS)]
+    if data["prefix_matching"].notna().any():
+        panels.insert(0, ("prefix_matching", symbols.PREFIX_MATCHING))
+
+    def paint(canvas: Canvas) -> None:
+        for ax, (column, label) in zip(row(canvas, len(panels)), panels, strict=True):
+            if column == "repeat":
+                _lines(ax, data, "repeat_first_nats", results, width=1.0, alpha=0.8, dash=(4, 2))
+                _lines(ax, data, "repeat_second_nats", results, width=1.6, alpha=0.9)
+                ax.set_title("first copy dashed, second solid", fontweight="normal", fontsize=10)
+            else:
+                _lines(ax, data, column, results, width=1.4, alpha=0.9)
+            _mark_onsets(ax, results)
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
+        for n in results.layer_counts():
+            canvas.axes[-1].plot([], [], color=symbols.layer_colour(n), lw=2, label=symbols.layers_label(n))
+        canvas.axes[-1].legend(loc="best")
+        canvas.axes[0].set_title("dotted: onset", fontweight="normal", fontsize=10)
+
+    caption = f"{_onset_caption(results)} {_repeat_caption(results)}"
+    return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
+
+
+def loss_by_position(results: Results) -> Figure | None:
+    """Loss against position at the end of training; the two bands are what the in-context loss drop compares."""
+    rows = [
+        {"layers": symbols.layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
+        for c in results.cells.values()
+        if c.log
+        for centre, loss in _binned(c.log[-1])
+    ]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    n_ctx = max(c.summary.n_ctx for c in results.cells.values())
+
+    def paint(canvas: Canvas) -> None:
+        (ax,) = row(canvas, 1)
+        for low, high in ((0.08, 0.12), (0.9, 1.0)):
+            ax.axvspan(low * n_ctx, high * n_ctx, color="#000000", alpha=0.07, lw=0)
+        sns.lineplot(
+            data, x="position", y="loss_nats", hue="layers", palette=layer_palette(results), errorbar=("pi", 100), ax=ax
+        )
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        ax.set(xlabel=symbols.POSITION, ylabel=symbols.LOSS)
+        without_legend_title(ax)
+
+    drops = "; ".join(
+        f"{symbols.layers_label(n)} {symbols.span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
+        for n in results.layer_counts()
+    )
+    caption = (
+        f"A line that falls from the left grey band to the right one learns from its context. Loss drop in nats: {drops}. "
+        f"Lines are means over cells in bins of {POSITIONS_A_BIN} positions, the shade spans all cells."
+    )
+    return picture("loss_by_position", "Where in the window the loss falls", caption, data, (7.4, 4.2), paint)
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def best(scores: list[list[float]]) -> float | None:
+    return max((s for layer in scores for s in layer), default=None)
+
+
+def _training(results: Results) -> pd.DataFrame:
+    columns = ["cell", "layers", "heads", "tokens_millions", "prefix_matching", "previous_token_first_layer"]
+    columns += ["loss_drop_nats", "repeat_first_nats", "repeat_second_nats"]
+    rows = [
+        (
+            c.name,
+            symbols.layers_label(c.summary.n_layers),
+            c.summary.n_heads,
+            e.tokens_seen / 1e6,
+            best(e.prefix_matching),
+            best(e.previous_token[:1]),
+            e.in_context_loss_drop_nats,
+            e.repeat_first_loss_nats,
+            e.repeat_second_loss_nats,
+        )
+        for c in results.cells.values()
+        for e in c.log
+    ]
+    data = pd.DataFrame(rows, columns=columns)
+    return data.astype({"prefix_matching": float, "previous_token_first_layer": float})
+
+
+def _binned(evaluation: Evaluation) -> list[tuple[float, float]]:
+    losses = evaluation.loss_by_position_nats
+    bins = [losses[i : i + POSITIONS_A_BIN] for i in range(0, len(losses), POSITIONS_A_BIN)]
+    return [(i * POSITIONS_A_BIN + (len(b) + 1) / 2, statistics.mean(b)) for i, b in enumerate(bins)]
+
+
+# ---- painting -------------------------------------------------------------------------------------------------------
+
+
+def _lines(
+    ax: Axes,
+    data: pd.DataFrame,
+    column: str,
+    results: Results,
+    *,
+    width: float,
+    alpha: float,
+    dash: tuple[int, int] | None = None,
+) -> None:
+    """One line a cell, coloured by depth; the first of each depth carries the legend entry."""
+    for n_layers in results.layer_counts():
+        for cell in results.with_layers(n_layers):
+            part = data[data["cell"] == cell.name].dropna(subset=[column])
+            if not part.empty:
+                style = {"dashes": dash} if dash else {}
+                ax.plot(
+                    part["tokens_millions"],
+                    part[column],
+                    color=symbols.layer_colour(n_layers),
+                    lw=width,
+                    alpha=alpha,
+                    **style,
+                )
+
+
+def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
+    """The mean over the cells of a depth, where they were evaluated at the same tokens."""
+    known = data.dropna(subset=[column])
+    grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
+    shared = known[known["layers"].map(grids) == 1]
+    sns.lineplot(
+        shared,
+        x="tokens_millions",
+        y=column,
+        hue="layers",
+        palette=layer_palette(results),
+        errorbar=None,
+        lw=2.6,
+        ax=ax,
+        hue_order=list(layer_palette(results)),
+        legend=False,
+    )
+    for label in dict.fromkeys(known["layers"]):
+        ax.plot([], [], color=layer_palette(results)[label], lw=2.6, label=label)
+    ax.legend(loc="upper left")
+
+
+def _mark_onsets(ax: Axes, results: Results) -> None:
+    for cell in results.cells.values():
+        if cell.summary.onset_tokens is not None:
+            colour = symbols.layer_colour(cell.summary.n_layers)
+            ax.axvline(cell.summary.onset_tokens / 1e6, color=colour, lw=0.9, ls=":", zorder=0)
+
+
+# ---- what to see ----------------------------------------------------------------------------------------------------
+
+
+def _onset_caption(results: Results) -> str:
+    return " ".join(filter(None, (_onset_sentence(n, results.with_layers(n)) for n in results.layer_counts())))
+
+
+def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
+    scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
+    if not scores:
+        return ""
+    onsets = [c.summary.onset_tokens / 1e6 for c in cells if c.summary.onset_tokens is not None]
+    label, budget = symbols.layers_label(n_layers), max(c.summary.tokens_seen for c in cells)
+    reach = f"best prefix matching ends at {symbols.span(scores)}"
+    if not onsets:
+        return f"{label}: no phase change within {symbols.millions(budget)} tokens, {reach}."
+    return (
+        f"{label}: a phase change in {len(onsets)} of {symbols.plural(len(cells), 'cell')}, half-way after "
+        f"{symbols.span(onsets, 1)} M tokens; {reach}."
+    )
+
+
+def _repeat_caption(results: Results) -> str:
+    parts = []
+    for n in results.layer_counts():
+        gains = [c.summary.repeat_first_loss_nats - c.summary.repeat_second_loss_nats for c in results.with_layers(n)]
+        parts.append(f"{symbols.layers_label(n)} {symbols.span(gains)}")
+    return f"Nats saved on the second copy of repeated random tokens: {'; '.join(parts)}."

@@ -1,0 +1,117 @@
+"""What the report is made from: the records of each declared cell and of the corpus, read once.
+
+``Cell`` is one trained model's folder; the extract stage writes it with ``write_cell`` and the report reads it back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pathsum.records import (
+    BigramRow,
+    CellSummary,
+    CompositionRow,
+    CorpusSummary,
+    DistanceRow,
+    EigenvalueRow,
+    Evaluation,
+    ExactnessRow,
+    HeadRow,
+    NGramRow,
+    SkipTrigramRow,
+    read_json,
+    read_lines,
+    read_rows,
+    write_json,
+    write_rows,
+)
+
+TABLES: dict[str, type[Any]] = {
+    "heads": HeadRow,
+    "eigenvalues": EigenvalueRow,
+    "composition": CompositionRow,
+    "distances": DistanceRow,
+    "skip_trigrams": SkipTrigramRow,
+    "bigrams": BigramRow,
+    "exactness": ExactnessRow,
+}  # the field of Cell, which is also the name of its parquet file
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything that is known of one trained model."""
+
+    summary: CellSummary
+    log: list[Evaluation]
+    heads: list[HeadRow]
+    eigenvalues: list[EigenvalueRow]
+    composition: list[CompositionRow]
+    distances: list[DistanceRow]
+    skip_trigrams: list[SkipTrigramRow]
+    bigrams: list[BigramRow]
+    exactness: list[ExactnessRow]
+
+    @property
+    def name(self) -> str:
+        return self.summary.cell
+
+    def induction_head(self) -> HeadRow | None:
+        """Which head attends most to the token after an earlier occurrence? None without heads."""
+        return max(self.heads, key=lambda h: h.prefix_matching, default=None)
+
+    def previous_token_head(self) -> HeadRow | None:
+        """Which first-layer head attends most to the token before? None without heads."""
+        return max((h for h in self.heads if h.layer == 0), key=lambda h: h.previous_token, default=None)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that the report may say. ``missing`` names declared cells that have no records."""
+
+    cells: dict[str, Cell]
+    corpus: CorpusSummary
+    ngrams: list[NGramRow]
+    provenance: dict[str, Any]
+    missing: tuple[str, ...]
+
+    def with_layers(self, n_layers: int) -> list[Cell]:
+        return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
+
+    def layer_counts(self) -> list[int]:
+        return sorted({c.summary.n_layers for c in self.cells.values()})
+
+
+def write_cell(folder: Path, cell: Cell) -> None:
+    """``cell`` as summary.json, log.jsonl and one parquet file a table; equal cells give equal bytes."""
+    write_json(folder / "summary.json", cell.summary)
+    lines = (json.dumps(dataclasses.asdict(e), sort_keys=True, allow_nan=False) + "\n" for e in cell.log)
+    draft = folder / "log.jsonl.draft"
+    draft.write_text("".join(lines), encoding="utf-8")
+    draft.replace(folder / "log.jsonl")
+    for name, kind in TABLES.items():
+        write_rows(folder / f"{name}.parquet", getattr(cell, name), kind)
+
+
+def read_cell(folder: Path) -> Cell:
+    """The cell in ``folder``. FileNotFoundError that names each absent file; ValueError for another version's records."""
+    expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in TABLES)]
+    absent = [name for name in expected if not (folder / name).is_file()]
+    if absent:
+        raise FileNotFoundError(
+            f"{folder}: expected the records of an extracted cell; missing {', '.join(absent)}. Run `dvc repro`."
+        )
+    tables = {name: read_rows(folder / f"{name}.parquet", kind) for name, kind in TABLES.items()}
+    # parquet has no missing integer: a column with None comes back as floats
+    tables["heads"] = [
+        dataclasses.replace(h, previous_head=None if h.previous_head is None else int(h.previous_head))
+        for h in tables["heads"]
+    ]
+    return Cell(
+        summary=read_json(folder / "summary.json", CellSummary),
+        log=read_lines(folder / "log.jsonl", Evaluation),
+        **tables,
+    )

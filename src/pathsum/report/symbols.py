@@ -1,0 +1,96 @@
+"""The one visual language of figures and tables: colours by layer count, names of heads, axis labels, printed tokens."""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.ft2font import FT2Font
+
+LAYER_COLOURS = ("#6e6e6e", "#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe–Ito; grey for zero layers
+ACCENT = "#000000"  # what a figure asks to look at
+FAINT = "#9a9a9a"  # references: chance, thresholds, the corpus
+
+DIRECT_PATH = r"$W_U W_E$"
+OV_CIRCUIT = r"$W_U W_{OV} W_E$"
+K_COMPOSITION_CIRCUIT = r"$W_E^\top W_{QK} W_{OV}^{prev} W_E$"
+EIGENVALUE = r"$\lambda$"
+POSITIVITY = r"$\sum\lambda\,/\,\sum|\lambda|$"
+
+TOKENS_SEEN = "tokens seen (millions)"
+PREFIX_MATCHING = "prefix matching, best head\n(mean attention, 0..1)"
+LOSS_DROP = "in-context loss drop\n(nats a token)"
+REPEAT_LOSS = "loss on repeated random tokens\n(nats a token)"
+LOSS = "held-out loss (nats a token)"
+POSITION = "position in the window (tokens)"
+DISTANCE = "distance from query to key (tokens)"
+ATTENTION = "mean attention (0..1)"
+
+
+def layer_colour(n_layers: int) -> str:
+    return LAYER_COLOURS[min(n_layers, len(LAYER_COLOURS) - 1)]
+
+
+def layers_label(n_layers: int) -> str:
+    return f"{n_layers} layer" if n_layers == 1 else f"{n_layers} layers"
+
+
+def head_label(layer: int, head: int) -> str:
+    """Layers and heads are counted from 0: L1H3 is the fourth head of the second layer."""
+    return f"L{layer}H{head}"
+
+
+def millions(tokens: float) -> str:
+    """A token count as a person says it."""
+    return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A score with a true minus sign; an en dash where there is none; exponents only where digits would show zeros."""
+    if value is None:
+        return "–"
+    tiny = value != 0 and abs(value) < 0.5 * 10**-digits
+    return (f"{value:.0e}" if tiny else f"{value:.{digits}f}").replace("-", "−")
+
+
+def span(values: Sequence[float], digits: int = 2) -> str:
+    """From the smallest to the largest, or the one number where they print alike."""
+    if not values:
+        return "–"
+    low, high = number(min(values), digits), number(max(values), digits)
+    return low if low == high else f"{low} to {high}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def visible(token: str, longest: int = 48) -> str:
+    """``token`` so that each character can be seen: spaces and newlines as signs, invisible characters as escapes."""
+    signs = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
+    shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def drawable(token: str, longest: int = 14) -> str:
+    """``visible``, with what the figures' font cannot draw as escapes."""
+    glyphs = _glyphs()
+    shown = "".join(c if ord(c) in glyphs else _escape(c) for c in visible(token))
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+def _hidden(c: str) -> bool:
+    return unicodedata.category(c)[0] in "CZM"  # control, format, surrogate, unassigned; separators; combining marks
+
+
+def _escape(c: str) -> str:
+    return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{{{ord(c):x}}}"
+
+
+@functools.cache
+def _glyphs() -> frozenset[int]:
+    font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    return frozenset(FT2Font(str(font)).get_charmap())

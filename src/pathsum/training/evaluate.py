@@ -1,0 +1,55 @@
+"""What a model in training is asked at each evaluation, always in float32 and always on the same windows."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
+from pathsum.circuits.phase_change import in_context_loss_drop
+from pathsum.circuits.positional import previous_token
+from pathsum.model.transformer import Transformer
+from pathsum.records import Evaluation
+
+_CHUNK = 16  # windows at a time: batch × pos × vocab float32 logits stay small
+
+
+@torch.no_grad()
+def evaluate(
+    model: Transformer,
+    windows: Int[Tensor, "batch pos+1"],
+    repeated: Int[Tensor, "batch pos"],
+    block: int,
+    step: int,
+    tokens_seen: int,
+) -> Evaluation:
+    """Held-out loss and its in-context drop, and how far induction has formed on BOS + a random block twice."""
+    by_position = loss_by_position(model, windows)
+    trace = model.trace(repeated)
+    natural = model.trace(windows[:_CHUNK, :-1])
+    repeats = repeat_losses(trace.logits, repeated, block)
+    return Evaluation(
+        step=step,
+        tokens_seen=tokens_seen,
+        val_loss_nats=by_position.mean().item(),
+        in_context_loss_drop_nats=in_context_loss_drop(by_position),
+        repeat_first_loss_nats=repeats.first_nats,
+        repeat_second_loss_nats=repeats.second_nats,
+        prefix_matching=[prefix_matching(p, block).tolist() for p in trace.patterns],
+        previous_token=[previous_token(p).tolist() for p in natural.patterns],
+        copying=[copying(o, repeated, model.W_U, block).tolist() for o in trace.outputs],
+        loss_by_position_nats=by_position.tolist(),
+    )
+
+
+@torch.no_grad()
+def loss_by_position(model: Transformer, windows: Int[Tensor, "batch pos+1"]) -> Float[Tensor, "pos"]:
+    """Mean loss in nats at each position of ``windows`` (inputs are all but the last token, targets all but the first)."""
+    total = torch.zeros(windows.shape[1] - 1, dtype=torch.float64)
+    for chunk in windows.split(_CHUNK):
+        logits = model(chunk[:, :-1])
+        losses = F.cross_entropy(logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
+        total += losses.view(chunk.shape[0], -1).double().sum(0).cpu()
+    return total / len(windows)

@@ -1,0 +1,152 @@
+"""The training loop: the same weights to the bit, in one go or resumed after a kill at any moment."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.optim import Optimizer
+from tqdm import tqdm
+
+from pathsum.config import CellConfig, TrainConfig
+from pathsum.data.repeated import repeated_random
+from pathsum.data.windows import Windows, order
+from pathsum.model.checkpoint import save_checkpoint
+from pathsum.model.transformer import Transformer
+from pathsum.records import Evaluation, append_line
+from pathsum.training.evaluate import evaluate
+from pathsum.training.optimizer import optimizers, rate, set_rate
+from pathsum.training.store import finished, rewind_log
+
+_REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss is no longer a number."""
+
+
+def total_steps(cell: CellConfig) -> int:
+    """Steps that ``train.tokens`` make, rounded up."""
+    return math.ceil(cell.train.tokens / (cell.train.batch * cell.model.n_ctx))
+
+
+def evaluation_steps(steps: int, train: TrainConfig) -> list[int]:
+    """Step 0, log-spaced steps up to where a linear spacing is finer, then linear ones; the last step always."""
+    linear = np.linspace(0, steps, train.n_linear_evals + 1)[1:]
+    early = np.geomspace(1, max(linear[0], 1), train.n_log_evals)
+    return sorted({0, steps, *np.rint(early).astype(int).tolist(), *np.rint(linear).astype(int).tolist()})
+
+
+def train(
+    cell: CellConfig,
+    d_vocab: int,
+    tokenizer_hash: str,
+    windows: tuple[Windows, Windows],
+    run: Path,
+    log: Callable[[Evaluation], None],
+    title: str,
+) -> None:
+    """Train ``cell`` on ``windows`` (training, held-out) in folder ``run``, from its last state if there is one.
+
+    ``log`` is told each evaluation once it is on disk. Raises TrainingDiverged, keeping the last finite state.
+    """
+    train_windows, val_windows = windows
+    steps = total_steps(cell)
+    if finished(run, steps):
+        return
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
+    opts = optimizers(model, cell.train)
+    step = _load_state(run / "state.safetensors", model, opts)
+    rewind_log(run / "log.jsonl", step if step >= 0 else -1)
+    evaluations = evaluation_steps(steps, cell.train)
+    held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
+    generator = torch.Generator().manual_seed(_REPEATED_SEED)
+    repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator)
+    repeated = repeated.to(device)
+    tokens_a_step = cell.train.batch * cell.model.n_ctx
+
+    def record() -> Evaluation:
+        found = evaluate(model, held_out, repeated, block, step, step * tokens_a_step)
+        save_checkpoint(run / "checkpoints" / f"{step:08d}.safetensors", model, tokenizer_hash)
+        append_line(run / "log.jsonl", found)
+        _save_state(run / "state.safetensors", model, opts, step)
+        log(found)
+        return found
+
+    if step < 0:
+        step = 0
+        record()
+    saved_at = time.monotonic()
+    with tqdm(
+        total=steps * tokens_a_step, initial=step * tokens_a_step, unit="tok", unit_scale=True, desc=title,
+        mininterval=1.0, file=sys.stderr, dynamic_ncols=True,
+    ) as bar:  # fmt: skip
+        while step < steps:
+            step += 1
+            set_rate(opts, rate(step, steps, cell.train))
+            batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows))).to(device)
+            loss = update(model, opts, batch, cell.train.autocast)
+            if not math.isfinite(loss):
+                raise TrainingDiverged(
+                    f"{title}: the loss is {loss} after {(step - 1) * tokens_a_step:,} tokens; the last finite state is "
+                    f"kept in {run}. Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
+                )
+            bar.update(tokens_a_step)
+            bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+            if step in evaluations:
+                record()
+                saved_at = time.monotonic()
+            elif time.monotonic() - saved_at > cell.train.resume_every_seconds:
+                _save_state(run / "state.safetensors", model, opts, step)
+                saved_at = time.monotonic()
+
+
+def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
+    """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens); the mean loss before it, in nats."""
+    with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
+        logits = model(batch[:, :-1])
+    loss = F.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
+    loss.backward()  # type: ignore[no-untyped-call]
+    for opt in opts:
+        opt.step()
+        opt.zero_grad(set_to_none=True)
+    return loss.item()
+
+
+def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int) -> None:
+    """Weights, optimiser tensors and step, atomically; refused where a weight is not finite."""
+    if not all(bool(p.isfinite().all()) for p in model.parameters()):
+        return
+    tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
+    for i, opt in enumerate(opts):
+        for j, state in opt.state_dict()["state"].items():
+            tensors |= {f"opt.{i}.{j}.{name}": value.contiguous() for name, value in state.items()}
+    tensors["step"] = torch.tensor(step)
+    draft = path.with_suffix(".draft")
+    save_file(tensors, draft)
+    draft.replace(path)
+
+
+def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
+    """Put back what ``_save_state`` kept; its step, or −1 where there is none."""
+    if not path.exists():
+        return -1
+    tensors = load_file(path)
+    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False)
+    for i, opt in enumerate(opts):
+        blank = opt.state_dict()
+        for key, value in tensors.items():
+            if key.startswith(f"opt.{i}."):
+                _, _, j, name = key.split(".", 3)
+                blank["state"].setdefault(int(j), {})[name] = value
+        opt.load_state_dict(blank)
+    return int(tensors["step"])

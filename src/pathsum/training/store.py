@@ -1,0 +1,90 @@
+"""The run store: one folder a run, named by what determines its result, so that a sweep and `dvc repro` share it.
+
+    runs/<fingerprint>/cell.json  log.jsonl  checkpoints/<step>.safetensors  state.safetensors  lock
+
+Everything is written atomically. The lock is the operating system's: it goes with its process, however that ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from pathsum.config import CellConfig
+from pathsum.records import Evaluation, read_lines
+
+_SOURCE = Path(__file__).resolve().parents[1]
+_CODE = ("config.py", "model/*.py", "training/*.py", "data/windows.py", "data/repeated.py")
+
+
+class RunBusy(RuntimeError):
+    """Another process is training this run."""
+
+
+def fingerprint(cell: CellConfig, data_hash: str) -> str:
+    """sha256 of what a run's weights depend on: its configuration, its tokens, the training code, torch's version."""
+    code = hashlib.sha256()
+    for path in sorted(p for pattern in _CODE for p in _SOURCE.glob(pattern)):
+        code.update(path.relative_to(_SOURCE).as_posix().encode() + path.read_bytes())
+    facts = {"cell": cell.model_dump(), "data": data_hash, "code": code.hexdigest(), "torch": torch.__version__}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def locked(folder: Path, wait: bool) -> Iterator[None]:
+    """Hold ``folder`` for this process. Where another holds it: wait for it, or raise RunBusy naming its process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read() or "unknown"
+            if not wait:
+                raise RunBusy(
+                    f"{folder}: process {holder} is training this very run; wait for it, or stop it (kill {holder}) "
+                    "and run again: training goes on from its last state"
+                ) from None
+            print(f"{folder.name}: waiting for process {holder}, which trains the same run", file=sys.stderr)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def adopt(run: Path, folder: Path) -> None:
+    """Copy a finished run's checkpoints and log to ``folder`` (a stage's output)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(run / "checkpoints", folder / "checkpoints")
+    for name in ("log.jsonl", "cell.json"):
+        shutil.copyfile(run / name, folder / name)
+
+
+def rewind_log(path: Path, step: int) -> None:
+    """Drop the evaluations after ``step``: a resumed run makes them again."""
+    if path.exists():
+        kept = [line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step]
+        draft = path.with_suffix(".draft")
+        draft.write_text("".join(f"{line}\n" for line in kept))
+        draft.replace(path)
+
+
+def finished(run: Path, steps: int) -> bool:
+    """Whether ``run`` has its last evaluation and checkpoint."""
+    if not (run / "log.jsonl").exists() or not (run / "checkpoints" / f"{steps:08d}.safetensors").exists():
+        return False
+    try:
+        log = read_lines(run / "log.jsonl", Evaluation)
+    except ValueError:
+        return False  # a half-written line: the run was cut there
+    return bool(log) and log[-1].step == steps

@@ -1,0 +1,118 @@
+"""Copying and matching, told from eigenvalues."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from pathsum.circuits.eigenvalues import copying_eigenvalues, diagonal_rank, matching_eigenvalues, positivity
+from pathsum.circuits.lowrank import LowRank
+from pathsum.circuits.qk_ov import ov_circuit
+
+from tests import handmade
+
+D_VOCAB = 23
+ALL = torch.arange(D_VOCAB)
+
+
+def by_size(eigenvalues: torch.Tensor) -> torch.Tensor:
+    return eigenvalues[eigenvalues.abs().argsort(descending=True)]
+
+
+def test_the_small_matrix_has_the_non_zero_eigenvalues_of_the_whole_circuit() -> None:
+    """AB and BA share them: 5 of 23, and the others are 0."""
+    weights = handmade.random_weights(seed=1, n_layers=1)
+    W_OV = weights.layers[0][0].W_OV
+    small = copying_eigenvalues(weights, W_OV)
+    whole = by_size(torch.linalg.eigvals(ov_circuit(weights, W_OV).dense()))
+    torch.testing.assert_close(by_size(small).abs(), whole[:5].abs(), rtol=0, atol=1e-10)
+    torch.testing.assert_close(small.sum(), whole.sum(), rtol=0, atol=1e-10)
+    assert whole[5:].abs().max() < 1e-10
+
+
+def test_a_copying_head_has_positive_eigenvalues_and_a_deleting_head_negative_ones() -> None:
+    """Calibration: centring the identity over 23 outputs leaves 22 eigenvalues of 1 and one of 0."""
+    for weights, sign in [(handmade.copying_head(D_VOCAB), 1), (handmade.deleting_head(D_VOCAB), -1)]:
+        eigenvalues = copying_eigenvalues(weights, weights.layers[0][0].W_OV)
+        assert positivity(eigenvalues) == pytest.approx(sign, abs=1e-12)
+        assert eigenvalues.real.sum().item() == pytest.approx(22 * sign, abs=1e-12)
+
+
+def test_a_head_that_raises_the_next_token_does_not_copy() -> None:
+    """Eigenvalues of a cycle lie all around the circle; only the constant vector's is lost to centring."""
+    cycle = torch.eye(D_VOCAB).roll(1, 0)
+    weights = handmade.skip_trigram_head(torch.zeros(D_VOCAB, D_VOCAB), cycle)
+    assert positivity(copying_eigenvalues(weights, weights.layers[0][0].W_OV)) == pytest.approx(-1 / 22, abs=1e-12)
+
+
+def test_random_heads_copy_neither_way() -> None:
+    """Negative control: positive and negative about as often."""
+    scores = []
+    for seed in range(41):
+        weights = handmade.random_weights(seed, n_layers=1, n_heads=1)
+        scores.append(positivity(copying_eigenvalues(weights, weights.layers[0][0].W_OV)))
+    mean, deviation = torch.tensor(scores).mean().item(), torch.tensor(scores).std().item()
+    assert abs(mean) < 4 * deviation / 41**0.5
+    assert min(scores) < 0 < max(scores)
+
+
+def test_nothing_is_neither_copied_nor_deleted() -> None:
+    weights = handmade.copying_head(D_VOCAB, strength=0)
+    assert positivity(copying_eigenvalues(weights, weights.layers[0][0].W_OV)) == 0
+
+
+def test_a_virtual_head_copies_where_neither_of_its_heads_does() -> None:
+    weights = handmade.virtual_head(D_VOCAB)
+    early, late = weights.layers[0][0].W_OV, weights.layers[1][0].W_OV
+    assert positivity(copying_eigenvalues(weights, late.after(early))) == pytest.approx(1, abs=1e-12)
+    for other in (early, late, early.after(late)):
+        assert positivity(copying_eigenvalues(weights, other)) == 0
+
+
+def test_heads_side_by_side_copy_jointly() -> None:
+    """Two heads, each blind to what the other copies."""
+    eye = torch.eye(D_VOCAB, dtype=torch.float64)
+    weights = handmade.copying_head(D_VOCAB)
+    halves = [LowRank(eye[:, some], eye[some]) for some in (slice(0, 11), slice(11, None))]
+    both = LowRank(torch.cat([h.left for h in halves], 1), torch.cat([h.right for h in halves], 0))
+    assert diagonal_rank(ov_circuit(weights, halves[0]), ALL).top1 == pytest.approx(11 / 23)
+    assert diagonal_rank(ov_circuit(weights, both), ALL).top1 == 1
+
+
+def test_an_induction_head_matches_through_the_previous_token_head_alone() -> None:
+    weights, even = handmade.induction_pair(D_VOCAB), torch.ones(D_VOCAB, dtype=torch.float64)
+    previous, induction = weights.layers[0][0], weights.layers[1][0]
+    matching = matching_eigenvalues(weights, late=induction, early=previous, unigram=even)
+    assert positivity(matching) == pytest.approx(1, abs=1e-12)
+    assert matching.real.sum().item() == pytest.approx(30 * 22, abs=1e-9)
+    assert positivity(copying_eigenvalues(weights, induction.W_OV)) == pytest.approx(1, abs=1e-12)
+    assert positivity(matching_eigenvalues(weights, late=induction, early=induction, unigram=even)) == 0
+
+
+@pytest.mark.parametrize("block", [3, 256])
+def test_the_diagonal_rank_tells_copying_from_deleting(block: int) -> None:
+    for weights, share in [(handmade.copying_head(D_VOCAB), 1.0), (handmade.deleting_head(D_VOCAB), 0.0)]:
+        rank = diagonal_rank(ov_circuit(weights, weights.layers[0][0].W_OV), ALL, block)
+        assert (rank.top1, rank.top5) == (share, share)
+
+
+def test_the_diagonal_rank_counts_rivals_and_loses_ties() -> None:
+    """Token t has t rivals above it, so 1 of 23 comes first and 5 of 23 among the five."""
+    ov = torch.eye(D_VOCAB) + 2 * torch.ones(D_VOCAB, D_VOCAB).triu(1)
+    weights = handmade.skip_trigram_head(0 * ov, ov)
+    rank = diagonal_rank(ov_circuit(weights, weights.layers[0][0].W_OV), ALL)
+    assert (rank.top1, rank.top5) == (1 / 23, 5 / 23)
+    still = handmade.copying_head(D_VOCAB, strength=0)
+    assert diagonal_rank(ov_circuit(still, still.layers[0][0].W_OV), ALL).top5 == 0
+    assert diagonal_rank(ov_circuit(weights, weights.layers[0][0].W_OV), ALL[:2]).top1 == 1 / 2
+    with pytest.raises(ValueError, match="expected at least one source token"):
+        diagonal_rank(ov_circuit(still, still.layers[0][0].W_OV), ALL[:0])
+
+
+def test_eigenvalues_in_half_precision_are_refused() -> None:
+    """FRAMEWORK §9, mistake 8."""
+    weights = handmade.random_weights(seed=0, n_layers=2).to(torch.bfloat16)
+    early, late = weights.layers[0][0], weights.layers[1][0]
+    with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
+        copying_eigenvalues(weights, early.W_OV)
+    with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
+        matching_eigenvalues(weights, late, early, torch.ones(D_VOCAB))

@@ -1,0 +1,110 @@
+"""Weights whose circuits are known exactly, in float64, with the patterns that belong to them.
+
+Token t is the t-th unit vector of its own room of the residual stream, so that every table can be read off by eye.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from pathsum.circuits.weights import Head, Weights
+from torch import Tensor
+
+DTYPE = torch.float64
+
+
+def normal(generator: torch.Generator, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=generator, dtype=DTYPE)
+
+
+def random_weights(
+    seed: int, n_layers: int, n_heads: int = 3, d_vocab: int = 23, d_model: int = 13, d_head: int = 5
+) -> Weights:
+    """No structure at all: the negative control of every detector."""
+    g = torch.Generator().manual_seed(seed)
+
+    def head() -> Head:
+        read = [normal(g, d_head, d_model) / math.sqrt(d_model) for _ in range(3)]
+        return Head(*read, normal(g, d_model, d_head) / math.sqrt(d_head))
+
+    layers = tuple(tuple(head() for _ in range(n_heads)) for _ in range(n_layers))
+    return Weights(normal(g, d_model, d_vocab) / math.sqrt(d_model), normal(g, d_vocab, d_model), layers)
+
+
+def bigram(table: Tensor) -> Weights:
+    """Zero layers; W_U W_E = ``table`` (next × token)."""
+    return Weights(torch.eye(len(table), dtype=DTYPE), table.to(DTYPE))
+
+
+def skip_trigram_head(qk: Tensor, ov: Tensor) -> Weights:
+    """One head with W_Eᵀ W_QK W_E = ``qk`` (dest × source) and W_U W_OV W_E = ``ov`` (out × source)."""
+    eye = torch.eye(len(qk), dtype=DTYPE)
+    return Weights(eye, eye, ((Head(eye * math.sqrt(len(qk)), qk.to(DTYPE), eye, ov.to(DTYPE)),),))
+
+
+def copying_head(d_vocab: int, strength: float = 1.0) -> Weights:
+    """One head that attends evenly and raises what it attends to by ``strength``."""
+    eye = torch.eye(d_vocab, dtype=DTYPE)
+    return skip_trigram_head(0 * eye, strength * eye)
+
+
+def deleting_head(d_vocab: int) -> Weights:
+    """One head that lowers what it attends to."""
+    return copying_head(d_vocab, strength=-1.0)
+
+
+def induction_pair(d_vocab: int, strength: float = 30.0) -> Weights:
+    """A previous-token head, whose pattern is ``previous_token_pattern``, and the head that K-composes with it.
+
+    Room 0 holds the token, room 1 the token before; the later head matches room 0 of the query with room 1 of the key
+    by ``strength`` nats and copies. Only room 0 is unembedded.
+    """
+    here, before = _rooms(d_vocab, 2)
+    nothing = 0 * here
+    previous = Head(nothing, nothing, here, before.mT)
+    induction = Head(strength * math.sqrt(d_vocab) * here, before, here, here.mT)
+    return Weights(here.mT, here, ((previous,), (induction,)))
+
+
+def virtual_head(d_vocab: int) -> Weights:
+    """Two heads that V-compose into a copying head: room 0 → room 1 → room 2, which alone is unembedded.
+
+    Neither does anything alone, and in the reverse order their product is zero.
+    """
+    first, second, third = _rooms(d_vocab, 3)
+    nothing = 0 * first
+    early, late = Head(nothing, nothing, first, second.mT), Head(nothing, nothing, second, third.mT)
+    return Weights(first.mT, third, ((early,), (late,)))
+
+
+def previous_token_pattern(pos: int) -> Tensor:
+    """Every query attends to the position before; position 0 to itself. query × key."""
+    pattern = torch.diag(torch.ones(pos - 1, dtype=DTYPE), -1)
+    pattern[0, 0] = 1
+    return pattern
+
+
+def even_pattern(pos: int) -> Tensor:
+    """Every query attends evenly to itself and all before. query × key."""
+    causal = torch.ones(pos, pos, dtype=DTYPE).tril()
+    return causal / causal.sum(-1, keepdim=True)
+
+
+def content_pattern(head: Head, x: Tensor) -> Tensor:
+    """What a head attends to in the residual stream ``x`` (batch, pos, d_model) when positions play no part."""
+    scores = x @ head.W_QK.dense() @ x.mT
+    future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+    return scores.masked_fill(future, -math.inf).softmax(-1)
+
+
+def repeated_tokens(seed: int, batch: int, d_vocab: int, block: int) -> Tensor:
+    """BOS (token 0) and then a block of other tokens twice, none of them twice in a block."""
+    g = torch.Generator().manual_seed(seed)
+    blocks = torch.stack([1 + torch.randperm(d_vocab - 1, generator=g)[:block] for _ in range(batch)])
+    return torch.cat([torch.zeros(batch, 1, dtype=torch.int64), blocks, blocks], -1)
+
+
+def _rooms(d_vocab: int, n: int) -> list[Tensor]:
+    """``n`` readers (d_vocab × n·d_vocab), each of its own room."""
+    return list(torch.eye(n * d_vocab, dtype=DTYPE).split(d_vocab))

@@ -1,0 +1,126 @@
+"""The transformer of FRAMEWORK §1. Sizes are distinct primes where they can be; identities are in float64."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from pathsum.circuits.paths import exactness, path_sum
+from pathsum.config import ModelConfig
+from pathsum.model.transformer import Transformer
+
+BATCH, POS, VOCAB = 2, 11, 23
+POSITIONS, NORMS = ("relative", "sinusoidal", "rotary", "none"), ("none", "rms", "layer")
+EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
+
+
+def config(n_layers: int = 2, positions: str = "relative", norm: str = "none", smeared: bool = False) -> ModelConfig:
+    return ModelConfig(
+        n_layers=n_layers, n_heads=3, d_model=18, n_ctx=13, positions=positions, norm=norm, smeared_keys=smeared
+    )  # fmt: skip
+
+
+def build(cell: ModelConfig) -> Transformer:
+    """A float64 model far from its initial zeros: every parameter, position biases too, is random."""
+    generator = torch.Generator().manual_seed(5)
+    model = Transformer(cell, VOCAB, generator).double()
+    for p in model.parameters():
+        p.data.add_(torch.randn(p.shape, generator=generator, dtype=torch.float64) * 0.3)
+    return model
+
+
+def sample() -> torch.Tensor:
+    return torch.randint(VOCAB, (BATCH, POS), generator=torch.Generator().manual_seed(7))
+
+
+@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
+def test_the_fast_forward_equals_the_trace(positions: str, norm: str, smeared: bool) -> None:
+    model, tokens = build(config(2, positions, norm, smeared)), sample()
+    torch.testing.assert_close(model(tokens), model.trace(tokens).logits, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
+def test_the_logits_are_the_sum_over_all_paths(positions: str, norm: str, smeared: bool) -> None:
+    model, tokens = build(config(2, positions, norm, smeared)), sample()
+    trace = model.trace(tokens)
+    total = path_sum(model.weights(), tokens, trace.patterns, trace.scales)
+    assert exactness(total, model(tokens)) < 1e-12
+    other = model.trace(tokens.flip(0))  # patterns of another batch: the certificate must notice
+    assert exactness(path_sum(model.weights(), tokens, other.patterns, other.scales), model(tokens)) > 1e-3
+
+
+@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
+def test_no_token_sees_its_future(positions: str, norm: str, smeared: bool) -> None:
+    """By gradient, with exact zeros: the logits at ``query`` do not move with the embeddings after it."""
+    model, tokens = build(config(2, positions, norm, smeared)), sample()
+    query = 4
+    embedded = model.embed(tokens).detach().requires_grad_()
+    model.embed = lambda _: embedded  # type: ignore[method-assign, assignment]
+    model(tokens)[:, query].square().sum().backward()
+    assert embedded.grad is not None
+    assert (embedded.grad[:, query + 1 :] == 0).all()
+    assert (embedded.grad[:, : query + 1].abs().sum(-1) > 0).all()
+
+
+def test_patterns_are_causal_distributions() -> None:
+    for pattern in build(config()).trace(sample()).patterns:
+        torch.testing.assert_close(pattern.sum(-1), torch.ones_like(pattern[..., 0]))
+        assert (pattern.triu(1) == 0).all()
+
+
+def test_relative_positions_are_seen_by_scores_alone() -> None:
+    """A window of one repeated token: whatever the pattern, every position's residual stream is the same."""
+    model = build(config())
+    logits = model(torch.full((1, POS), 3))
+    torch.testing.assert_close(logits, logits[:, :1].expand_as(logits))
+
+
+def test_a_relative_bias_depends_on_distance_alone() -> None:
+    """One-layer scores without content: patterns of two queries agree once shifted and renormalised."""
+    model = build(config(n_layers=1))
+    layer = model.layers[0]
+    layer.W_Q.data.zero_()  # type: ignore[union-attr, operator]
+    (pattern,) = model.trace(sample()).patterns
+    early, late = pattern[0, 0, 5, :6], pattern[0, 0, 7, 2:8]
+    torch.testing.assert_close(early, late / late.sum())
+
+
+def test_zero_layers_are_a_bigram_table() -> None:
+    """AMF "zero-layer transformers": the logits are W_U W_E t, whatever came before."""
+    model, tokens = build(config(n_layers=0)), sample()
+    table = (model.W_U @ model.W_E).mT
+    torch.testing.assert_close(model(tokens), table[tokens])
+
+
+def test_the_hand_written_attention_gradient_is_autograds() -> None:
+    model, tokens = build(config()), sample()
+    names = dict(model.named_parameters())
+    fast = torch.autograd.grad(model(tokens).square().sum(), list(names.values()))
+    slow = torch.autograd.grad(model.trace(tokens).logits.square().sum(), list(names.values()))
+    for name, a, b in zip(names, fast, slow, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, msg=name)
+
+
+def test_smeared_keys_mix_in_their_predecessor() -> None:
+    """k_j ← σ(α) k_j + (1 − σ(α)) k_{j−1} (FRAMEWORK §6): with σ(α) → 0 a query scores the key one to the right."""
+    plain, smeared = build(config(1, "none")), build(config(1, "none", smeared=True))
+    smeared.load_state_dict(plain.state_dict(), strict=False)
+    smeared.layers[0].smear.data.fill_(-1e9)  # type: ignore[union-attr, operator]
+    tokens = sample()
+    shifted = torch.cat([tokens[:, :1], tokens[:, :-1]], 1)
+    query = POS - 1
+
+    def scores(model: Transformer, read: torch.Tensor) -> torch.Tensor:
+        return model.trace(read).patterns[0][:, :, query].log()
+
+    # the same query token over keys moved by one: differences of log-attention between keys agree
+    shifted[:, -1] = tokens[:, -1]
+    a, b = scores(smeared, tokens)[..., 2:-1], scores(plain, shifted)[..., 2:-1]
+    torch.testing.assert_close(a.diff(dim=-1), b.diff(dim=-1))
+
+
+def test_too_long_a_window_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected windows of at most n_ctx = 13 tokens, got 14; cut them"):
+        build(config())(torch.zeros(1, 14, dtype=torch.int64))

@@ -24,6 +24,7 @@ if __name__ == "__main__":
         tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
         held_out = Windows(read_tokens(TOKENS / "val.bin").tokens, cell.model.n_ctx)
         seen = Evidence(
+            held_out=held_out.batch(held_out.spread(len(held_out))),
             windows=held_out.batch(held_out.spread(how.windows)),
             unigram=torch.from_numpy(counts.unigram_counts).float(),
             bigram_counts=counts.bigram_rows(),

@@ -19,6 +19,7 @@ CHECKED = Path("data/checked")
 RUNS = Path("runs")
 MODELS = Path("models")
 CIRCUITS = Path("circuits")
+CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from pathsum.config import TokenizerConfig, load, load_corpus
+from pathsum.config import PlantedCorpus, TokenizerConfig, load, load_corpus
+from pathsum.data.planted import planted
 from pathsum.data.tokenizing import tokenize_corpus
+from pathsum.records import write_json
 from pipelines.paths import TOKENS, params, stage
 
 if __name__ == "__main__":
     with stage():
         values = params()
+        corpus = load_corpus(values["corpus"])
         tokenize_corpus(
-            load_corpus(values["corpus"]),
+            corpus,
             load(TokenizerConfig, values["tokenizer"], "tokenizer"),
             values["model"]["n_ctx"],
             TOKENS,
         )
+        if isinstance(corpus, PlantedCorpus):
+            write_json(TOKENS / "truth.json", planted(corpus)[1])

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 
 import torch
-from pathsum.circuits.weights import Head, Weights
 from torch import Tensor
+
+from pathsum.circuits.weights import Head, Weights
 
 DTYPE = torch.float64
 

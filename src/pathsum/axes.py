@@ -3,6 +3,7 @@
 | word         | meaning                                                        | paper        |
 |--------------|----------------------------------------------------------------|--------------|
 | ``batch``    | windows evaluated together                                     |              |
+| ``all``      | every window of a split                                        |              |
 | ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
 | ``query``    | position that attends (destination)                            | destination  |
 | ``key``      | position attended to (source)                                  | source       |

@@ -43,7 +43,8 @@ _SEED = 2021
 class Evidence:
     """What a model is shown, and what the corpus says."""
 
-    windows: Int[Tensor, "batch pos+1"]
+    held_out: Int[Tensor, "all pos+1"]  # every held-out window: losses, as the bigram baseline's
+    windows: Int[Tensor, "batch pos+1"]  # some of them: patterns and the certificate
     unigram: Float[Tensor, "vocab"]
     bigram_counts: bigram.CountRows
     words: Sequence[str]  # printable tokens by id
@@ -58,14 +59,15 @@ def extract(
     model = load_checkpoint(checkpoints[-1], seen.tokenizer_hash)
     weights = effective(model)
     generator = torch.Generator().manual_seed(_SEED)
-    repeated, block = repeated_random(how.repeated_windows, cell.model.n_ctx, len(seen.words), generator)
+    present = (seen.unigram > 0).float()
+    repeated, block = repeated_random(how.repeated_windows, cell.model.n_ctx, len(seen.words), generator, present)
     trace = model.trace(repeated)
     natural = _patterns(model, seen.windows[:, :-1])
     heads = head_rows(weights, natural, trace, repeated, block, seen)
     exact = [certificate(path, evaluation, seen, how) for path, evaluation in zip(checkpoints, log, strict=True)]
     scores = composition_scores(weights.to(torch.float64), how.rotations, generator)
     fit = bigram.compare_with_corpus(bigram.direct_path(weights), seen.bigram_counts, SMOOTHING)
-    losses = loss_by_position(model, seen.windows)
+    losses = loss_by_position(model, seen.held_out)
     repeats = induction.repeat_losses(trace.logits, repeated, block)
     matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
     change = onset([e.tokens_seen for e in log], matching)

@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
-from pathsum.circuits.bigram import compare_with_corpus, direct_path, top_pairs
 from torch import Tensor
 
+from pathsum.circuits.bigram import compare_with_corpus, direct_path, top_pairs
 from tests import handmade
 
 D_VOCAB = 23

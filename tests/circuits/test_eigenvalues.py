@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from pathsum.circuits.eigenvalues import copying_eigenvalues, diagonal_rank, matching_eigenvalues, positivity
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit
-
 from tests import handmade
 
 D_VOCAB = 23

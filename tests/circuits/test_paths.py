@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from pathsum.circuits.paths import all_paths, by_order, exactness, path_circuit, path_logits, path_sum
-from pathsum.circuits.weights import Weights
 from torch import Tensor
 
+from pathsum.circuits.paths import all_paths, by_order, exactness, path_circuit, path_logits, path_sum
+from pathsum.circuits.weights import Weights
 from tests import handmade
 
 BATCH, POS, N_HEADS, D_VOCAB = 2, 7, 3, 23

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.circuits.skip_trigrams import skip_trigrams
-
 from tests import handmade
 
 D_VOCAB = 19
@@ -41,7 +41,9 @@ def test_the_list_is_the_best_of_all_triples(k: int, block: int) -> None:
     effects = torch.einsum("ds,os->dso", pairs, ov.clamp(min=0))
     found = skip_trigrams(weights, head, unigram, k, block)
     expected = effects.flatten().sort(descending=True).values[:k]
-    torch.testing.assert_close(torch.tensor([f.effect for f in found]).double(), expected, rtol=1e-10, atol=0)
+    torch.testing.assert_close(
+        torch.tensor([f.effect for f in found], dtype=torch.float64), expected, rtol=1e-10, atol=0
+    )
     for f in found:
         assert effects[f.destination, f.source, f.out].item() == pytest.approx(f.effect, rel=1e-10)
 

@@ -47,14 +47,26 @@ def results(
     missing: Sequence[str] = (),
 ) -> Results:
     """A sweep; ``works`` says whether the paper's claims hold in it."""
-    cells = [
-        cell(n, h, seed, works=works) for n in layers for h in (heads if n else (0,)) for seed in seeds
-    ]
+    cells = [cell(n, h, seed, works=works) for n in layers for h in (heads if n else (0,)) for seed in seeds]
     return Results(
         cells={c.name: c for c in cells},
         corpus=CorpusSummary(
-            "python", "c0ffee", "beef", 1024, N_CTX, 90, 10, 9_000_000, 1_000_000, 30_000_000, 3_000_000, 5.9, 5.95, 3.4,
-            "interpolated, 0.9", 0.21,
+            "python",
+            "c0ffee",
+            "beef",
+            1024,
+            N_CTX,
+            90,
+            10,
+            9_000_000,
+            1_000_000,
+            30_000_000,
+            3_000_000,
+            5.9,
+            5.95,
+            3.4,
+            "interpolated, 0.9",
+            0.21,
         ),
         ngrams=[NGramRow("bigram", f"{t}␟{u}", "1 2", 100 - i, -1.0) for i, (t, u) in enumerate(_pairs())],
         provenance={"revision": "0123abc", "versions": {"torch": "2.13.0", "python": "3.11"}},
@@ -71,8 +83,19 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
     last = log[-1]
     return Cell(
         summary=CellSummary(
-            cell=name, n_layers=n_layers, n_heads=n_heads, d_model=32, d_head=8, n_ctx=N_CTX, d_vocab=1024, seed=seed,
-            positions="relative", norm="none", tokens_seen=BUDGET, weights_hash="ab", exactness=3e-14 if works else 2e-7,
+            cell=name,
+            n_layers=n_layers,
+            n_heads=n_heads,
+            d_model=32,
+            d_head=8,
+            n_ctx=N_CTX,
+            d_vocab=1024,
+            seed=seed,
+            positions="relative",
+            norm="none",
+            tokens_seen=BUDGET,
+            weights_hash="ab",
+            exactness=3e-14 if works else 2e-7,
             val_loss_nats=(3.42 if works else 3.9) if n_layers == 0 else 3.2 - 0.4 * n_layers,
             in_context_loss_drop_nats=last.in_context_loss_drop_nats,
             repeat_first_loss_nats=last.repeat_first_loss_nats,
@@ -117,7 +140,7 @@ def _pairs() -> list[tuple[str, str]]:
 
 def _evaluation(i: int, n_layers: int, n_heads: int, works: bool, rng: random.Random) -> Evaluation:
     grown = 1 / (1 + math.exp(-4 * (i - 5.5))) if n_layers >= 2 and works else 0.0
-    drop = 0.1 + 0.45 * grown
+    drop = 0.05 + 0.5 * grown
     return Evaluation(
         step=i * 100,
         tokens_seen=BUDGET * i // (EVALS - 1),

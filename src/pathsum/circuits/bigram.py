@@ -18,6 +18,8 @@ from torch import Tensor
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.weights import Weights
 
+FLAT_NATS = 1e-12  # a table that varies less than this varies by rounding alone
+
 
 @runtime_checkable
 class CountRows(Protocol):
@@ -78,8 +80,8 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
         divergence += (weight.sum(-1) * nats).sum().item()
         pairs += int(occurs.sum())
         total += weight.sum().item()
-    scale = (xx * yy) ** 0.5
-    return BigramFit(correlation=xy / scale if scale > 0 else 0.0, kl_nats=divergence / total, pairs=pairs)
+    flat = min(xx, yy) < total * FLAT_NATS**2
+    return BigramFit(correlation=0.0 if flat else xy / (xx * yy) ** 0.5, kl_nats=divergence / total, pairs=pairs)
 
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:

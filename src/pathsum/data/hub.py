@@ -32,8 +32,8 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
         rows = datasets.load_dataset(config.dataset, config.subset or None, split=config.split, streaming=True)
     except (FileNotFoundError, ValueError, RuntimeError) as error:
         raise ValueError(
-            f"corpus.dataset: cannot open {config.dataset!r}, subset {config.subset!r}, split {config.split!r}: {error}; "
-            "check the three names on the dataset's page"
+            f"corpus.dataset: cannot open {config.dataset!r}, subset {config.subset!r}, split {config.split!r}: "
+            f"{error}; check the three names on the dataset's page"
         ) from error
     for row in rows:
         if config.text_field not in row:
@@ -54,6 +54,7 @@ def _require_hub(dataset: str) -> None:
         error.close()
     except OSError as error:
         raise ConnectionError(
-            f"corpus=hub expects to reach {endpoint} for {dataset}, got no answer within {HUB_TIMEOUT:.0f} s ({error}); "
-            "check the network (HF_ENDPOINT names a mirror), or use local files: `corpus=text corpus.paths=[FILES]`"
+            f"corpus=hub expects to reach {endpoint} for {dataset}, got no answer within {HUB_TIMEOUT:.0f} s "
+            f"({error}); check the network (HF_ENDPOINT names a mirror), or use local files: "
+            "`corpus=text corpus.paths=[FILES]`"
         ) from error

@@ -13,7 +13,7 @@ from pathsum.data.windows import Windows
 from pathsum.records import NGramRow
 
 PAIRS = 256  # most frequent bigrams destination → out whose sources are counted
-SAMPLE = 1 << 26  # window area, n_ctx² a window, that skip-trigrams are counted on
+SAMPLE = 1 << 28  # window area, n_ctx² a window, that skip-trigrams are counted on
 AREA = 1 << 22  # of it at a time
 MIN_COUNT = 5  # below, a skip-trigram is noise
 
@@ -88,9 +88,7 @@ def skip_trigrams(
     gain[:, BOS] = -np.inf  # a BOS is always before
     best = np.argsort(-gain, axis=None, kind="stable")[:top_k]
     found = [(int(i), int(s)) for i, s in zip(*np.unravel_index(best, gain.shape), strict=True) if gain[i, s] > 0]
-    return [
-        ((s, int(pairs[i, 0]), int(pairs[i, 1])), int(with_pair[i, s]), math.log(given[i, s])) for i, s in found
-    ]
+    return [((s, int(pairs[i, 0]), int(pairs[i, 1])), int(with_pair[i, s]), math.log(given[i, s])) for i, s in found]
 
 
 def _add_sources(

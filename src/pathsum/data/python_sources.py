@@ -47,7 +47,7 @@ def _installed(name: str) -> bool:
 
 
 def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
-    """(path, sha256, ``name==version``) of each ``.py`` file; scripts outside the package folder are the installer's."""
+    """(path, sha256, ``name==version``) of each ``.py`` file; scripts outside site-packages are the installer's."""
     distribution = metadata.distribution(name)
     who = f"{distribution.metadata['Name']}=={distribution.version}"
     if distribution.files is None:

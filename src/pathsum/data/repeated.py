@@ -25,7 +25,8 @@ def repeated_random(
     What is scored: attention of the queries p in [block + 1 .. 2 · block], the second copy. Query p holds the token
     first seen at p − block; the key that an induction head attends to is the one after it, p − block + 1 ≥ 2, never
     BOS. Its token is the right prediction at p, known for p < 2 · block (the sequence ends there). Tokens that fall
-    twice into a block have other fitting keys too, so even a perfect head scores a little below 1 on small vocabularies.
+    twice into a block have other fitting keys too, so even a perfect head scores a little below 1 where
+    the vocabulary is small.
 
     Raises ValueError where the window has no room or no token is left to draw.
     """

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int64
 from scipy import sparse
 
-Counts = np.ndarray | sparse.csr_array  # Int64, "source out"; sparse where the vocabulary is large
+Counts: TypeAlias = Any  # [source, out]: an int64 array, or a scipy.sparse.csr_array where the vocabulary is large
 
 DIRICHLET, DISCOUNT, KNESER_NEY = "Dirichlet", "absolute discounting", "Kneser–Ney"
 PRIORS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)  # k, in tokens

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,15 +9,28 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from scipy import sparse
+from torch import Tensor
 
+from pathsum.data.counting import entropy, pair_counts, repeated_share
 from pathsum.data.ngrams import ngram_rows
 from pathsum.data.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
-from pathsum.data.tokens import TokenFile
+from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
+from pathsum.data.tokens import TokenFile, read_tokens
 from pathsum.data.windows import Windows
 from pathsum.records import CorpusSummary, NGramRow
 
-CHUNK = 1 << 22  # tokens counted at a time
 DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
+
+
+@dataclass(frozen=True)
+class BigramRows:
+    """Rows of the bigram counts on demand, whether they are kept dense or sparse."""
+
+    counts: Counts
+
+    def __getitem__(self, rows: slice, /) -> Int64[Tensor, "source out"]:
+        block = self.counts[rows]
+        return torch.from_numpy(block.toarray() if sparse.issparse(block) else block)
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,10 @@ class CorpusStatistics:
     @property
     def d_vocab(self) -> int:
         return len(self.unigram_counts)
+
+    def bigram_rows(self) -> BigramRows:
+        """The counts as rows[start:stop] → dense int64 tensor, for circuits that read them a block at a time."""
+        return BigramRows(self.bigram_counts)
 
     def save(self, path: Path) -> None:
         """Writes an .npz without pickles; atomic, and identical statistics give identical bytes."""
@@ -62,10 +78,16 @@ class CorpusStatistics:
             with np.load(path, allow_pickle=False) as f:
                 unigram = f["unigram_counts"]
                 dense = "dense" in f
-                bigram = f["dense"] if dense else sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
+                bigram = (
+                    f["dense"]
+                    if dense
+                    else sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
+                )
                 smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
         except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
-            raise ValueError(f"{path}: expected corpus statistics, got something else ({error}); make it again") from error
+            raise ValueError(
+                f"{path}: expected corpus statistics, got something else ({error}); make it again"
+            ) from error
         return cls(unigram, bigram, smoothing)
 
 
@@ -78,16 +100,19 @@ def bigram_log_probs(
     return np.log(table.probabilities(np.asarray(sources)[:, None], outs[None, :], statistics.smoothing))
 
 
-def measure(
-    train: TokenFile, val: TokenFile, n_ctx: int, name: str, vocabulary: list[str], top_k: int
-) -> tuple[CorpusStatistics, CorpusSummary, list[NGramRow]]:
-    """What are the corpus's n-gram statistics and baselines, for windows of ``n_ctx`` tokens?
+def corpus_statistics(
+    folder: Path, name: str, n_ctx: int, top_k: int
+) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
+    """What are the n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``?
 
-    Losses are in nats a token, on all held-out windows. ``vocabulary`` gives the printable tokens of the ``top_k``
-    unigrams, bigrams and skip-trigrams. Memory: the count table and CHUNK tokens. Raises ValueError where the two files
-    or the vocabulary do not belong together, or a file is smaller than a window.
+    Losses are in nats a token, over all held-out windows; the rows are the ``top_k`` unigrams, bigrams and
+    skip-trigrams. Memory: the count table, and a few million tokens at a time. Raises FileNotFoundError where
+    ``tokenize_corpus`` has not been, ValueError where its files do not belong together or are smaller than a window.
     """
-    _require_same(train, val, vocabulary)
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    train, val = read_tokens(folder / "train.bin"), read_tokens(folder / "val.bin")
+    for file in (train, val):
+        _require_tokenizer(file, tokenizer_hash(tokenizer))
     d_vocab, seen, held_out = train.header.d_vocab, Windows(train.tokens, n_ctx), Windows(val.tokens, n_ctx)
     counts = pair_counts(seen, d_vocab)
     unigram = np.asarray(counts.sum(axis=0)).ravel()
@@ -114,53 +139,12 @@ def measure(
         bigram_smoothing=str(smoothing),
         repeated_share=repeated_share(held_out, d_vocab),
     )
-    return statistics, summary, ngram_rows(seen, unigram, counts, vocabulary, top_k)
+    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), top_k), statistics
 
 
-def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
-    """How often does each token (row) stand before each token (column) that is predicted? The first row is BOS's."""
-    total = sparse.csr_array((d_vocab, d_vocab), dtype=np.int64)
-    for rows in chunks(windows):
-        keys = (rows[:, :-1] * d_vocab + rows[:, 1:]).ravel()
-        if d_vocab**2 <= CHUNK:
-            counted = np.bincount(keys, minlength=d_vocab**2)
-            found = np.flatnonzero(counted)
-            number = counted[found]
-        else:
-            found, number = np.unique(keys, return_counts=True)
-        total = total + sparse.csr_array((number, (found // d_vocab, found % d_vocab)), shape=total.shape, dtype=np.int64)
-    return total
-
-
-def chunks(windows: Windows) -> Iterator[Int64[np.ndarray, "batch pos"]]:
-    """All windows in order, about CHUNK tokens at a time."""
-    for part in torch.arange(len(windows)).split(max(1, CHUNK // windows.n_ctx)):
-        yield windows.batch(part).numpy()
-
-
-def entropy(counts: Int64[np.ndarray, "out"]) -> float:
-    """−Σ p log p of the distribution that the counts are, in nats."""
-    p = counts[counts > 0] / counts.sum()
-    return float(-(p * np.log(p)).sum())
-
-
-def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Which share of the tokens stood before in the same window, after the same two tokens? 0..1.
-
-    What copying from context can gain at most, roughly: a corpus with little of it gives induction heads little to do.
-    """
-    repeated = 0
-    for rows in chunks(windows):
-        trigrams = (rows[:, :-2] * d_vocab + rows[:, 1:-1]) * d_vocab + rows[:, 2:]
-        trigrams.sort(axis=1)
-        repeated += int((trigrams[:, 1:] == trigrams[:, :-1]).sum())
-    return repeated / (len(windows) * windows.n_ctx)
-
-
-def _require_same(train: TokenFile, val: TokenFile, vocabulary: list[str]) -> None:
-    if train.header.tokenizer_hash != val.header.tokenizer_hash or train.header.d_vocab != len(vocabulary):
+def _require_tokenizer(file: TokenFile, expected: str) -> None:
+    if file.header.tokenizer_hash != expected:
         raise ValueError(
-            f"{train.path} and {val.path}: expected one tokenizer, got {train.header.tokenizer_hash[:12]} with "
-            f"{train.header.d_vocab} tokens, {val.header.tokenizer_hash[:12]} with {val.header.d_vocab} and a vocabulary "
-            f"of {len(vocabulary)}; run the tokenize stage again"
+            f"{file.path}: expected tokens of the tokenizer {expected[:12]} beside it, got those of "
+            f"{file.header.tokenizer_hash[:12]}; run the tokenize stage again"
         )

@@ -80,7 +80,7 @@ def tokenizer_hash(tokenizer: Tokenizer) -> str:
 def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
     """Which bytes does each token id stand for, in the order of ids? BOS stands for none."""
     bytes_of = _byte_of_letter()
-    names = [tokenizer.id_to_token(i) for i in range(1, tokenizer.get_vocab_size())]
+    names = [str(tokenizer.id_to_token(i)) for i in range(1, tokenizer.get_vocab_size())]
     return [b"", *(bytes(bytes_of[letter] for letter in name) for name in names)]
 
 

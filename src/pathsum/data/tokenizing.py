@@ -67,8 +67,8 @@ def _require_documents(corpus: CorpusConfig, n_train: int, n_val: int) -> None:
 def _require_window(part: str, header: TokenHeader, n_ctx: int, corpus: CorpusConfig) -> None:
     if header.count <= n_ctx:
         raise ValueError(
-            f"The {part} split of corpus {corpus.name!r} is smaller than one window: expected at least {n_ctx + 1} tokens "
-            f"(model.n_ctx + 1), got {header.count}; lower model.n_ctx, give more text, or change "
+            f"The {part} split of corpus {corpus.name!r} is smaller than one window: expected at least "
+            f"{n_ctx + 1} tokens (model.n_ctx + 1), got {header.count}; lower model.n_ctx, give more text, or change "
             f"corpus.validation_share={corpus.validation_share}"
         )
 
@@ -77,7 +77,7 @@ class _Spool:
     """Documents on disk, for reading again; gone when closed or killed."""
 
     def __init__(self, folder: Path) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)
+        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._count = 0
 
     def __enter__(self) -> _Spool:

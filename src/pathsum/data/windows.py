@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from jaxtyping import Int64, Integer
+from jaxtyping import Float, Int64, Integer
 from torch import Tensor
 
 from pathsum.data.tokenizer import BOS
@@ -25,7 +25,8 @@ class Windows:
     def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
         if n_ctx + 1 > len(tokens):
             raise ValueError(
-                f"expected at least n_ctx + 1 = {n_ctx + 1} tokens, got {len(tokens)}; lower model.n_ctx or give more text"
+                f"expected at least n_ctx + 1 = {n_ctx + 1} tokens, got {len(tokens)}; "
+                "lower model.n_ctx or give more text"
             )
         self.n_ctx = n_ctx
         self._rows = tokens[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
@@ -38,6 +39,14 @@ class Windows:
         rows = np.full((len(indices), self.n_ctx + 1), BOS, dtype=np.int64)
         rows[:, 1:] = self._rows[indices.numpy()]
         return torch.from_numpy(rows)
+
+    def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
+        """1 for each token that the windows hold, BOS aside, 0 for the others: what a random test may draw from."""
+        counts = np.zeros(d_vocab, dtype=np.int64)
+        for start in range(0, len(self._rows), 4096):
+            counts += np.bincount(self._rows[start : start + 4096].ravel(), minlength=d_vocab)
+        counts[BOS] = 0
+        return torch.from_numpy(counts > 0).float()
 
     def spread(self, count: int) -> Int64[Tensor, "batch"]:
         """``count`` windows evenly spaced over the stream, always the same; all of them if there are fewer."""

@@ -39,7 +39,7 @@ class Transformer(nn.Module):
         embedding = torch.randn(d_vocab, d_model, generator=generator) * d_model**-0.5
         self.W_E = nn.Parameter(embedding.mT)
         self.W_U = nn.Parameter(torch.randn(d_vocab, d_model, generator=generator) / d_model)
-        self.layers = nn.ModuleList(Attention(config, generator) for _ in range(config.n_layers))
+        self.layers = nn.ModuleList(Attention(config, layer, generator) for layer in range(config.n_layers))
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""

@@ -1,1 +1,1 @@
-"""Records in, report out: figures draw, claims judge, the document lays out. Nothing here touches a model or a corpus."""
+"""Records in, report out: figures draw, claims judge, the document lays out. No model, no corpus, no config."""

@@ -97,7 +97,7 @@ def write_cell(folder: Path, cell: Cell) -> None:
 
 
 def read_cell(folder: Path) -> Cell:
-    """The cell in ``folder``. FileNotFoundError that names each absent file; ValueError for another version's records."""
+    """The cell in ``folder``. FileNotFoundError names each absent file; ValueError another version's records."""
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in TABLES)]
     absent = [name for name in expected if not (folder / name).is_file()]
     if absent:

@@ -1,4 +1,4 @@
-"""The one visual language of figures and tables: colours by layer count, names of heads, axis labels, printed tokens."""
+"""The one visual language of figures and tables: colours by layer count, names of heads, axes, printed tokens."""
 
 from __future__ import annotations
 
@@ -52,6 +52,8 @@ def number(value: float | None, digits: int = 2) -> str:
     """A score with a true minus sign; an en dash where there is none; exponents only where digits would show zeros."""
     if value is None:
         return "–"
+    if abs(value) >= 1e5:
+        return millions(value)
     tiny = value != 0 and abs(value) < 0.5 * 10**-digits
     return (f"{value:.0e}" if tiny else f"{value:.{digits}f}").replace("-", "−")
 

@@ -70,7 +70,8 @@ def train(
     evaluations = evaluation_steps(steps, cell.train)
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
     generator = torch.Generator().manual_seed(_REPEATED_SEED)
-    repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator)
+    present = train_windows.present(d_vocab)
+    repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
     repeated = repeated.to(device)
     tokens_a_step = cell.train.batch * cell.model.n_ctx
 
@@ -143,10 +144,13 @@ def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
     tensors = load_file(path)
     model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False)
     for i, opt in enumerate(opts):
-        blank = opt.state_dict()
+        blank, params = opt.state_dict(), [p for group in opt.param_groups for p in group["params"]]
         for key, value in tensors.items():
             if key.startswith(f"opt.{i}."):
                 _, _, j, name = key.split(".", 3)
+                p = params[int(j)]
+                if value.shape == p.shape:  # fused kernels walk memory: a state must lie as its parameter does
+                    value = torch.empty_like(p).copy_(value)
                 blank["state"].setdefault(int(j), {})[name] = value
         opt.load_state_dict(blank)
     return int(tensors["step"])

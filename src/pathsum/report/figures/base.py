@@ -48,6 +48,7 @@ class Figure:
     svg: bytes
     png: bytes
     data: pd.DataFrame
+    wide: bool  # more than one panel: needs the whole width
 
 
 def picture(
@@ -69,6 +70,7 @@ def picture(
             svg=_bytes(canvas, "svg", {"Date": None, "Creator": None}),
             png=_bytes(canvas, "png", {"Software": None}),
             data=data,
+            wide=size_inches[0] > 8,
         )
 
 

@@ -39,7 +39,9 @@ def bigrams(results: Results) -> Figure | None:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
         worst = symbols.number(max(excess, key=abs), 3)
         caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
-    return picture("bigrams", "The direct path is a bigram table", caption, data, (4.4 * (len(shown) + bool(zero)), 4.2), paint)
+    return picture(
+        "bigrams", "The direct path is a bigram table", caption, data, (4.4 * (len(shown) + bool(zero)), 4.2), paint
+    )
 
 
 def _pairs(cell: Cell) -> pd.DataFrame:
@@ -83,8 +85,8 @@ def _bars(ax: Axes, results: Results, zero: list[Cell]) -> None:
     )
     palette = {name: symbols.layer_colour(0) for name in losses["model"]} | {"unigram": "#c9c9c9", "bigram": "#c9c9c9"}
     sns.barplot(losses, x="loss", y="model", hue="model", palette=palette, errorbar=None, ax=ax)
-    for bars in ax.containers:
-        ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=9)
+    for place, loss in enumerate(losses["loss"]):
+        ax.annotate(f"{loss:.3f}", (loss, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(xlabel=symbols.LOSS, ylabel="", xlim=(0, losses["loss"].max() * 1.2))
     ax.set_title("corpus models and zero layers")
     ax.grid(False, axis="y")

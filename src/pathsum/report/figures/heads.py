@@ -98,7 +98,9 @@ def _most_copying(cells: list[Cell]) -> tuple[Cell, HeadRow] | None:
 def _positivity(ax: Axes, data: pd.DataFrame) -> None:
     groups = list(dict.fromkeys(data["group"]))
     colours = {g: symbols.layer_colour(int(g.split()[0])) for g in groups}
-    sns.stripplot(data, x="positivity", y="group", hue="group", palette=colours, jitter=False, alpha=0.45, size=8, ax=ax)
+    sns.stripplot(
+        data, x="positivity", y="group", hue="group", palette=colours, jitter=False, alpha=0.45, size=8, ax=ax
+    )
     ax.axvline(0.5, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
     ax.set(xlim=(-1.05, 1.05), ylabel="", xlabel=f"copying positivity {symbols.POSITIVITY}")
     ax.set_title("every head")

@@ -94,8 +94,8 @@ def induction_corner(results: Results) -> Figure | None:
     strong = data[data["prefix_matching"] >= 0.3]
     inside = strong[(strong["qk_matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]
     caption = (
-        f"Induction heads sit in the shaded corner: of {symbols.plural(len(strong), 'head')} with prefix matching ≥ 0.3, "
-        f"{len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
+        f"Induction heads sit in the shaded corner: of {symbols.plural(len(strong), 'head')} with prefix matching "
+        f"≥ 0.3, {len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
         f"{int(((data['qk_matching_positivity'] > 0.5) & (data['copying_positivity'] > 0.5)).sum()) - len(inside)}."
     )
     return picture("induction_corner", "The induction corner", caption, data, (6.6, 5.2), paint)
@@ -142,7 +142,10 @@ def _heat(ax: Axes, cell: Cell, kind: str, edges: pd.DataFrame, limit: float) ->
     )
     previous, induction = cell.previous_token_head(), cell.induction_head()
     if kind == "K" and previous is not None and induction is not None:
-        early, late = symbols.head_label(previous.layer, previous.head), symbols.head_label(induction.layer, induction.head)
+        early, late = (
+            symbols.head_label(previous.layer, previous.head),
+            symbols.head_label(induction.layer, induction.head),
+        )
         if early in value.columns and late in value.index:
             corner = (list(value.columns).index(early), list(value.index).index(late))
             ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec=symbols.ACCENT, lw=2, clip_on=False))

@@ -93,12 +93,13 @@ def loss_by_position(results: Results) -> Figure | None:
         without_legend_title(ax)
 
     drops = "; ".join(
-        f"{symbols.layers_label(n)} {symbols.span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
+        f"{symbols.layers_label(n)} {symbols.span([c.summary.in_context_loss_drop_nats for c in cells])}"
         for n in results.layer_counts()
+        if (cells := results.with_layers(n))
     )
     caption = (
-        f"A line that falls from the left grey band to the right one learns from its context. Loss drop in nats: {drops}. "
-        f"Lines are means over cells in bins of {POSITIONS_A_BIN} positions, the shade spans all cells."
+        "A line that falls from the left grey band to the right one learns from its context. Loss drop in nats: "
+        f"{drops}. Lines are means over cells in bins of {POSITIONS_A_BIN} positions, the shade spans all cells."
     )
     return picture("loss_by_position", "Where in the window the loss falls", caption, data, (7.4, 4.2), paint)
 
@@ -156,14 +157,14 @@ def _lines(
         for cell in results.with_layers(n_layers):
             part = data[data["cell"] == cell.name].dropna(subset=[column])
             if not part.empty:
-                style = {"dashes": dash} if dash else {}
+                style = (0, dash) if dash else "-"
                 ax.plot(
                     part["tokens_millions"],
                     part[column],
                     color=symbols.layer_colour(n_layers),
                     lw=width,
                     alpha=alpha,
-                    **style,
+                    ls=style,
                 )
 
 

@@ -1,0 +1,26 @@
+"""Stage `report`: write the report from stored records, and mirror its figures and tables to W&B."""
+
+from __future__ import annotations
+
+import json
+
+from pathsum.config import TrackingConfig, load
+from pathsum.records import ClaimResult
+from pathsum.report.build import tables, write_report
+from pathsum.report.claims import CLAIMS as CLAIMS_OF_THE_PAPER
+from pathsum.tracking import mirror
+from pipelines.paths import CLAIMS, REPORTS, RUNS, params, stage
+from pipelines.results import read_results
+
+if __name__ == "__main__":
+    with stage():
+        results = read_results()
+        stored = json.loads(CLAIMS.read_text(encoding="utf-8"))
+        claims = [ClaimResult(**stored[claim.id]) for claim in CLAIMS_OF_THE_PAPER]
+        figures = write_report(results, claims, REPORTS)
+        tracking = load(TrackingConfig, params()["tracking"], "tracking")
+        with mirror(tracking, "report", "report", "report", results.provenance, RUNS / "report") as wandb:
+            for name, table in tables(results, claims).items():
+                wandb.table(f"tables/{name}", table)
+            for name in figures:
+                wandb.image(f"figures/{name}", REPORTS / "figures" / f"{name}.png")

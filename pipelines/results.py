@@ -1,0 +1,44 @@
+"""What `verify` and `report` read: the records of every declared cell, and where they come from."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+from pathsum.records import CorpusSummary, NGramRow, read_json, read_rows
+from pathsum.results import Cell, Results, read_cell
+from pipelines.paths import CIRCUITS, STATISTICS, params
+
+LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
+
+
+def read_results() -> Results:
+    """The declared cells' records; a cell without any is named as missing."""
+    cells: dict[str, Cell] = {}
+    missing = []
+    for name in params()["cells"]:
+        if (CIRCUITS / name / "summary.json").exists():
+            cells[name] = read_cell(CIRCUITS / name)
+        else:
+            missing.append(name)
+    corpus = read_json(STATISTICS / "summary.json", CorpusSummary)
+    ngrams = read_rows(STATISTICS / "ngrams.parquet", NGramRow)
+    return Results(cells, corpus, ngrams, provenance(corpus, cells), tuple(missing))
+
+
+def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:
+    """What the numbers depend on, and nothing that differs between two runs on one machine."""
+    import torch
+
+    return {
+        "command": "make repro",
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+        "corpus_hash": corpus.corpus_hash,
+        "tokenizer_hash": corpus.tokenizer_hash,
+        "weights": {name: cell.summary.weights_hash for name, cell in cells.items()},
+    }

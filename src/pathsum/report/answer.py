@@ -1,0 +1,65 @@
+"""The question, and the answer in three sentences: one for each depth."""
+
+from __future__ import annotations
+
+import statistics
+
+from pathsum.report.results import Results
+from pathsum.report.symbols import millions, number, plural, span
+
+TITLE = "What zero, one and two layers of attention can do"
+QUESTION = (
+    "Do small attention-only transformers, trained on real text, do what A Mathematical Framework for Transformer "
+    "Circuits says they do: bigrams without layers, skip-trigrams with one, induction heads with two?"
+)
+
+
+def answer(results: Results) -> tuple[str, ...]:
+    return (_zero(results), _one(results), _two(results))
+
+
+def _zero(results: Results) -> str:
+    excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in results.with_layers(0)]
+    if not excess:
+        return "No zero-layer model was trained."
+    worst = max(excess, key=abs)
+    side = "above" if worst > 0 else "below"
+    return (
+        f"Without layers, the model is a bigram table to within {number(abs(worst), 3)} nats: its loss lies {side} "
+        "that of the best smoothed bigram model of the same text."
+        if abs(worst) <= 0.05
+        else f"Without layers, the model's loss lies {number(abs(worst), 3)} nats {side} that of the best smoothed "
+        "bigram model of the same text, so it is not yet that bigram table."
+    )
+
+
+def _one(results: Results) -> str:
+    cells = results.with_layers(1)
+    if not cells:
+        return "No one-layer model was trained."
+    copying, total = sum(c.summary.copying_heads or 0 for c in cells), sum(len(c.heads) for c in cells)
+    scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
+    found = "and no induction head forms" if max(scores, default=0) <= 0.05 else "but some head matches prefixes"
+    return f"With one layer, {copying} of {plural(total, 'head')} copy, {found} (best prefix matching {span(scores)})."
+
+
+def _two(results: Results) -> str:
+    cells = results.with_layers(2)
+    if not cells:
+        return "No two-layer model was trained."
+    budget = millions(max(c.summary.tokens_seen for c in cells))
+    onsets = [c.summary.onset_tokens for c in cells if c.summary.onset_tokens is not None]
+    scores = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None])
+    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
+    drops = [c.summary.in_context_loss_drop_nats for c in cells]
+    gain = f", against {span(one)} with one layer" if one else ""
+    context = f"the loss falls by {span(drops)} nats along the window{gain}"
+    if not onsets:
+        return (
+            f"With two layers there is no phase change within {budget} tokens: prefix matching {scores}, and {context}."
+        )
+    return (
+        f"With two layers, induction heads appear in a phase change in {len(onsets)} of {plural(len(cells), 'cell')}, "
+        f"half-way after {millions(statistics.median(onsets))} tokens (median): prefix matching {scores}, "
+        f"and {context}."
+    )

@@ -1,0 +1,101 @@
+"""Everything the report stage writes: two documents, the figures and the tables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pathsum.records import ClaimResult, CorpusSummary, NGramRow, frame
+from pathsum.report.document import html, markdown
+from pathsum.report.figures import Figure, draw_all
+from pathsum.report.figures.learning import best
+from pathsum.report.metrics import CELL_METRICS
+from pathsum.report.results import TABLES, Results
+from pathsum.report.story import story
+
+
+def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) -> dict[str, Figure]:
+    """index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) in ``folder``; equal records, equal bytes.
+
+    Files of an earlier report in figures/ and tables/ are removed. Returns the figures, for other places to show.
+    """
+    figures = draw_all(results)
+    document = story(results, claims, figures)
+    _replace(folder / "figures", _figure_files(figures.values()))
+    _replace(folder / "tables", {f"{name}.csv": _csv(t) for name, t in tables(results, claims).items()})
+    (folder / "README.md").write_text(markdown(document), encoding="utf-8")
+    (folder / "index.html").write_text(html(document), encoding="utf-8")
+    return figures
+
+
+def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
+    """Every table in full, by file name."""
+    cells = results.cells.values()
+    known = [{"cell": c.name, **{k: getattr(c.summary, k) for k in CELL_METRICS}} for c in cells]
+    summaries = pd.DataFrame(known, columns=["cell", *CELL_METRICS]).convert_dtypes()
+    return {
+        "cells": summaries,
+        "claims": pd.DataFrame(
+            [(c.id, c.claim, c.section, c.measure, c.threshold, c.value, c.verdict, c.detail) for c in claims],
+            columns=["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"],
+        ),
+        "learning": _learning(results),
+        "corpus": frame([results.corpus], CorpusSummary),
+        "ngrams": frame(results.ngrams, NGramRow),
+        **{name: _long(results, name, kind) for name, kind in TABLES.items()},
+    }
+
+
+def _long(results: Results, name: str, kind: type[Any]) -> pd.DataFrame:
+    """One table of every cell, under one another, the cell's name first."""
+    rows = [(c.name, *dataclasses.astuple(r)) for c in results.cells.values() for r in getattr(c, name)]
+    return pd.DataFrame(rows, columns=["cell", *(f.name for f in dataclasses.fields(kind))]).convert_dtypes()
+
+
+def _learning(results: Results) -> pd.DataFrame:
+    columns = ["cell", "step", "tokens_seen", "val_loss_nats", "in_context_loss_drop_nats", "repeat_first_loss_nats"]
+    columns += ["repeat_second_loss_nats", "best_prefix_matching", "best_previous_token_first_layer"]
+    rows = [
+        (
+            c.name,
+            e.step,
+            e.tokens_seen,
+            e.val_loss_nats,
+            e.in_context_loss_drop_nats,
+            e.repeat_first_loss_nats,
+            e.repeat_second_loss_nats,
+            best(e.prefix_matching),
+            best(e.previous_token[:1]),
+        )
+        for c in results.cells.values()
+        for e in c.log
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _figure_files(figures: Iterable[Figure]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for figure in figures:
+        files |= {
+            f"{figure.name}.svg": figure.svg,
+            f"{figure.name}.png": figure.png,
+            f"{figure.name}.csv": _csv(figure.data),
+        }
+    return files
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False, lineterminator="\n", float_format="%.6g").encode("utf-8", "backslashreplace")
+
+
+def _replace(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.iterdir():
+        if stale.suffix in {".svg", ".png", ".csv"} and stale.name not in files:
+            stale.unlink()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)

@@ -1,0 +1,108 @@
+"""The report as data, sections of text, figures and tables, and its two renderings: Markdown for forges, one HTML page.
+
+Both templates walk the same ``Document``, so they say the same. Whatever comes from a corpus is a ``token`` entry,
+shown as text and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pathsum.report.figures import Figure
+
+TEMPLATES = Path(__file__).parent / "templates"
+MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One field of a table. ``target`` is the title of the section that it leads to, or empty."""
+
+    text: str
+    kind: Literal["text", "number", "token", "verdict"] = "text"
+    target: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Entry, ...], ...]
+    csv: str = ""  # the file under tables/ that has all of it
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    paragraphs: tuple[str, ...]
+    blocks: tuple[Figure | Table, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    title: str
+    question: str
+    answer: tuple[str, ...]
+    warnings: tuple[str, ...]
+    opening: tuple[Figure | Table, ...]  # the one picture and the verdicts
+    sections: tuple[Section, ...]
+
+
+def markdown(document: Document) -> str:
+    """``document`` for a forge; figures are files under figures/."""
+    environment = _environment(autoescape=False)
+    environment.filters |= {"text": _markdown_text, "field": _markdown_field}
+    return environment.get_template("README.md.j2").render(document=document)
+
+
+def html(document: Document) -> str:
+    """``document`` as one file that asks for nothing: style and figures inside, any request forbidden by its policy."""
+    style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    environment = _environment(autoescape=True)
+    environment.filters["data_uri"] = _data_uri
+    return environment.get_template("index.html.j2").render(document=document, style=Markup(style), digest=digest)
+
+
+def slug(title: str) -> str:
+    """The anchor that forges give a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["slug"] = slug
+    environment.globals["marks"] = MARKS
+    environment.tests["figure"] = lambda block: isinstance(block, Figure)
+    return environment
+
+
+def _data_uri(figure: Figure) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(figure.svg).decode()
+
+
+def _markdown_text(text: str) -> str:
+    """Our own words, with nothing that Markdown or HTML would read as markup."""
+    return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(text.split()))
+
+
+def _markdown_field(entry: Entry) -> str:
+    if entry.kind == "token":  # every ASCII sign as an entity: nothing is left to be read as markup, mention or formula
+        return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
+    text = _markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
+    return f"[{text}](#{slug(entry.target)})" if entry.target else text

@@ -1,0 +1,224 @@
+"""The report's tables: records in, printed rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.records import HeadRow
+from pathsum.report.claims import loss_drop_across_onset
+from pathsum.report.document import Entry, Table
+from pathsum.report.results import Cell, Results
+from pathsum.report.symbols import head_label, millions, number, span, visible
+
+ENTRIES_A_HEAD = 4
+BIGRAMS = 12
+
+
+def _n(value: float | None, digits: int = 2) -> Entry:
+    return Entry(number(value, digits), "number")
+
+
+def _token(text: str) -> Entry:
+    return Entry(visible(text), "token")
+
+
+def bigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """The commonest bigrams of the first of ``cells``."""
+    if not cells or not cells[0].bigrams:
+        return ()
+    pairs = sorted(cells[0].bigrams, key=lambda b: -b.count)[:BIGRAMS]
+    fields = tuple(
+        (
+            _token(b.token),
+            _token(b.next),
+            Entry(f"{b.count:,}", "number"),
+            _n(b.corpus_log_prob_nats),
+            _n(b.model_log_prob_nats),
+        )
+        for b in pairs
+    )
+    columns = ("token", "next", "count", "corpus log P (nats)", "W_U W_E log P (nats)")
+    return (Table(f"The commonest bigrams, corpus against {cells[0].name}.", columns, fields, "bigrams.csv"),)
+
+
+def heads(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """What every head does."""
+    fields = tuple(_head(c, h) for c in cells for h in c.heads)
+    columns = (
+        "cell",
+        "head",
+        "prefix matching",
+        "previous token",
+        "attention to BOS",
+        "copying positivity",
+        "copies top-1 / top-5",
+        "QK matching",
+    )
+    if not fields:
+        return ()
+    caption = (
+        "What each head does: mean attention 0..1, positivity −1..1. Copies top-1: share of tokens whose own logit "
+        "they raise most."
+    )
+    return (Table(caption, columns, fields, "heads.csv"),)
+
+
+def _head(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
+    return (
+        Entry(cell.name),
+        Entry(head_label(h.layer, h.head)),
+        _n(h.prefix_matching),
+        _n(h.previous_token),
+        _n(h.bos),
+        _n(h.copying_positivity),
+        Entry(f"{number(h.copying_top1)} / {number(h.copying_top5)}", "number"),
+        _n(h.qk_matching_positivity),
+    )
+
+
+def skip_trigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """The strongest skip-trigrams of each head of the cell with the lowest loss."""
+    known = [c for c in cells if c.skip_trigrams]
+    if not known:
+        return ()
+    best = min(known, key=lambda c: c.summary.val_loss_nats)
+    shown: dict[tuple[int, int], int] = {}
+    fields = []
+    for r in sorted(best.skip_trigrams, key=lambda r: (r.layer, r.head, r.rank)):
+        shown[r.layer, r.head] = shown.get((r.layer, r.head), 0) + 1
+        if shown[r.layer, r.head] <= ENTRIES_A_HEAD:
+            names = (_token(r.source), _token(r.destination), _token(r.out))
+            fields.append((Entry(head_label(r.layer, r.head)), *names, _n(r.qk_nats), _n(r.ov_logit), _n(r.effect)))
+    columns = ("head", "source", "… destination", "→ out", "QK (nats)", "OV (logit)", "effect")
+    caption = f"The strongest skip-trigrams of each head of {best.name}; every head of every cell is in the CSV."
+    return (Table(caption, columns, tuple(fields), "skip_trigrams.csv"),)
+
+
+def sweep(results: Results) -> tuple[Table, ...]:
+    """One row a cell."""
+    if not results.cells:
+        return ()
+    columns = (
+        "cell",
+        "layers",
+        "heads",
+        "seed",
+        "tokens",
+        "held-out loss (nats)",
+        "loss drop (nats)",
+        "repeat: first / second (nats)",
+        "prefix matching",
+        "previous token",
+        "copying heads",
+        "bigram correlation",
+        "onset (tokens)",
+    )
+    fields = tuple(_sweep_row(c) for c in results.cells.values())
+    return (Table("Every cell; head scores are the best head's.", columns, fields, "cells.csv"),)
+
+
+def _sweep_row(cell: Cell) -> tuple[Entry, ...]:
+    s = cell.summary
+    copying = "–" if s.copying_heads is None else f"{s.copying_heads} of {len(cell.heads)}"
+    repeat = f"{number(s.repeat_first_loss_nats)} / {number(s.repeat_second_loss_nats)}"
+    return (
+        Entry(s.cell),
+        *(Entry(str(v), "number") for v in (s.n_layers, s.n_heads, s.seed)),
+        Entry(millions(s.tokens_seen), "number"),
+        _n(s.val_loss_nats, 3),
+        _n(s.in_context_loss_drop_nats),
+        Entry(repeat, "number"),
+        _n(s.prefix_matching, 3),
+        _n(s.previous_token),
+        Entry(copying, "number"),
+        _n(s.bigram_correlation),
+        Entry("none" if s.onset_tokens is None else millions(s.onset_tokens), "number"),
+    )
+
+
+def exactness(results: Results) -> tuple[Table, ...]:
+    """The exactness certificate of every cell."""
+    fields = tuple(
+        (
+            Entry(c.name),
+            Entry(str(len(c.exactness)), "number"),
+            Entry(f"{c.summary.exactness:.1e}", "number"),
+            Entry(c.summary.weights_hash[:12], "token"),
+        )
+        for c in results.cells.values()
+    )
+    if not fields:
+        return ()
+    columns = ("cell", "checkpoints", "largest relative error", "weights")
+    return (Table("Exactness of the path expansion, float64.", columns, fields, "exactness.csv"),)
+
+
+def references(results: Results) -> Table:
+    """The papers' numbers beside ours, agreeing or not."""
+    one, two = results.with_layers(1), results.with_layers(2)
+    fields = (
+        _copying(one),
+        *_loss_drop(two),
+        _tokens(two),
+        _formed(two, "prefix matching of a formed induction head", "0.68–0.75 (public 2-layer checkpoints)", 0.6, "pm"),
+        _formed(two, "attention of a previous-token head", "≈ 1.0 (public 2-layer checkpoints)", 0.9, "prev"),
+        _reference("rank of terms: direct path, heads, virtual heads", "in this order (AMF)", "–", "not measured here"),
+        _reference(
+            "composition scores",
+            "AMF's corrected figure",
+            "norms taken of the products themselves, before any cyclic permutation",
+            "by construction",
+        ),
+        _reference("top-1 copying by one head / two together", "31 % / 96 %", "–", "not measured here"),
+    )
+    caption = "Reference values, ours beside them. Agreement is of kind and size, not a test."
+    return Table(caption, ("quantity", "papers", "ours", "agrees"), tuple(tuple(Entry(x) for x in f) for f in fields))
+
+
+def _reference(quantity: str, paper: str, ours: str, agrees: str) -> tuple[str, str, str, str]:
+    return quantity, paper, ours, agrees
+
+
+def _agrees(condition: bool) -> str:
+    return "yes" if condition else "no"
+
+
+def _copying(one: Sequence[Cell]) -> tuple[str, str, str, str]:
+    copying, total = sum(c.summary.copying_heads or 0 for c in one), sum(len(c.heads) for c in one)
+    if not total:
+        return _reference("one-layer heads that copy", "10 of 12 (AMF)", "–", "no such cell")
+    return _reference(
+        "one-layer heads that copy", "10 of 12 (AMF)", f"{copying} of {total}", _agrees(copying >= 0.7 * total)
+    )
+
+
+def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
+    pairs = [d for c in two if (d := loss_drop_across_onset(c)) is not None]
+    names = ("loss drop just before the onset", "loss drop at the end")
+    papers = ("< 0.15 nats (ICL)", "≈ 0.4 nats (ICL)")
+    if not pairs:
+        return tuple(_reference(n, p, "–", "no phase change here") for n, p in zip(names, papers, strict=True))
+    before = [low for low, _ in pairs]
+    after = [c.summary.in_context_loss_drop_nats for c in two if c.summary.onset_tokens is not None]
+    return (
+        _reference(names[0], papers[0], f"{span(before)} nats", _agrees(max(before) < 0.15)),
+        _reference(names[1], papers[1], f"{span(after)} nats", _agrees(min(after) >= 0.3)),
+    )
+
+
+def _tokens(two: Sequence[Cell]) -> tuple[str, str, str, str]:
+    onsets = [float(c.summary.onset_tokens) for c in two if c.summary.onset_tokens is not None]
+    name, paper = "tokens at the phase change", "1–3 B, models at scale (ICL)"
+    if not onsets:
+        return _reference(name, paper, "–", "no phase change here")
+    verdict = "yes" if max(onsets) >= 1e9 else "sooner: smaller model, batch and context"
+    ours = f"{millions(min(onsets))} to {millions(max(onsets))}" if len(set(onsets)) > 1 else millions(onsets[0])
+    return _reference(name, paper, ours, verdict)
+
+
+def _formed(two: Sequence[Cell], name: str, paper: str, low: float, which: str) -> tuple[str, str, str, str]:
+    scores = [c.summary.prefix_matching if which == "pm" else c.summary.previous_token for c in two]
+    known = [s for s in scores if s is not None]
+    if not known:
+        return _reference(name, paper, "–", "no such cell")
+    return _reference(name, paper, span(known), _agrees(min(known) >= low))

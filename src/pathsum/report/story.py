@@ -1,0 +1,195 @@
+"""What the report says, in its order, every number from the records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pathsum.records import ClaimResult
+from pathsum.report import rows
+from pathsum.report.answer import QUESTION, TITLE, answer
+from pathsum.report.document import Document, Entry, Section, Table
+from pathsum.report.figures import Figure
+from pathsum.report.results import Cell, Results
+from pathsum.report.symbols import head_label, number, plural, span
+
+ZERO, ONE, TWO, LEARNING, SWEEP = "Zero layers", "One layer", "Two layers", "Learning", "The sweep"
+REFERENCES, TRUST, PROVENANCE = "Against the papers' numbers", "Why to trust it", "Provenance"
+EVIDENCE = {
+    "zero_layer_bigram": ZERO,
+    "direct_path_bigram": ZERO,
+    "path_expansion_exact": TRUST,
+    "one_layer_copying_heads": ONE,
+    "one_layer_skip_trigrams": ONE,
+    "one_layer_no_induction": ONE,
+    "loss_drop_gap": LEARNING,
+    "phase_change_two_layer": LEARNING,
+    "phase_change_coincides": LEARNING,
+}  # every other claim: two layers
+
+
+def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str, Figure]) -> Document:
+    """The whole report. Sections whose cells are absent say so."""
+
+    def drawn(*names: str) -> tuple[Figure, ...]:
+        return tuple(figures[n] for n in names if n in figures)
+
+    return Document(
+        title=TITLE,
+        question=QUESTION,
+        answer=answer(results),
+        warnings=_warnings(results),
+        opening=(*drawn("headline"), _verdicts(claims)),
+        sections=(
+            Section(ZERO, _zero(results), (*drawn("bigrams"), *rows.bigrams(results.with_layers(0)))),
+            Section(
+                ONE,
+                _one(results),
+                (
+                    *drawn("eigenvalues"),
+                    *rows.heads(results.with_layers(1)),
+                    *rows.skip_trigrams(results.with_layers(1)),
+                ),
+            ),
+            Section(
+                TWO,
+                _two(results),
+                (
+                    *drawn("attention_by_distance", "composition", "induction_corner"),
+                    *rows.heads(results.with_layers(2)),
+                ),
+            ),
+            Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position")),
+            Section(SWEEP, _sweep(results), rows.sweep(results)),
+            Section(REFERENCES, (), (rows.references(results),)),
+            Section(TRUST, _trust(results), rows.exactness(results)),
+            Section(PROVENANCE, _provenance_text(), (_provenance(results),)),
+        ),
+    )
+
+
+def _warnings(results: Results) -> tuple[str, ...]:
+    if not results.missing:
+        return ()
+    names = ", ".join(results.missing)
+    count = plural(len(results.missing), "declared cell")
+    return (f"{count} left no records and {'is' if len(results.missing) == 1 else 'are'} not in this report: {names}.",)
+
+
+def _verdicts(claims: Sequence[ClaimResult]) -> Table:
+    fields = tuple(
+        (
+            Entry(c.claim, target=EVIDENCE.get(c.id, TWO)),
+            Entry(c.verdict, "verdict"),
+            Entry(number(c.value, 3), "number"),
+            Entry(c.threshold),
+            Entry(c.measure),
+            Entry(c.detail),
+            Entry(c.section),
+        )
+        for c in claims
+    )
+    columns = ("claim", "verdict", "median", "reproduced if", "measure", "cells", "paper")
+    caption = "The papers' claims, judged on every cell they speak about; each leads to its evidence."
+    return Table(caption, columns, fields, "claims.csv")
+
+
+def _absent(what: str) -> tuple[str, ...]:
+    return (f"This sweep has no {what} cell.",)
+
+
+def _zero(results: Results) -> tuple[str, ...]:
+    cells = results.with_layers(0)
+    corpus = results.corpus
+    about = (
+        f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training and {number(corpus.val_tokens)} held-out "
+        f"tokens of a {corpus.d_vocab:,}-token vocabulary. On its held-out text a unigram model loses "
+        f"{number(corpus.unigram_loss_nats, 3)} nats a token, the best smoothed bigram model "
+        f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
+    )
+    if not cells:
+        return (about, *_absent("zero-layer"))
+    losses = span([c.summary.val_loss_nats for c in cells], 3)
+    return (
+        about,
+        "Without layers the logits are W_U W_E applied to the present token: the model can only be a bigram table. "
+        f"Its held-out loss is {losses} nats.",
+    )
+
+
+def _one(results: Results) -> tuple[str, ...]:
+    cells = results.with_layers(1)
+    if not cells:
+        return _absent("one-layer")
+    copying = sum(c.summary.copying_heads or 0 for c in cells)
+    total = sum(len(c.heads) for c in cells)
+    best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
+    return (
+        "One layer adds a table of skip-trigrams for each head: a source, seen from a destination, raises an output. "
+        f"{copying} of {plural(total, 'head')} copy. A head of one layer sees which tokens came before but not what "
+        f"preceded them, so it cannot look for what followed the present token last time: best prefix matching {best}.",
+    )
+
+
+def _two(results: Results) -> tuple[str, ...]:
+    cells = results.with_layers(2)
+    if not cells:
+        return _absent("two-layer")
+    return (
+        "Two layers let heads read each other. An induction head needs a first-layer head that looks one token back "
+        f"and a second-layer head that reads it through its keys. Found: {'; '.join(_mechanism(c) for c in cells)}.",
+    )
+
+
+def _mechanism(cell: Cell) -> str:
+    previous, induction = cell.previous_token_head(), cell.induction_head()
+    if previous is None or induction is None:
+        return f"{cell.name} none"
+    return (
+        f"{cell.name} {head_label(previous.layer, previous.head)} (previous token {number(previous.previous_token)}) "
+        f"and {head_label(induction.layer, induction.head)} (prefix matching {number(induction.prefix_matching)})"
+    )
+
+
+def _learning() -> tuple[str, ...]:
+    return (
+        "The in-context loss drop is the loss early in the window minus the loss late in it: positive means that the "
+        "model learns from its context. The onset is where prefix matching is half-way up.",
+    )
+
+
+def _sweep(results: Results) -> tuple[str, ...]:
+    present = ", ".join(results.cells) or "none"
+    missing = ", ".join(results.missing) or "none"
+    return (f"Cells in this report: {present}. Declared but missing: {missing}.",)
+
+
+def _trust(results: Results) -> tuple[str, ...]:
+    if not results.cells:
+        return ()
+    worst = max(c.summary.exactness for c in results.cells.values())
+    return (
+        "Nothing here is an approximation of the model: with attention patterns fixed, the sum over all paths is the "
+        f"logits. The largest relative error over all checkpoints of all cells, in float64, is {worst:.1e}.",
+    )
+
+
+def _provenance_text() -> tuple[str, ...]:
+    return ("The command make repro makes this report again; dvc repro reruns only what changed.",)
+
+
+def _provenance(results: Results) -> Table:
+    fields = tuple((Entry(name), Entry(value, "token")) for name, value in _flat(results.provenance))
+    return Table("What this was made from.", ("what", "value"), fields)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    flat: list[tuple[str, str]] = []
+    for key in sorted(values):
+        value = values[key]
+        if isinstance(value, Mapping):
+            flat += _flat(value, f"{prefix}{key} ")
+        else:
+            flat.append((f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, default=str)))
+    return flat

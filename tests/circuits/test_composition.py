@@ -1,0 +1,148 @@
+"""Composition between heads, against chance."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from pathsum.circuits.composition import (
+    KINDS,
+    CompositionScore,
+    _p_value,
+    _squared_corners,
+    benjamini_hochberg,
+    composition,
+    composition_scores,
+    reader,
+)
+from pathsum.circuits.weights import Head, Weights
+from tests import handmade
+
+ROTATIONS = 1009
+
+
+def scores(weights: Weights, seed: int = 0) -> dict[str, CompositionScore]:
+    """Of a model with one edge, by kind."""
+    generator = torch.Generator().manual_seed(seed)
+    return {score.kind: score for score in composition_scores(weights, ROTATIONS, generator)}
+
+
+def rotated(head: Head, g: torch.Generator) -> Head:
+    """The same spectra, what it writes turned by a Haar rotation."""
+    Q, R = torch.linalg.qr(handmade.normal(g, len(head.W_O), len(head.W_O)))
+    return Head(head.W_Q, head.W_K, head.W_V, Q * R.diagonal().sign() @ head.W_O)
+
+
+def test_composition_scores_are_the_norms_of_whole_products() -> None:
+    """Identity, against AMF's formulas with everything written out; no cyclic permutation: FRAMEWORK §9, mistake 3."""
+    (early, *_), (late, *_) = handmade.random_weights(seed=1, n_layers=2).layers
+    W_QK = late.W_Q.mT @ late.W_K / math.sqrt(5)
+    W_OV, late_W_OV = early.W_O @ early.W_V, late.W_O @ late.W_V
+    expected = {
+        "Q": (W_OV.mT @ W_QK).norm() / (W_QK.norm() * W_OV.norm()),
+        "K": (W_QK @ W_OV).norm() / (W_QK.norm() * W_OV.norm()),
+        "V": (late_W_OV @ W_OV).norm() / (late_W_OV.norm() * W_OV.norm()),
+    }
+    for kind, value in expected.items():
+        assert composition(early, late, kind) == pytest.approx(value.item(), rel=1e-12)
+    cyclic = (early.W_V @ late.W_Q.mT @ late.W_K @ early.W_O).norm() / (5**0.5 * W_QK.norm() * W_OV.norm())
+    assert abs(cyclic.item() - expected["K"].item()) > 1e-3
+
+
+def test_in_v_composition_the_later_head_stands_on_the_left() -> None:
+    """FRAMEWORK §9, mistake 1. Isometries of rank 11 that fit score 1/√11; in reverse order, nothing is left."""
+    weights = handmade.virtual_head(11)
+    early, late = weights.layers[0][0], weights.layers[1][0]
+    assert composition(early, late, "V") == pytest.approx(1 / math.sqrt(11), rel=1e-12)
+    assert composition(late, early, "V") == 0
+
+
+def test_an_induction_pair_composes_through_keys_and_nothing_else() -> None:
+    """Calibration and negative control in one: K is 1/√r, Q and V are 0, where chance is 1/√22."""
+    found = scores(handmade.induction_pair(11))
+    assert found["K"].value == pytest.approx(1 / math.sqrt(11), rel=1e-12)
+    assert found["K"].p_value < 1e-6
+    assert found["Q"].value == found["V"].value == 0
+    for score in found.values():
+        assert score.chance == pytest.approx(1 / math.sqrt(22), rel=1e-12)
+        assert (score.early, score.late) == ((0, 0), (1, 0))
+
+
+def test_too_little_composition_is_as_remarkable_as_too_much() -> None:
+    """Two-sided: heads in rooms apart avoid each other."""
+    assert scores(handmade.induction_pair(11))["V"].p_value < 1e-6
+
+
+def test_chance_is_one_over_the_root_of_d_model() -> None:
+    """E[score²] = 1/d_model exactly, whatever the spectra: here a mean over 503 rotations, within 4 errors."""
+    (early, *_), (late, *_) = handmade.random_weights(seed=2, n_layers=2).layers
+    g = torch.Generator().manual_seed(3)
+    for kind in KINDS:
+        squares = torch.tensor([composition(rotated(early, g), late, kind) ** 2 for _ in range(503)])
+        assert abs(squares.mean() - 1 / 13) < 4 * squares.std() / 503**0.5
+
+
+def test_heads_that_have_nothing_to_do_with_each_other_have_uniform_p_values() -> None:
+    """Negative control: Kolmogorov–Smirnov distance under its 0.1 % point, 1.95/√n."""
+    p_values = []
+    for seed in range(101):
+        weights = handmade.random_weights(seed, n_layers=2, n_heads=1)
+        p_values += [score.p_value for score in scores(weights, seed).values()]
+    ordered = torch.tensor(p_values).sort().values
+    n = len(ordered)
+    distance = (ordered - torch.arange(n) / n).abs().max()
+    assert distance < 1.95 / n**0.5 + 1 / n
+    assert (benjamini_hochberg(ordered) > 0.01).all()
+
+
+def test_the_tail_beyond_the_draws_is_about_right() -> None:
+    """p-values of 0.004 come at about that rate though 211 rotations cannot count so far: spectra as of trained heads,
+    10007 edges drawn from the null itself, within a factor of two."""
+    spectrum = torch.arange(1, 14, dtype=torch.float64).pow(-1.0)
+    spectrum /= spectrum.sum()
+    corners = _squared_corners(211 + 10007, 37, 13, torch.Generator().manual_seed(5))
+    null = torch.einsum("i,nij,j->n", spectrum, corners, spectrum)
+    p_values = torch.tensor([_p_value(value, null[:211]) for value in null[211:].tolist()])
+    assert 0.002 < (p_values < 0.004).double().mean() < 0.008
+
+
+def test_a_head_that_writes_nothing_composes_with_none() -> None:
+    weights = handmade.induction_pair(11)
+    early, late = weights.layers[0][0], weights.layers[1][0]
+    silent = Weights(weights.W_E, weights.W_U, ((Head(early.W_Q, early.W_K, early.W_V, 0 * early.W_O),), (late,)))
+    assert {(score.value, score.p_value) for score in scores(silent).values()} == {(0.0, 1.0)}
+
+
+def test_heads_compose_with_those_of_every_earlier_layer() -> None:
+    weights = handmade.random_weights(seed=4, n_layers=3, n_heads=2)
+    edges = [(s.kind, s.early, s.late) for s in composition_scores(weights, 101, torch.Generator().manual_seed(0))]
+    assert len(edges) == len(set(edges)) == 3 * 3 * 2 * 2
+    assert all(early[0] < late[0] for _, early, late in edges)
+
+
+@pytest.mark.parametrize("n_layers", [0, 1])
+def test_one_layer_composes_with_nothing(n_layers: int) -> None:
+    weights = handmade.random_weights(seed=0, n_layers=n_layers)
+    assert composition_scores(weights, 101, torch.Generator()) == []
+
+
+def test_the_same_seed_gives_the_same_p_values() -> None:
+    weights = handmade.random_weights(seed=6, n_layers=2, n_heads=1)
+    assert scores(weights, 7) == scores(weights, 7)
+
+
+def test_benjamini_and_hochberg_s_q_values() -> None:
+    """Worked by hand: 0.02 · 4/2 = 0.04, 0.03 · 4/3 = 0.04, 0.005 · 4 = 0.02, 0.5."""
+    q = benjamini_hochberg(torch.tensor([0.03, 0.005, 0.5, 0.02], dtype=torch.float64))
+    torch.testing.assert_close(q, torch.tensor([0.04, 0.02, 0.5, 0.04], dtype=torch.float64))
+    assert len(benjamini_hochberg(torch.empty(0))) == 0
+
+
+def test_a_cheap_null_and_an_unknown_kind_are_refused() -> None:
+    weights = handmade.induction_pair(11)
+    with pytest.raises(ValueError, match="expected at least 100 rotations, got 7"):
+        composition_scores(weights, 7, torch.Generator())
+    with pytest.raises(ValueError, match="one of Q, K, V, got 'O'"):
+        reader(weights.layers[1][0], "O")

@@ -1,0 +1,120 @@
+"""Token files: every document after a BOS, exactly its own tokens, and no file that lies about itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig
+from pathsum.data import tokens as tokens_module
+from pathsum.data.tokenizer import BOS, load_tokenizer, tokenizer_hash, train_tokenizer
+from pathsum.data.tokenizing import tokenize_corpus
+from pathsum.data.tokens import header_path, pieces, read_tokens, write_tokens
+
+TEXTS = [f"The {i}th line, with {i * i} words.\n\n  And   more: {i % 7}!\t\n" for i in range(101)]
+CONFIG = TokenizerConfig(d_vocab=271, train_bytes=10_007)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(TEXTS, CONFIG)
+
+
+def test_each_document_stands_after_a_bos(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    header = write_tokens(tmp_path / "a.bin", TEXTS, tokenizer, "t")
+    file = read_tokens(tmp_path / "a.bin")
+    assert file.header == header
+    assert file.tokens.tolist() == [i for text in TEXTS for i in (BOS, *tokenizer.encode(text).ids)]
+    assert (header.documents, header.text_bytes, header.dtype) == (101, sum(len(t.encode()) for t in TEXTS), "<u2")
+    assert not list(tmp_path.glob("*.draft"))
+
+
+def test_batches_and_pieces_change_nothing(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = "".join(TEXTS)
+    whole = write_tokens(tmp_path / "a.bin", [document, *TEXTS], tokenizer, "t")
+    monkeypatch.setattr(tokens_module, "PIECE", 13)
+    monkeypatch.setattr(tokens_module, "BATCH", 17)
+    assert len(pieces(document)) > 101
+    assert "".join(pieces(document)) == document
+    assert write_tokens(tmp_path / "b.bin", [document, *TEXTS], tokenizer, "t") == whole
+
+
+def test_a_failing_source_leaves_the_old_file_alone(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    header = write_tokens(tmp_path / "a.bin", TEXTS, tokenizer, "t")
+
+    def failing() -> object:
+        yield TEXTS[0]
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        write_tokens(tmp_path / "a.bin", failing(), tokenizer, "t")  # type: ignore[arg-type]
+    assert read_tokens(tmp_path / "a.bin").header == header
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.bin", "a.json"]
+
+
+def test_a_missing_or_changed_token_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    with pytest.raises(FileNotFoundError, match=r"a\.bin: expected a token file and its header, got no such file"):
+        read_tokens(path)
+    count = write_tokens(path, TEXTS, tokenizer, "t").count
+    good, header = path.read_bytes(), header_path(path).read_text()
+    path.write_bytes(good[:-3])
+    with pytest.raises(ValueError, match=rf"is truncated: expected {2 * count} bytes .*, got {2 * count - 3}; run"):
+        read_tokens(path)
+    path.write_bytes(good + b"12")
+    with pytest.raises(ValueError, match="is longer than its header says"):
+        read_tokens(path)
+    path.write_bytes(good)
+    header_path(path).write_text(header.replace("<u2", "<f8"))
+    with pytest.raises(ValueError, match="expected dtype <u2 or <u4, got '<f8'"):
+        read_tokens(path)
+    header_path(path).unlink()
+    with pytest.raises(FileNotFoundError, match=r"a\.json: expected"):
+        read_tokens(path)
+
+
+def test_an_empty_token_file_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    write_tokens(tmp_path / "a.bin", [], tokenizer, "t")
+    with pytest.raises(ValueError, match="expected tokens, got an empty file"):
+        read_tokens(tmp_path / "a.bin")
+
+
+def text_corpus(folder: Path, share: float) -> CorpusConfig:
+    folder.mkdir(exist_ok=True)
+    (folder / "all.txt").write_text("\0".join(TEXTS))
+    return TextCorpus(
+        source="text", name="mine", validation_share=share, paths=(str(folder),), separator="\0", max_documents=97
+    )
+
+
+def test_a_corpus_becomes_a_tokenizer_and_two_token_files(tmp_path: Path) -> None:
+    corpus = text_corpus(tmp_path / "in", 0.3)
+    train, val = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
+    names = sorted(p.name for p in (tmp_path / "out").iterdir())
+    assert names == ["tokenizer.json", "train.bin", "train.json", "val.bin", "val.json"]
+    assert train.documents + val.documents == 97
+    assert train.tokenizer_hash == val.tokenizer_hash == tokenizer_hash(load_tokenizer(tmp_path / "out/tokenizer.json"))
+    assert np.sum(read_tokens(tmp_path / "out/val.bin").tokens == BOS) == val.documents
+    again = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
+    assert again == (train, val)
+
+
+@pytest.mark.parametrize(("share", "side"), [(0.0, "val"), (1.0, "train")])
+def test_an_empty_split_is_an_error(tmp_path: Path, share: float, side: str) -> None:
+    with pytest.raises(ValueError, match=rf"The {side} split of corpus 'mine' is empty: .*; change corpus.validation"):
+        tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, 29, tmp_path / "out")
+
+
+def test_a_split_smaller_than_a_window_is_an_error_that_leaves_earlier_results(tmp_path: Path) -> None:
+    corpus = text_corpus(tmp_path / "in", 0.3)
+    headers = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
+    with pytest.raises(
+        ValueError, match=r"smaller than one window: expected at least 50022 tokens .* lower model.n_ctx"
+    ):
+        tokenize_corpus(corpus, CONFIG, 50_021, tmp_path / "out")
+    assert read_tokens(tmp_path / "out/train.bin").header == headers[0]

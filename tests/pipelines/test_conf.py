@@ -1,0 +1,119 @@
+"""conf/ → params.yaml → cells: every profile and corpus composes, and what is stale or wrong is refused by name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pathsum.config import CellConfig, ConfigError, ExtractConfig, TokenizerConfig, TrackingConfig, load, load_corpus
+from pipelines.compose import compose
+from pipelines.paths import ROOT
+
+PROFILES = sorted(p.stem for p in (ROOT / "conf" / "profile").glob("*.yaml"))
+CORPORA = sorted(p.stem for p in (ROOT / "conf" / "corpus").glob("*.yaml"))
+
+
+def composed(folder: Path, *overrides: str) -> dict[str, Any]:
+    compose(folder / "params.yaml", list(overrides))
+    values: dict[str, Any] = yaml.safe_load((folder / "params.yaml").read_text())
+    return values
+
+
+def copy(folder: Path) -> Path:
+    """The parts of the repository that composition needs, to be changed at will."""
+    for name in ("conf", "pipelines"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "params.yaml", folder)
+    return folder
+
+
+def check(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(folder), str(ROOT / "src")])
+    return subprocess.run(
+        [sys.executable, "-m", "pipelines.check"],
+        cwd=folder, capture_output=True, text=True, check=False,
+        env={**{k: v for k, v in os.environ.items() if k != "DVC_EXP_NAME"}, "PYTHONPATH": path, **env},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -> None:
+    values = composed(tmp_path, f"profile={profile}")
+    for name, cell in values["cells"].items():
+        config = load(CellConfig, cell, name)
+        heads = f"H{config.model.n_heads}" if config.model.n_layers else ""
+        assert name == f"L{config.model.n_layers}{heads}S{config.seed}"
+    load_corpus(values["corpus"])
+    load(TokenizerConfig, values["tokenizer"], "tokenizer")
+    load(ExtractConfig, values["extract"], "extract")
+    load(TrackingConfig, values["tracking"], "tracking")
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_every_corpus_composes_and_says_what_is_not_set(tmp_path: Path, corpus: str) -> None:
+    values = composed(tmp_path, f"corpus={corpus}")["corpus"]
+    if corpus == "text":
+        with pytest.raises(ConfigError, match=r"corpus.paths: has no value yet \(\?\?\?\); set it in conf/"):
+            load_corpus(values)
+        values["paths"] = ["a.txt"]
+    load_corpus(values)
+
+
+def test_the_default_grid_covers_layers_heads_and_seeds(tmp_path: Path) -> None:
+    cells = composed(tmp_path)["cells"]
+    assert {c["model"]["n_layers"] for c in cells.values()} == {0, 1, 2}
+    assert len({c["model"]["n_heads"] for c in cells.values() if c["model"]["n_layers"]}) >= 2
+    assert len({c["seed"] for c in cells.values()}) >= 2
+    assert sum(c["model"]["n_layers"] == 0 for c in cells.values()) == len({c["seed"] for c in cells.values()})
+
+
+def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
+    before = composed(tmp_path)["cells"]
+    after = composed(tmp_path, "++sweep.overrides.L2H4S1.train.tokens=123")["cells"]
+    assert [name for name in before if before[name] != after[name]] == ["L2H4S1"]
+    assert after["L2H4S1"]["train"]["tokens"] == 123
+    with pytest.raises(Exception, match=r"sweep.overrides: no such cells \['L9H4S1'\]"):
+        composed(tmp_path, "++sweep.overrides.L9H4S1.train.tokens=1")
+
+
+def test_the_committed_params_are_fresh(tmp_path: Path) -> None:
+    found = check(copy(tmp_path))
+    assert found.returncode == 0, found.stderr
+    assert (tmp_path / "data" / "checked").read_text() == "params.yaml matches conf/\n"
+
+
+def test_a_comment_in_conf_changes_nothing(tmp_path: Path) -> None:
+    copy(tmp_path)
+    path = tmp_path / "conf" / "train" / "muon.yaml"
+    path.write_text("# a remark\n" + path.read_text())
+    assert check(tmp_path).returncode == 0
+
+
+def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path: Path) -> None:
+    copy(tmp_path)
+    path = tmp_path / "conf" / "sweep" / "grid.yaml"
+    path.write_text(path.read_text().replace("seeds: [0, 1]", "seeds: [0]"))
+    found = check(tmp_path)
+    assert found.returncode == 1
+    assert "params.yaml is stale against conf/:" in found.stderr
+    assert "sweep.seeds: params.yaml has [0, 1], conf/ has [0]" in found.stderr
+    assert "Run `make params`" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert check(tmp_path, DVC_EXP_NAME="trial").returncode == 0
+
+
+def test_a_misspelt_key_in_conf_is_refused_before_any_work(tmp_path: Path) -> None:
+    copy(tmp_path)
+    path = tmp_path / "params.yaml"
+    path.write_text(path.read_text().replace("  d_vocab:", "  d_vocabb:"))
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert found.returncode == 1
+    assert "tokenizer.d_vocabb: no such setting; did you mean d_vocab?" in found.stderr
+    assert "tokenizer.d_vocab: is required and was not given" in found.stderr

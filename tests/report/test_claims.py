@@ -1,0 +1,97 @@
+"""Each claim is reproduced where the paper holds, refused where it does not, and untestable without its cells."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pathsum.report.claims import CLAIMS, NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, copies, judge, judge_all
+from pathsum.report.results import Results
+from tests.report import synthetic
+
+IDS = [c.id for c in CLAIMS]
+WORKS, FAILS = synthetic.results(), synthetic.results(works=False)
+
+
+def claim(name: str) -> Claim:
+    return CLAIMS[IDS.index(name)]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_that_holds_in_every_cell_is_reproduced(name: str) -> None:
+    assert judge(claim(name), WORKS).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_that_fails_in_every_cell_is_not(name: str) -> None:
+    found = judge(claim(name), FAILS)
+    # without any phase change the one-layer half of this claim still holds
+    assert found.verdict == (PARTLY if name == "phase_change_two_layer" else NOT)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_that_holds_for_one_seed_only_is_partly_reproduced(name: str) -> None:
+    mixed = {k: FAILS.cells[k] if k.endswith("S1") else c for k, c in WORKS.cells.items()}
+    assert judge(claim(name), dataclasses.replace(WORKS, cells=mixed)).verdict == PARTLY
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_without_any_cell_is_not_testable_here(name: str) -> None:
+    found = judge(claim(name), dataclasses.replace(WORKS, cells={}))
+    assert (found.verdict, found.value, found.values) == (UNTESTABLE, None, {})
+
+
+def test_without_two_layer_cells_two_layer_claims_are_not_testable_here() -> None:
+    verdicts = {c.id: c.verdict for c in judge_all(synthetic.results(layers=(0, 1)))}
+    two = ("two_layer_induction", "previous_token_head", "k_composition", "phase_change_two_layer", "loss_drop_gap")
+    assert {verdicts[name] for name in two} == {UNTESTABLE}
+    assert verdicts["one_layer_no_induction"] == REPRODUCED
+
+
+def _with_summary(results: Results, name: str, **changes: Any) -> Results:
+    cell = results.cells[name]
+    changed = dataclasses.replace(cell, summary=dataclasses.replace(cell.summary, **changes))
+    return dataclasses.replace(results, cells=results.cells | {name: changed})
+
+
+def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above() -> None:
+    for loss in (3.4 - 0.06, 3.4 + 0.06):
+        assert judge(claim("zero_layer_bigram"), _with_summary(WORKS, "L0S0", val_loss_nats=loss)).verdict == PARTLY
+
+
+def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
+    found = judge(claim("phase_change_two_layer"), _with_summary(WORKS, "L1H2S0", onset_tokens=1_000_000))
+    assert found.verdict == PARTLY
+    assert "L1H2S0: an onset with one layer" in found.detail
+
+
+def test_k_composition_with_another_head_than_the_previous_token_head_does_not_count() -> None:
+    cell = WORKS.cells["L2H4S0"]
+    moved = [dataclasses.replace(e, early_head=(e.early_head + 1) % 4) for e in cell.composition]
+    results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=moved)})
+    found = judge(claim("k_composition"), results)
+    assert found.verdict == NOT
+    assert "strongest partner L0H1, previous-token head L0H0" in found.detail
+
+
+def test_an_insignificant_edge_is_no_partner() -> None:
+    cell = WORKS.cells["L2H4S0"]
+    weak = [dataclasses.replace(e, q_value=0.05) for e in cell.composition]
+    results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=weak)})
+    assert judge(claim("k_composition"), results).verdict == NOT
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "same"),
+    [
+        ("self", "␣self", True),
+        ("Ġself", "Self", True),
+        ("self", "selfish", False),
+        ("␣", "␣␣", False),
+        ("␣", "␣", True),
+    ],
+)
+def test_copying_ignores_case_and_a_leading_space_only(source: str, out: str, same: bool) -> None:
+    assert copies(source, out) is same

@@ -1,0 +1,66 @@
+"""A configuration that cannot be run is refused before any work, with every complaint at once."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from pathsum.config import CellConfig, ConfigError, ModelConfig, PythonCorpus, load, load_corpus
+from tests.training.small import CELL
+
+MODEL = {**CELL.model.model_dump()}
+
+
+def refusal(values: dict[str, object], kind: type = ModelConfig) -> str:
+    with pytest.raises(ConfigError) as error:
+        load(kind, values, "model")
+    return str(error.value)
+
+
+def test_a_misspelt_key_is_named_with_the_nearest_valid_one() -> None:
+    assert "model.n_haeds: no such setting; did you mean n_heads?" in refusal({**MODEL, "n_haeds": 4})
+    assert "model.zzz: no such setting; known: d_model, n_ctx" in refusal({**MODEL, "zzz": 4})
+
+
+def test_a_value_that_was_never_set_is_named() -> None:
+    assert "model.d_model: has no value yet (???); set it in conf/" in refusal({**MODEL, "d_model": "???"})
+
+
+def test_a_missing_value_is_named() -> None:
+    assert "model.norm: is required and was not given" in refusal({k: v for k, v in MODEL.items() if k != "norm"})
+
+
+def test_every_complaint_comes_at_once() -> None:
+    text = refusal({**MODEL, "n_haeds": 4, "d_model": "???", "norm": "batch", "n_ctx": 3})
+    assert text.count("\n  - ") == 4
+    assert "model.norm: Input should be 'none', 'rms' or 'layer', got 'batch'" in text
+    assert "model.n_ctx: Input should be greater than or equal to 8, got 3" in text
+
+
+def test_a_head_count_must_divide_the_width() -> None:
+    assert "n_heads must divide d_model = 10, got 3; choose one of [1, 2, 5, 10]" in refusal({**MODEL, "n_heads": 3})
+    assert "n_heads must divide d_model = 10, got 20" in refusal({**MODEL, "n_heads": 20})
+    assert "rotary positions need an even d_head, got 5" in refusal({**MODEL, "positions": "rotary"})
+
+
+def test_nested_places_are_spelt_out() -> None:
+    values = {**CELL.model_dump(), "model": {**MODEL, "n_haeds": 4}}
+    assert "model.model.n_haeds: no such setting; did you mean n_heads?" in refusal(values, CellConfig)
+
+
+def test_zero_layers_have_no_heads_whatever_a_sweep_says() -> None:
+    assert load(ModelConfig, {**MODEL, "n_layers": 0, "n_heads": 7}, "model").n_heads == 0
+
+
+def test_a_configuration_is_frozen() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        CELL.model.n_heads = 3
+
+
+def test_a_corpus_is_of_the_kind_its_source_names() -> None:
+    python = {"source": "python", "name": "p", "validation_share": 0.1, "distributions": ["a"], "max_documents": 3}
+    assert isinstance(load_corpus(python), PythonCorpus)
+    with pytest.raises(ConfigError, match=r"corpus.source: must be one of python, text, hub, planted, got 'pile'"):
+        load_corpus({**python, "source": "pile"})
+    with pytest.raises(ConfigError, match=r"corpus.paths: no such setting"):
+        load_corpus({**python, "paths": ["a"]})

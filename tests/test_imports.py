@@ -1,0 +1,99 @@
+"""Imports point down only: no file knows more than its room should."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "pathsum"
+
+# room: the rooms it may import from, besides itself
+ALLOWED: dict[str, set[str]] = {
+    "axes": set(),
+    "config": set(),
+    "records": set(),
+    "circuits": set(),
+    "tracking": {"config", "records"},
+    "results": {"records"},
+    "data": {"config", "records"},
+    "model": {"config", "circuits.weights"},
+    "training": {"config", "records", "data", "model", "circuits"},
+    "extraction": {"config", "records", "results", "data", "model", "circuits", "training"},
+    "report": {"records", "results"},
+}
+# libraries that one room alone may import
+OWNERS = {
+    "wandb": "tracking",
+    "seaborn": "report",
+    "matplotlib": "report",
+    "jinja2": "report",
+    "tokenizers": "data",
+    "datasets": "data",
+    "safetensors": ("model", "training"),
+    "hydra": (),
+    "omegaconf": (),
+    "dvc": (),
+}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            found |= {f"{module}.{alias.name}" for alias in node.names} | {module}
+    return found
+
+
+def trespasses(path: Path) -> list[str]:
+    """What ``path`` imports beyond its room."""
+    here, bad = room(path), []
+    for name in imports(path):
+        top, *rest = name.split(".")
+        if top == "pipelines" or (top in OWNERS and here not in OWNERS[top]):
+            bad.append(name)
+        if top == "pathsum" and rest:
+            inner = ".".join(rest)
+            allowed = ALLOWED[here] | {here}
+            if not any(inner == a or inner.startswith(f"{a}.") or a.startswith(f"{inner}.") for a in allowed):
+                bad.append(name)
+    return sorted(bad)
+
+
+FILES = sorted(p for p in SOURCE.rglob("*.py") if p.name != "__init__.py" or p.parent != SOURCE)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_file_imports_from_the_rooms_below_it_only(path: Path) -> None:
+    assert trespasses(path) == []
+
+
+def test_the_walk_notices_a_trespass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path)
+    (tmp_path / "circuits").mkdir()
+    bad = tmp_path / "circuits" / "bad.py"
+    bad.write_text("import wandb\nfrom pathsum.model.transformer import Transformer\nfrom pathsum.circuits import paths\n")
+    assert trespasses(bad) == ["pathsum.model.transformer", "pathsum.model.transformer.Transformer", "wandb"]
+
+
+def test_every_room_is_declared() -> None:
+    assert {room(p) for p in FILES} - {"__init__"} == set(ALLOWED)
+
+
+def test_nothing_is_pickled() -> None:
+    for path in [*FILES, *(ROOT / "pipelines").glob("*.py")]:
+        assert not {n for n in imports(path) if n.split(".")[0] in ("pickle", "joblib", "cloudpickle")}, path
+        text = path.read_text()
+        assert "torch.save(" not in text, path
+        assert "torch.load(" not in text, path
+        assert "allow_pickle=True" not in text, path

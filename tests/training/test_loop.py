@@ -1,0 +1,134 @@
+"""Training ends with the same bytes however often it is killed, and says clearly why it stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import pathsum.training.loop as loop
+from pathsum.config import CellConfig, TrainConfig
+from pathsum.records import Evaluation, read_lines
+from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train
+from tests.training.small import CELL, D_VOCAB, TRAIN, windows
+
+
+def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
+    told: list[Evaluation] = []
+    train(cell, D_VOCAB, "words", (windows(0), windows(1)), folder, told.append, "cell")
+    return told
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_training_learns_and_leaves_a_checkpoint_at_each_evaluation(tmp_path: Path) -> None:
+    told = run(tmp_path)
+    assert told == read_lines(tmp_path / "log.jsonl", Evaluation)
+    assert [e.step for e in told] == evaluation_steps(24, TRAIN) == [0, 1, 6, 12, 18, 24]
+    assert {p.stem for p in (tmp_path / "checkpoints").iterdir()} == {f"{e.step:08d}" for e in told}
+    assert told[-1].val_loss_nats < told[0].val_loss_nats - 0.3
+
+
+def test_two_runs_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    run(tmp_path / "b")
+    run(tmp_path / "c", CellConfig(**{**CELL.model_dump(), "seed": 4}))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(tmp_path / "a") != contents(tmp_path / "c")
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 7, 12, 23])
+def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
+) -> None:
+    run(tmp_path / "whole")
+    steps, update = 0, loop.update
+
+    def killed(*args: object) -> float:
+        nonlocal steps
+        if steps == killed_after:
+            raise KeyboardInterrupt
+        steps += 1
+        return update(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "update", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken")
+    monkeypatch.setattr(loop, "update", update)
+    with (tmp_path / "broken" / "log.jsonl").open("a") as log:
+        log.write('{"step": 23, "cut sh')  # a line that was being written
+    run(tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_sigkill_at_a_random_moment_costs_nothing_but_time(tmp_path: Path) -> None:
+    run(tmp_path / "whole")
+    code = (
+        "from pathlib import Path; import torch; torch.set_num_threads(2)\n"
+        "from tests.training.test_loop import run\n"
+        f"run(Path({str(tmp_path / 'broken')!r}))"
+    )
+    for _ in range(2):
+        child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, env=os.environ)
+        give_up = time.monotonic() + 60
+        while child.poll() is None and time.monotonic() < give_up:
+            if (tmp_path / "broken" / "state.safetensors").exists():
+                time.sleep(0.05)
+                child.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.01)
+        child.wait()
+    run(tmp_path / "broken")
+    drafts = {k: v for k, v in contents(tmp_path / "broken").items() if not k.endswith(".draft")}
+    assert drafts == contents(tmp_path / "whole")
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    run(tmp_path)
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+    assert run(tmp_path) == []
+    assert before == {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+
+
+def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path: Path) -> None:
+    wild = CellConfig(
+        seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "lr_embedding": 1e30, "warmup_steps": 0})
+    )
+    with pytest.raises(TrainingDiverged, match=r"cell: the loss is (nan|inf) after [\d,]+ tokens; the last finite state"):
+        run(tmp_path, wild)
+    from safetensors.torch import load_file
+
+    assert all(t.isfinite().all() for t in load_file(tmp_path / "state.safetensors").values())
+
+
+def test_steps_cover_the_tokens() -> None:
+    assert total_steps(CELL) == 24
+    more = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "tokens": TRAIN.tokens + 1}))
+    assert total_steps(more) == 25
+
+
+def test_evaluation_points_start_dense_and_include_both_ends() -> None:
+    points = evaluation_steps(1000, TrainConfig(**{**TRAIN.model_dump(), "n_log_evals": 5, "n_linear_evals": 10}))
+    assert points[0] == 0
+    assert points[-1] == 1000
+    assert points[1:6] == [1, 3, 10, 32, 100]
+
+
+def test_a_golden_step(tmp_path: Path) -> None:
+    """The loss after one step in float32; may change only with the recipe or the initialisation, never with a speed-up."""
+    plain = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "autocast": False}))
+    told = run(tmp_path, plain)
+    torch.testing.assert_close(
+        torch.tensor([told[0].val_loss_nats, told[1].val_loss_nats]), torch.tensor([GOLDEN[0], GOLDEN[1]]), rtol=0, atol=2e-4
+    )
+
+
+GOLDEN = (0.0, 0.0)

@@ -1,0 +1,58 @@
+"""The run store: a name that depends on what matters, one process a run, whole results only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pathsum.config import CellConfig
+from pathsum.training.store import RunBusy, adopt, fingerprint, locked
+from tests.training.small import CELL
+from tests.training.test_loop import run
+
+
+def test_the_fingerprint_depends_on_config_and_data() -> None:
+    other = CellConfig(**{**CELL.model_dump(), "seed": 4})
+    assert fingerprint(CELL, "text") == fingerprint(CELL, "text")
+    assert len({fingerprint(CELL, "text"), fingerprint(other, "text"), fingerprint(CELL, "other text")}) == 3
+
+
+def test_zero_layer_cells_of_a_head_sweep_are_one_run() -> None:
+    cells = [
+        CellConfig(seed=0, model={**CELL.model.model_dump(), "n_layers": 0, "n_heads": n}, train=CELL.train)  # type: ignore[arg-type]
+        for n in (2, 5)
+    ]
+    assert fingerprint(cells[0], "text") == fingerprint(cells[1], "text")
+
+
+def test_a_second_process_on_the_same_run_is_refused_by_name(tmp_path: Path) -> None:
+    code = f"from pathlib import Path; from pathsum.training.store import locked\nwith locked(Path({str(tmp_path)!r}), False): pass"
+    with locked(tmp_path, wait=False):
+        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert child.returncode != 0
+    assert f"process {os.getpid()} is training this very run; wait for it, or stop it" in child.stderr
+    assert RunBusy.__name__ in child.stderr
+
+
+def test_a_lock_goes_with_its_process(tmp_path: Path) -> None:
+    code = (
+        "import os; from pathlib import Path; from pathsum.training.store import locked\n"
+        f"with locked(Path({str(tmp_path)!r}), False): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    with locked(tmp_path, wait=False):
+        assert (tmp_path / "lock").read_text() == str(os.getpid())
+
+
+def test_adopting_replaces_what_was_there(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    (tmp_path / "run" / "cell.json").write_text("{}")
+    (tmp_path / "cell" / "old").mkdir(parents=True)
+    adopt(tmp_path / "run", tmp_path / "cell")
+    assert sorted(p.name for p in (tmp_path / "cell").iterdir()) == ["cell.json", "checkpoints", "log.jsonl"]
+    with pytest.raises(FileNotFoundError):
+        adopt(tmp_path / "absent", tmp_path / "cell")

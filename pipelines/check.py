@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from pathsum.config import (
     CellConfig,
     ConfigError,

@@ -1,4 +1,4 @@
-"""Stage `statistics`: what the text itself holds: n-grams, entropies, and the bigram model that zero layers must match."""
+"""Stage `statistics`: n-grams and entropies of the text, and the bigram model that zero layers must match."""
 
 from __future__ import annotations
 

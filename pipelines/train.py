@@ -1,8 +1,8 @@
 """Ad-hoc training and sweeps, on any Hydra launcher, over the tokens that `dvc repro` made:
 
-    python -m pipelines.train model.n_layers=1 seed=3
-    python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
-    python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
+python -m pipelines.train model.n_layers=1 seed=3
+python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
+python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
 """
 
 from __future__ import annotations

@@ -82,7 +82,9 @@ def test_the_walk_notices_a_trespass(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(globals(), "SOURCE", tmp_path)
     (tmp_path / "circuits").mkdir()
     bad = tmp_path / "circuits" / "bad.py"
-    bad.write_text("import wandb\nfrom pathsum.model.transformer import Transformer\nfrom pathsum.circuits import paths\n")
+    bad.write_text(
+        "import wandb\nfrom pathsum.model.transformer import Transformer\nfrom pathsum.circuits import paths\n"
+    )
     assert trespasses(bad) == ["pathsum.model.transformer", "pathsum.model.transformer.Transformer", "wandb"]
 
 

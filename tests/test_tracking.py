@@ -16,7 +16,9 @@ from pathsum.records import Evaluation
 from pathsum.tracking import metrics, mirror
 
 CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")
-FOUND = Evaluation(7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0, 0], [1, 0]], [2.5])
+FOUND = Evaluation(
+    7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0, 0], [1, 0]], [2.5]
+)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:

@@ -105,9 +105,7 @@ class ModelConfig(Frozen):
             object.__setattr__(self, "n_heads", 0)  # a zero-layer model has no heads, whatever a sweep says
         elif self.n_heads == 0 or self.d_model % self.n_heads:
             fits = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(
-                f"n_heads must divide d_model = {self.d_model}, got {self.n_heads}; choose one of {fits}"
-            )
+            raise ValueError(f"n_heads must divide d_model = {self.d_model}, got {self.n_heads}; choose one of {fits}")
         elif self.positions == "rotary" and self.d_head % 2:
             raise ValueError(f"rotary positions need an even d_head, got {self.d_head}; choose another n_heads")
         return self

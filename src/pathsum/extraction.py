@@ -198,9 +198,16 @@ def skip_trigram_rows(weights: Weights, seen: Evidence, k: int) -> list[SkipTrig
     """The ``k`` leading skip-trigrams of every head."""
     return [
         SkipTrigramRow(
-            layer, h, rank, seen.words[t.source], seen.words[t.destination], seen.words[t.out],
-            t.qk_nats, t.ov_logit, t.effect,
-        )  # fmt: skip
+            layer,
+            h,
+            rank,
+            seen.words[t.source],
+            seen.words[t.destination],
+            seen.words[t.out],
+            t.qk_nats,
+            t.ov_logit,
+            t.effect,
+        )
         for layer, heads in enumerate(weights.layers)
         for h, head in enumerate(heads)
         for rank, t in enumerate(skip_trigrams(weights, head, seen.unigram, k), start=1)

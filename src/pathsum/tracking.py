@@ -1,7 +1,7 @@
 """Weights & Biases as a mirror of what the suite has already written down. Nothing reads it back.
 
-The x-axis is tokens seen, never W&B's own step, so that a resumed run goes on where it was. ``WANDB_MODE`` in the environment
-wins over the configured mode, except over ``off``.
+The x-axis is tokens seen, never W&B's own step, so that a resumed run goes on where it was. ``WANDB_MODE`` in the
+environment wins over the configured mode, except over ``off``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def metrics(found: Evaluation) -> dict[str, float]:
 def mirror(
     config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path
 ) -> Iterator[Mirror]:
-    """A W&B run called ``name``, with a stable id, for as long as the block lasts; a silent one when tracking is off."""
+    """A W&B run called ``name``, with a stable id, while the block lasts; a silent one when tracking is off."""
     if config.mode == "off":
         yield Mirror(None)
         return
@@ -46,7 +46,7 @@ def mirror(
     mode = os.environ.get("WANDB_MODE", config.mode)
     folder.mkdir(parents=True, exist_ok=True)
     run = wandb.init(
-        mode=mode,
+        mode=mode,  # type: ignore[arg-type]
         project=config.project,
         entity=config.entity or None,
         group=config.group,
@@ -95,5 +95,3 @@ class Mirror:
         """The final weights as an artifact, online only: offline they would be copied for nothing."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")
-
-

@@ -19,7 +19,7 @@ from pathsum.records import (
     NGramRow,
     SkipTrigramRow,
 )
-from pathsum.report.results import Cell, Results
+from pathsum.results import Cell, Results
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pathsum.report.claims import CLAIMS, NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, copies, judge, judge_all
-from pathsum.report.results import Results
+from pathsum.results import Results
 from tests.report import synthetic
 
 IDS = [c.id for c in CLAIMS]

@@ -14,8 +14,8 @@ from pathsum.records import write_json
 from pathsum.report.build import write_report
 from pathsum.report.claims import judge_all
 from pathsum.report.metrics import metrics
-from pathsum.report.results import Results, read_cell, write_cell
 from pathsum.report.symbols import drawable, number, visible
+from pathsum.results import Results, read_cell, write_cell
 from tests.report import synthetic
 
 

@@ -102,7 +102,9 @@ def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path:
     wild = CellConfig(
         seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "lr_embedding": 1e30, "warmup_steps": 0})
     )
-    with pytest.raises(TrainingDiverged, match=r"cell: the loss is (nan|inf) after [\d,]+ tokens; the last finite state"):
+    with pytest.raises(
+        TrainingDiverged, match=r"cell: the loss is (nan|inf) after [\d,]+ tokens; the last finite state"
+    ):
         run(tmp_path, wild)
     from safetensors.torch import load_file
 
@@ -123,11 +125,14 @@ def test_evaluation_points_start_dense_and_include_both_ends() -> None:
 
 
 def test_a_golden_step(tmp_path: Path) -> None:
-    """The loss after one step in float32; may change only with the recipe or the initialisation, never with a speed-up."""
+    """The loss after one step in float32: may change with the recipe or the initialisation, never with a speed-up."""
     plain = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "autocast": False}))
     told = run(tmp_path, plain)
     torch.testing.assert_close(
-        torch.tensor([told[0].val_loss_nats, told[1].val_loss_nats]), torch.tensor([GOLDEN[0], GOLDEN[1]]), rtol=0, atol=2e-4
+        torch.tensor([told[0].val_loss_nats, told[1].val_loss_nats]),
+        torch.tensor([GOLDEN[0], GOLDEN[1]]),
+        rtol=0,
+        atol=2e-4,
     )
 
 

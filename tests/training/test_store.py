@@ -30,7 +30,10 @@ def test_zero_layer_cells_of_a_head_sweep_are_one_run() -> None:
 
 
 def test_a_second_process_on_the_same_run_is_refused_by_name(tmp_path: Path) -> None:
-    code = f"from pathlib import Path; from pathsum.training.store import locked\nwith locked(Path({str(tmp_path)!r}), False): pass"
+    code = (
+        "from pathlib import Path; from pathsum.training.store import locked\n"
+        f"with locked(Path({str(tmp_path)!r}), False): pass"
+    )
     with locked(tmp_path, wait=False):
         child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert child.returncode != 0

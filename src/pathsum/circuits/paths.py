@@ -74,7 +74,8 @@ def path_sum(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Are the paths all there is? Every path's logits, added up (AMF "path expansion trick").
 
-    Equals the model's logits. Costs Π_l (1 + H_l) times ``path_logits`` and the memory of two logit tensors. ValueError as there.
+    Equals the model's logits. Costs Π_l (1 + H_l) times ``path_logits`` and the memory of two logit tensors.
+    ValueError as there.
     """
     return _add_up(weights, all_paths(weights), tokens, patterns, scales)
 

@@ -106,7 +106,7 @@ class _BiasedAttention(torch.autograd.Function):
         return mixed
 
     @staticmethod
-    def backward(ctx: Any, d_mixed: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, d_mixed: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         q, k, v, pattern, mixed = ctx.saved_tensors
         d_v = torch.matmul(pattern.mT, d_mixed)
         d_scores = torch.matmul(d_mixed, v.mT)
@@ -116,7 +116,7 @@ class _BiasedAttention(torch.autograd.Function):
 
 
 def _waves(config: ModelConfig) -> Float[Tensor, "pos wave"]:
-    """Sinusoids of Vaswani et al. 2017: d_model of them for ``sinusoidal``, d_head angles' (cos, sin) for ``rotary``."""
+    """Sinusoids of Vaswani et al. 2017: d_model of them for ``sinusoidal``, (cos, sin) of d_head / 2 for ``rotary``."""
     width = config.d_model if config.positions == "sinusoidal" else config.d_head
     if config.positions not in ("sinusoidal", "rotary"):
         return torch.zeros(0)

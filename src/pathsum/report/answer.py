@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 
-from pathsum.report.results import Results
 from pathsum.report.symbols import millions, number, plural, span
+from pathsum.results import Results
 
 TITLE = "What zero, one and two layers of attention can do"
 QUESTION = (

@@ -14,8 +14,8 @@ from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all
 from pathsum.report.figures.learning import best
 from pathsum.report.metrics import CELL_METRICS
-from pathsum.report.results import TABLES, Results
 from pathsum.report.story import story
+from pathsum.results import TABLES, Results
 
 
 def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) -> dict[str, Figure]:

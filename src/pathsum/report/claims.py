@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pathsum.records import ClaimResult, CompositionRow
-from pathsum.report.results import Cell, Results
 from pathsum.report.symbols import head_label, number, span
+from pathsum.results import Cell, Results
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
 

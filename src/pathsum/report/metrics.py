@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.records import CellSummary, ClaimResult
-from pathsum.report.results import Results
+from pathsum.results import Results
 
 CELL_METRICS = (
     "n_layers",

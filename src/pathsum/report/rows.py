@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathsum.records import HeadRow
 from pathsum.report.claims import loss_drop_across_onset
 from pathsum.report.document import Entry, Table
-from pathsum.report.results import Cell, Results
 from pathsum.report.symbols import head_label, millions, number, span, visible
+from pathsum.results import Cell, Results
 
 ENTRIES_A_HEAD = 4
 BIGRAMS = 12

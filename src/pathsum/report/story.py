@@ -11,8 +11,8 @@ from pathsum.report import rows
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.results import Cell, Results
 from pathsum.report.symbols import head_label, number, plural, span
+from pathsum.results import Cell, Results
 
 ZERO, ONE, TWO, LEARNING, SWEEP = "Zero layers", "One layer", "Two layers", "Learning", "The sweep"
 REFERENCES, TRUST, PROVENANCE = "Against the papers' numbers", "Why to trust it", "Provenance"

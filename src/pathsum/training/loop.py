@@ -98,8 +98,8 @@ def train(
             loss = update(model, opts, batch, cell.train.autocast)
             if not math.isfinite(loss):
                 raise TrainingDiverged(
-                    f"{title}: the loss is {loss} after {(step - 1) * tokens_a_step:,} tokens; the last finite state is "
-                    f"kept in {run}. Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
+                    f"{title}: the loss is {loss} after {(step - 1) * tokens_a_step:,} tokens; the last finite state "
+                    f"is kept in {run}. Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
                 )
             bar.update(tokens_a_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
@@ -116,7 +116,7 @@ def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: b
     with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
         logits = model(batch[:, :-1])
     loss = F.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     for opt in opts:
         opt.step()
         opt.zero_grad(set_to_none=True)
@@ -142,7 +142,9 @@ def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
     if not path.exists():
         return -1
     tensors = load_file(path)
-    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False)
+    model.load_state_dict(
+        {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False
+    )
     for i, opt in enumerate(opts):
         blank, params = opt.state_dict(), [p for group in opt.param_groups for p in group["params"]]
         for key, value in tensors.items():

@@ -61,7 +61,8 @@ def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     """Optimisers whose groups together hold every parameter once; each group keeps its peak rate as ``peak_lr``."""
-    attention, positions = [], []
+    attention: list[Tensor] = []
+    positions: list[Tensor] = []
     for name, p in model.layers.named_parameters():
         (attention if ".W_" in name else positions).append(p)
     groups: list[dict[str, Any]] = [{"params": [model.W_E, model.W_U], "lr": config.lr_embedding}]

@@ -73,7 +73,9 @@ def adopt(run: Path, folder: Path) -> None:
 def rewind_log(path: Path, step: int) -> None:
     """Drop the evaluations after ``step``: a resumed run makes them again."""
     if path.exists():
-        kept = [line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step]
+        kept = [
+            line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step
+        ]
         draft = path.with_suffix(".draft")
         draft.write_text("".join(f"{line}\n" for line in kept))
         draft.replace(path)

@@ -7,7 +7,7 @@ from pathsum.report.figures.bigrams import bigrams
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import composition, induction_corner
 from pathsum.report.figures.learning import headline, loss_by_position, phase_change
-from pathsum.report.results import Results
+from pathsum.results import Results
 
 FIGURES = (
     headline,

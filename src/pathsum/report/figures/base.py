@@ -12,8 +12,8 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.report.results import Results
 from pathsum.report.symbols import layer_colour, layers_label
+from pathsum.results import Results
 
 STYLE = {
     **sns.axes_style("ticks"),

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.records import BigramRow, frame
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.results import Cell, Results
+from pathsum.results import Cell, Results
 
 POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.records import HeadRow, frame
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.results import Cell, Results
+from pathsum.results import Cell, Results
 
 LONGEST_DISTANCE = 16
 

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from pathsum.records import CompositionRow, frame
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
-from pathsum.report.results import Cell, Results
+from pathsum.results import Cell, Results
 
 MOST_CELLS = 6
 KINDS = ("Q", "K", "V")

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.records import Evaluation
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row, without_legend_title
-from pathsum.report.results import Cell, Results
+from pathsum.results import Cell, Results
 
 POSITIONS_A_BIN = 4
 

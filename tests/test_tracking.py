@@ -42,7 +42,7 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
     monkeypatch.delenv("WANDB_MODE", raising=False)
     with mirror(CONFIG, "L2H2S0", "L2H2S0-abc", "train", {"seed": 3}, tmp_path) as wandb:
         wandb.log(FOUND)
-        wandb.table("tables/heads", pd.DataFrame({"head": [1]}))
+        wandb.table("tables/heads", pd.DataFrame({"head": [1, None], "onset": [None, 3]}).convert_dtypes())
     found = records(tmp_path)
     (run,) = [r["run"] for r in found if r["type"] == "run"]
     assert (run["display_name"], run["run_group"], run["run_id"], run["project"]) == ("L2H2S0", "g", "L2H2S0-abc", "p")

@@ -83,7 +83,8 @@ class Mirror:
         if self._run is not None:
             import wandb
 
-            self._run.log({name: wandb.Table(dataframe=frame)})
+            known = frame.astype(object).where(frame.notna(), None)  # W&B knows None, not pandas' NA
+            self._run.log({name: wandb.Table(dataframe=known, allow_mixed_types=True)})
 
     def image(self, name: str, path: Path) -> None:
         if self._run is not None:

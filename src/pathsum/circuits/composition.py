@@ -58,7 +58,7 @@ def composition_scores(weights: Weights, rotations: int, generator: torch.Genera
     The null keeps both heads' singular values and turns one against the other at random; E[score²] is then 1/d_model
     exactly, whatever the spectra. p is twice the share of rotations on the nearer side, (1 + count) / (1 + rotations):
     valid at any number of rotations, but never under 2 / (1 + rotations), so that Benjamini–Hochberg can call a lone
-    edge of n at 5 % only from 40 · n rotations on. (Normal and gamma tails beyond the draws were tried: where one
+    edge of n at 5 % only from 40 · n rotations on. (Normal tails beyond the draws were tried: where one
     singular value leads, they make p too small several times over.) The same rotations serve every edge.
 
     Costs rotations · d_head² · (d_model + 4 · heads), and 3 · rotations · H1 · H2 numbers. ValueError where

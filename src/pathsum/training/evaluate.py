@@ -46,7 +46,7 @@ def evaluate(
 
 @torch.no_grad()
 def loss_by_position(model: Transformer, windows: Int[Tensor, "batch pos+1"]) -> Float[Tensor, "pos"]:
-    """Mean loss in nats at each position of ``windows``: inputs are all but the last token, targets all but the first."""
+    """Mean loss in nats at each position of ``windows``: all but the last token in, all but the first out."""
     total = torch.zeros(windows.shape[1] - 1, dtype=torch.float64)
     for chunk in windows.split(_CHUNK):
         logits = model(chunk[:, :-1])

@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# Run the whole graph on the smoke profile in a scratch copy of the working tree; `make smoke`.
+# Run the whole graph on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER, which is then kept].
 set -euo pipefail
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-git ls-files --cached --others --exclude-standard -z | xargs -0 cp --parents --target-directory "$scratch" 2>/dev/null || true
+if [ $# -gt 0 ]; then
+  scratch=$1
+  mkdir -p "$scratch"
+else
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+fi
+git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' file; do
+  if [ -f "$file" ]; then printf '%s\0' "$file"; fi
+done | xargs -0 cp --parents --target-directory "$scratch"
 cd "$scratch"
-rm -rf dvc.lock reports/index.html reports/README.md reports/figures reports/tables reports/metrics.json
+rm -rf dvc.lock reports
 export PYTHONPATH="$scratch/src:$scratch"
 git init --quiet .
 sed -i 's/- profile: laptop/- profile: smoke/' conf/config.yaml
 python -m pipelines.compose
 dvc repro
-dvc repro | tail -n 1
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json
 echo "smoke: the whole graph ran; reports/index.html has $(wc -c < reports/index.html) bytes"

@@ -17,7 +17,7 @@ from pathsum.tracking import metrics, mirror
 
 CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")
 FOUND = Evaluation(
-    7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0, 0], [1, 0]], [2.5]
+    7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0.0, 0.0], [1.0, 0.0]], [2.5]
 )
 
 
@@ -50,7 +50,7 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
     written = json.dumps([r for r in found if r["type"] == "history"])
     for name, value in metrics(FOUND).items():
         assert name.split("/")[-1] in written, name
-        assert str(value) in written
+        assert f"{value:g}" in written
     assert "tokens" in json.dumps([r for r in found if r["type"] == "metric"])
     assert list(tmp_path.rglob("*.table.json"))
 

@@ -17,8 +17,9 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         for n_heads in [0] if n_layers == 0 else sweep.n_heads:
             for seed in sweep.seeds:
                 name = f"L{n_layers}S{seed}" if n_layers == 0 else f"L{n_layers}H{n_heads}S{seed}"
-                shape = {"n_layers": n_layers, "n_heads": n_heads}
-                cells[name] = OmegaConf.merge({"seed": seed, "model": model, "train": train}, {"model": shape})
+                shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
+                changes = sweep.by_layers.get(n_layers, {})
+                cells[name] = OmegaConf.merge({"seed": seed, "model": model, "train": train}, shape, changes)
     unknown = sorted(set(sweep.overrides) - set(cells))
     if unknown:
         raise ValueError(f"sweep.overrides: no such cells {unknown}; the grid has {sorted(cells)}")

@@ -5,12 +5,16 @@
 | ``batch``    | windows evaluated together                                     |              |
 | ``all``      | every window of a split                                        |              |
 | ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
+| ``copies``   | windows of repeated random tokens                              |              |
+| ``window``   | n_ctx + 1 tokens: inputs are all but the last, targets the rest |              |
 | ``query``    | position that attends (destination)                            | destination  |
 | ``key``      | position attended to (source)                                  | source       |
 | ``vocab``    | token identity, where it is read or predicted                  | n_vocab      |
 | ``out``      | token identity as an output logit                              | n_vocab      |
 | ``source``   | token identity of the key                                      | source       |
 | ``dest``     | token identity of the query                                    | destination  |
+| ``distance`` | query − key, from 0                                            |              |
+| ``wave``     | one sinusoid of a position                                     |              |
 | ``d_model``  | residual stream coordinate                                     | d_model      |
 | ``read``     | residual coordinate that a matrix reads (its column index)     | d_model      |
 | ``write``    | residual coordinate that a matrix writes (its row index)       | d_model      |

@@ -43,8 +43,8 @@ _SEED = 2021
 class Evidence:
     """What a model is shown, and what the corpus says."""
 
-    held_out: Int[Tensor, "all pos+1"]  # every held-out window: losses, as the bigram baseline's
-    windows: Int[Tensor, "batch pos+1"]  # some of them: patterns and the certificate
+    held_out: Int[Tensor, "all window"]  # every held-out window: losses, as the bigram baseline's
+    windows: Int[Tensor, "batch window"]  # some of them: patterns and the certificate
     unigram: Float[Tensor, "vocab"]
     bigram_counts: bigram.CountRows
     words: Sequence[str]  # printable tokens by id

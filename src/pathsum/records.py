@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 R = TypeVar("R")
 
@@ -229,23 +230,19 @@ def read_lines(path: Path, kind: type[R]) -> list[R]:
 
 def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
     """Rows of one record type as parquet; an empty table keeps its columns."""
-    table = pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
+    names = [f.name for f in dataclasses.fields(kind)]
+    table = pa.Table.from_pydict({name: [getattr(r, name) for r in rows] for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_parquet(path, index=False)
+    pq.write_table(table, path)
 
 
 def read_rows(path: Path, kind: type[R]) -> list[R]:
-    records = pd.read_parquet(path).to_dict("records")
-    return [_record(kind, {str(k): _plain(v) for k, v in r.items()}, path) for r in records]
+    return [_record(kind, row, path) for row in pq.read_table(path).to_pylist()]
 
 
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
     """Records as a table, for drawing."""
     return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _record(kind: type[R], values: Mapping[str, Any], path: Path) -> R:

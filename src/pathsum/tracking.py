@@ -16,9 +16,9 @@ from pathsum.config import TrackingConfig
 from pathsum.records import Evaluation
 
 
-def metrics(found: Evaluation) -> dict[str, float]:
+def metrics(found: Evaluation) -> dict[str, float | int]:
     """One evaluation as W&B scalars: losses, and the best head of each layer for every head score."""
-    flat: dict[str, float] = {
+    flat: dict[str, float | int] = {
         "tokens": found.tokens_seen,
         "val_loss_nats": found.val_loss_nats,
         "in_context_loss_drop_nats": found.in_context_loss_drop_nats,

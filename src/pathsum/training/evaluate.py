@@ -19,8 +19,8 @@ _CHUNK = 16  # windows at a time: batch × pos × vocab float32 logits stay smal
 @torch.no_grad()
 def evaluate(
     model: Transformer,
-    windows: Int[Tensor, "batch pos+1"],
-    repeated: Int[Tensor, "batch pos"],
+    windows: Int[Tensor, "batch window"],
+    repeated: Int[Tensor, "copies pos"],
     block: int,
     step: int,
     tokens_seen: int,
@@ -45,7 +45,7 @@ def evaluate(
 
 
 @torch.no_grad()
-def loss_by_position(model: Transformer, windows: Int[Tensor, "batch pos+1"]) -> Float[Tensor, "pos"]:
+def loss_by_position(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "pos"]:
     """Mean loss in nats at each position of ``windows``: all but the last token in, all but the first out."""
     total = torch.zeros(windows.shape[1] - 1, dtype=torch.float64)
     for chunk in windows.split(_CHUNK):

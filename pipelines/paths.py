@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import yaml
+from safetensors import SafetensorError
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = Path("params.yaml")
@@ -38,6 +39,6 @@ def stage() -> Iterator[None]:
     torch.set_num_threads(2)
     try:
         yield
-    except (ValueError, OSError, RuntimeError, ImportError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError, SafetensorError) as error:
         print(f"\nerror: {error}", file=sys.stderr)
         raise SystemExit(1) from error

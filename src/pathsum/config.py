@@ -131,6 +131,7 @@ class TrainConfig(Frozen):
     decay_embedding: Annotated[float, Field(ge=0)]  # and of W_E and W_U
     warmup_steps: Annotated[int, Field(ge=0)]
     decay_share: Share  # last share of the steps, over which the rate falls linearly to 0
+    device: Literal["auto", "cpu", "cuda"]  # auto: a GPU where there is one
     autocast: bool  # bf16 products where the device has them
     n_log_evals: Positive  # log-spaced evaluations, before
     n_linear_evals: Positive  # linear ones

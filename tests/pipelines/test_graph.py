@@ -50,6 +50,14 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_same_command_from_scratch_gives_the_same_bytes(graph: Path, tmp_path: Path) -> None:
+    sh(ROOT, "bash", "pipelines/smoke.sh", str(tmp_path))
+    drawn = sorted(p.name for p in (graph / "reports" / "figures").iterdir())
+    compared = ["metrics.json", "index.html", "README.md", *(f"figures/{name}" for name in drawn)]
+    for name in compared:
+        assert (graph / "reports" / name).read_bytes() == (tmp_path / "reports" / name).read_bytes(), name
+
+
 def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text

@@ -24,6 +24,7 @@ TRAIN = TrainConfig(
     decay_embedding=0.0,
     warmup_steps=3,
     decay_share=0.4,
+    device="cpu",
     autocast=True,
     n_log_evals=2,
     n_linear_evals=4,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -109,6 +110,20 @@ def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path:
     from safetensors.torch import load_file
 
     assert all(t.isfinite().all() for t in load_file(tmp_path / "state.safetensors").values())
+
+
+def test_too_small_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=999))
+    with pytest.raises(OSError, match=r"expected 0 MB of free disk for the checkpoints, got 0 MB; make room"):
+        run(tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_missing_gpu_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    asked = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "device": "cuda"}))
+    with pytest.raises(ValueError, match=r"train.device: expected a GPU \(cuda\), got none that torch can see"):
+        run(tmp_path, asked)
 
 
 def test_steps_cover_the_tokens() -> None:

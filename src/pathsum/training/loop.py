@@ -24,7 +24,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.records import Evaluation, append_line
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
-from pathsum.training.store import finished, rewind_log
+from pathsum.training.store import finished, require_space, rewind_log
 
 _REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
 
@@ -62,12 +62,13 @@ def train(
     steps = total_steps(cell)
     if finished(run, steps):
         return
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = _device(cell.train.device)
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
     step = _load_state(run / "state.safetensors", model, opts)
     rewind_log(run / "log.jsonl", step if step >= 0 else -1)
     evaluations = evaluation_steps(steps, cell.train)
+    require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
     generator = torch.Generator().manual_seed(_REPEATED_SEED)
     present = train_windows.present(d_vocab)
@@ -109,6 +110,15 @@ def train(
             elif time.monotonic() - saved_at > cell.train.resume_every_seconds:
                 _save_state(run / "state.safetensors", model, opts, step)
                 saved_at = time.monotonic()
+
+
+def _device(wanted: str) -> torch.device:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "train.device: expected a GPU (cuda), got none that torch can see; install a CUDA build of torch, or set "
+            "train.device=auto (profile=laptop is the one for two cores)"
+        )
+    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:

@@ -62,6 +62,17 @@ def locked(folder: Path, wait: bool) -> Iterator[None]:
         yield
 
 
+def require_space(folder: Path, size: int) -> None:
+    """Raise OSError, before any work, where the disk of ``folder`` has not ``size`` bytes left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise OSError(
+            f"{folder}: expected {size / 1e6:,.0f} MB of free disk for the checkpoints, got {free / 1e6:,.0f} MB; "
+            "make room, or lower train.n_linear_evals; nothing finished is lost"
+        )
+
+
 def adopt(run: Path, folder: Path) -> None:
     """Copy a finished run's checkpoints and log to ``folder`` (a stage's output)."""
     shutil.rmtree(folder, ignore_errors=True)

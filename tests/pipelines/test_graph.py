@@ -130,6 +130,8 @@ def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(graph: Path) -> None:
     out = sh(graph, sys.executable, "-m", "pipelines.train", "--multirun", *sweep)
     new = {p.name for p in (graph / "runs").iterdir() if (p / "log.jsonl").exists()} - before
     assert len(new) == 1, out  # L2H8: L0 and L2H2 were there
+    sh(graph, "git", "add", "--all")
+    sh(graph, "git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "-m", "scratch")
     out = sh(graph, "dvc", "exp", "run", "-S", "sweep.n_heads=[2,4,8]")
     assert (graph / "models" / "L2H8S0" / "log.jsonl").exists(), out
     assert "L1H8S0" in json.loads((graph / "reports" / "metrics.json").read_text())["cells"]

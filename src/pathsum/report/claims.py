@@ -181,10 +181,14 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 
 
 def loss_drop_across_onset(cell: Cell) -> tuple[float, float] | None:
-    """The loss drop at the evaluations that bracket the onset: before, after. None where there is no onset."""
-    at = {e.tokens_seen: e.in_context_loss_drop_nats for e in cell.log}
-    low, high = cell.summary.onset_low, cell.summary.onset_high
-    return (at[low], at[high]) if low in at and high in at else None
+    """The loss drop before and after the phase change: at the last evaluation where the best prefix-matching score is
+    under a tenth of its last value, and at the first from which on it is over nine tenths. None without an onset."""
+    if cell.summary.onset_tokens is None:
+        return None
+    scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
+    before = max((i for i, s in enumerate(scores) if s < 0.1 * scores[-1]), default=0)
+    after = 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])
+    return cell.log[before].in_context_loss_drop_nats, cell.log[after].in_context_loss_drop_nats
 
 
 def _coincides(cell: Cell) -> Finding:
@@ -321,7 +325,7 @@ CLAIMS: tuple[Claim, ...] = (
         "phase_change_coincides",
         "In-context learning appears at the phase change.",
         "ICL, Argument 1",
-        "rise of the in-context loss drop between the evaluations that bracket the onset (nats)",
+        "rise of the loss drop while prefix matching goes from a tenth to nine tenths of its last value (nats)",
         "< 0.15 nats before, > 0.3 after",
         _each(2, _coincides),
     ),

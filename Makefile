@@ -5,7 +5,6 @@ BIN     = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
-export WANDB_MODE ?= offline
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

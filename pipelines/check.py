@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ from typing import Any
 import yaml
 
 from pathsum.config import (
+    SECTIONS,
     CellConfig,
     ConfigError,
     ExtractConfig,
     Frozen,
+    SweepConfig,
     TokenizerConfig,
     TrackingConfig,
     load,
@@ -55,8 +58,20 @@ def check_fresh() -> None:
 def check_valid() -> None:
     """Raise ConfigError listing every complaint about every section."""
     values, complaints = params(), []
+    for name in values.keys() - set(SECTIONS):
+        near = difflib.get_close_matches(name, SECTIONS, n=1)
+        complaints.append(
+            f"  - {name}: no such section; {f'did you mean {near[0]}?' if near else 'known: ' + ', '.join(SECTIONS)}"
+        )
+    for name, cell in values["cells"].items():
+        if cell["model"]["n_ctx"] != values["model"]["n_ctx"]:
+            complaints.append(
+                f"  - cells.{name}.model.n_ctx: expected model.n_ctx = {values['model']['n_ctx']}, on whose windows "
+                f"the bigram baseline is measured, got {cell['model']['n_ctx']}; change model.n_ctx for all cells"
+            )
     kinds: list[tuple[type[Frozen], Any, str]] = [
         (TokenizerConfig, values["tokenizer"], "tokenizer"),
+        (SweepConfig, values["sweep"], "sweep"),
         (ExtractConfig, values["extract"], "extract"),
         (TrackingConfig, values["tracking"], "tracking"),
         *((CellConfig, cell, f"cells.{name}") for name, cell in values["cells"].items()),
@@ -80,4 +95,4 @@ if __name__ == "__main__":
             check_fresh()
         check_valid()
         CHECKED.parent.mkdir(parents=True, exist_ok=True)
-        CHECKED.write_text("params.yaml matches conf/\n")
+        CHECKED.write_text("checked\n")

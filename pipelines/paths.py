@@ -12,6 +12,9 @@ import torch
 import yaml
 from safetensors import SafetensorError
 
+from pathsum.training.loop import TrainingDiverged
+from pathsum.training.store import RunBusy
+
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = Path("params.yaml")
 TOKENS = Path("data/tokens")
@@ -39,6 +42,6 @@ def stage() -> Iterator[None]:
     torch.set_num_threads(2)
     try:
         yield
-    except (ValueError, OSError, RuntimeError, ImportError, SafetensorError) as error:
+    except (ValueError, OSError, ImportError, SafetensorError, TrainingDiverged, RunBusy) as error:
         print(f"\nerror: {error}", file=sys.stderr)
         raise SystemExit(1) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from pathsum.config import TrackingConfig, load
@@ -19,7 +20,8 @@ if __name__ == "__main__":
         claims = [ClaimResult(**stored[claim.id]) for claim in CLAIMS_OF_THE_PAPER]
         figures = write_report(results, claims, REPORTS)
         tracking = load(TrackingConfig, params()["tracking"], "tracking")
-        with mirror(tracking, "report", "report", "report", results.provenance, RUNS / "report") as wandb:
+        identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
+        with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:
             for name, table in tables(results, claims).items():
                 wandb.table(f"tables/{name}", table)
             for name in figures:

@@ -10,12 +10,12 @@ else
 fi
 git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' file; do
   if [ -f "$file" ]; then printf '%s\0' "$file"; fi
-done | xargs -0 cp --parents --target-directory "$scratch"
+done | tar --null -T - -cf - | tar -xf - -C "$scratch"
 cd "$scratch"
 rm -rf dvc.lock reports
 export PYTHONPATH="$scratch/src:$scratch"
 git init --quiet .
-sed -i 's/- profile: laptop/- profile: smoke/' conf/config.yaml
+sed 's/- profile: laptop/- profile: smoke/' conf/config.yaml > conf/config.draft && mv conf/config.draft conf/config.yaml
 python -m pipelines.compose
 dvc repro
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json

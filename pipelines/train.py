@@ -7,6 +7,9 @@ python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -14,15 +17,37 @@ from omegaconf import DictConfig, OmegaConf
 
 import pipelines.hydra_plugins.grid  # noqa: F401 (registers the resolver)
 from pathsum.config import CellConfig, TrackingConfig, load
-from pipelines.paths import stage
+from pipelines.paths import TOKENS, params, stage
 from pipelines.train_cell import run_cell
+
+
+def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
+    """The cell as the grid would make it, so that their runs are shared; what was typed wins over ``by_layers``."""
+    changes = config.sweep.by_layers.get(config.model.n_layers, {})
+    cell = OmegaConf.merge({"seed": config.seed, "model": config.model, "train": config.train}, changes)
+    for key in (override.lstrip("+").partition("=")[0] for override in typed):
+        if key.startswith(("model.", "train.")):
+            OmegaConf.update(cell, key, OmegaConf.select(config, key))
+    values = OmegaConf.to_container(cell, resolve=True)
+    assert isinstance(values, dict)
+    return {str(key): value for key, value in values.items()}
+
+
+def require_same_tokens(config: DictConfig) -> None:
+    """Raise ValueError where another corpus or tokenizer is asked for than the tokens on disk were made with."""
+    for section in ("corpus", "tokenizer"):
+        if OmegaConf.to_container(config[section]) != params()[section]:
+            raise ValueError(
+                f"expected the {section} of params.yaml, whose tokens lie in {TOKENS}, got another; choose it in "
+                "conf/config.yaml and run `make params repro` first"
+            )
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
 def main(config: DictConfig) -> None:
     with stage():
-        values = {part: OmegaConf.to_container(config[part], resolve=True) for part in ("model", "train")}
-        cell = load(CellConfig, {"seed": config.seed, **values}, "config")
+        require_same_tokens(config)
+        cell = load(CellConfig, ad_hoc(config, HydraConfig.get().overrides.task), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")  # type: ignore[arg-type]
         name = f"L{cell.model.n_layers}H{cell.model.n_heads}S{cell.seed}" if cell.model.n_layers else f"L0S{cell.seed}"
         run = run_cell(name, cell, tracking, wait=HydraConfig.get().mode == RunMode.MULTIRUN)

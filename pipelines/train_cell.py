@@ -10,8 +10,8 @@ from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
 from pathsum.records import write_json
 from pathsum.tracking import mirror
-from pathsum.training.loop import train
-from pathsum.training.store import adopt, fingerprint, locked
+from pathsum.training.loop import total_steps, train
+from pathsum.training.store import adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, TOKENS, params, stage
 
 
@@ -22,6 +22,8 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
     run = RUNS / identity
     windows = (Windows(text.tokens, cell.model.n_ctx), Windows(held_out.tokens, cell.model.n_ctx))
     with locked(run, wait):
+        if finished(run, total_steps(cell)):
+            return run
         write_json(run / "cell.json", cell.model_dump())
         with mirror(tracking, name, f"{name}-{identity}", "train", cell.model_dump(), run) as wandb:
             train(cell, text.header.d_vocab, text.header.tokenizer_hash, windows, run, wandb.log, name)

@@ -26,12 +26,12 @@ ALLOWED: dict[str, set[str]] = {
 }
 # libraries that one room alone may import
 OWNERS = {
-    "wandb": "tracking",
-    "seaborn": "report",
-    "matplotlib": "report",
-    "jinja2": "report",
-    "tokenizers": "data",
-    "datasets": "data",
+    "wandb": ("tracking",),
+    "seaborn": ("report",),
+    "matplotlib": ("report",),
+    "jinja2": ("report",),
+    "tokenizers": ("data",),
+    "datasets": ("data",),
     "safetensors": ("model", "training"),
     "hydra": (),
     "omegaconf": (),

@@ -166,6 +166,18 @@ class TrackingConfig(Frozen):
     entity: str  # "" = the account's default
 
 
+class SweepConfig(Frozen):
+    """Which cells there are: the grid's axes, and what differs by layer count or in single cells."""
+
+    n_layers: tuple[int, ...] = Field(min_length=1)
+    n_heads: tuple[int, ...] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(min_length=1)
+    by_layers: dict[int, dict[str, Any]]
+    overrides: dict[str, dict[str, Any]]
+
+
+SECTIONS = ("corpus", "tokenizer", "model", "train", "extract", "sweep", "tracking", "seed", "cells")
+
 C = TypeVar("C", bound=Frozen)
 
 

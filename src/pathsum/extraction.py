@@ -114,7 +114,7 @@ def extract(
 
 def effective(model: Transformer) -> Weights:
     """The model's weights, with each token's embedding at the scale at which the layers read it where there is a norm:
-    a bare token's own scale. Composition and path sums do not depend on it."""
+    a bare token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)
     return Weights(weights.W_E * scale, weights.W_U, weights.layers)

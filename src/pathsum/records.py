@@ -219,7 +219,7 @@ def read_json(path: Path, kind: type[R]) -> R:
 def append_line(path: Path, record: Any) -> None:
     """One JSON line, flushed to disk before returning."""
     with path.open("a", encoding="utf-8") as f:
-        f.write(json.dumps(dataclasses.asdict(record), sort_keys=True) + "\n")
+        f.write(json.dumps(dataclasses.asdict(record), sort_keys=True, allow_nan=False) + "\n")
         f.flush()
         os.fsync(f.fileno())
 

@@ -105,11 +105,6 @@ def read_cell(folder: Path) -> Cell:
             f"{folder}: expected the records of an extracted cell; missing {', '.join(absent)}. Run `dvc repro`."
         )
     tables = {name: read_rows(folder / f"{name}.parquet", kind) for name, kind in TABLES.items()}
-    # parquet has no missing integer: a column with None comes back as floats
-    tables["heads"] = [
-        dataclasses.replace(h, previous_head=None if h.previous_head is None else int(h.previous_head))
-        for h in tables["heads"]
-    ]
     return Cell(
         summary=read_json(folder / "summary.json", CellSummary),
         log=read_lines(folder / "log.jsonl", Evaluation),

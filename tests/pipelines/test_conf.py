@@ -86,7 +86,7 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
 def test_the_committed_params_are_fresh(tmp_path: Path) -> None:
     found = check(copy(tmp_path))
     assert found.returncode == 0, found.stderr
-    assert (tmp_path / "data" / "checked").read_text() == "params.yaml matches conf/\n"
+    assert (tmp_path / "data" / "checked").read_text() == "checked\n"
 
 
 def test_a_comment_in_conf_changes_nothing(tmp_path: Path) -> None:
@@ -117,3 +117,17 @@ def test_a_misspelt_key_in_conf_is_refused_before_any_work(tmp_path: Path) -> No
     assert found.returncode == 1
     assert "tokenizer.d_vocabb: no such setting; did you mean d_vocab?" in found.stderr
     assert "tokenizer.d_vocab: is required and was not given" in found.stderr
+    path.write_text(
+        path.read_text().replace("  n_heads:\n", "  n_head:\n").replace("tracking:", "trackings:\n  a: 1\ntracking:")
+    )
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert "sweep.n_head: no such setting; did you mean n_heads?" in found.stderr
+    assert "trackings: no such section; did you mean tracking?" in found.stderr
+
+
+def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Path) -> None:
+    copy(tmp_path)
+    compose(tmp_path / "params.yaml", ["++sweep.overrides.L2H4S1.model.n_ctx=128"])
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert "cells.L2H4S1.model.n_ctx: expected model.n_ctx = 256" in found.stderr
+    assert "got 128; change model.n_ctx for all cells" in found.stderr

@@ -28,7 +28,7 @@ def test_a_claim_that_holds_in_every_cell_is_reproduced(name: str) -> None:
 def test_a_claim_that_fails_in_every_cell_is_not(name: str) -> None:
     found = judge(claim(name), FAILS)
     # without any phase change the one-layer half of this claim still holds
-    assert found.verdict == (PARTLY if name == "phase_change_two_layer" else NOT)
+    assert found.verdict == NOT
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -63,8 +63,8 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
 
 def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
     found = judge(claim("phase_change_two_layer"), _with_summary(WORKS, "L1H2S0", onset_tokens=1_000_000))
-    assert found.verdict == PARTLY
-    assert "L1H2S0: an onset with one layer" in found.detail
+    assert found.verdict == NOT
+    assert "an onset with one layer in L1H2S0" in found.detail
 
 
 def test_k_composition_with_another_head_than_the_previous_token_head_does_not_count() -> None:

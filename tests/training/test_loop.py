@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pathsum.training.loop as loop
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.records import Evaluation, read_lines
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train
+from pipelines.paths import ROOT
 from tests.training.small import CELL, D_VOCAB, TRAIN, windows
 
 
@@ -70,26 +70,29 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
-def test_sigkill_at_a_random_moment_costs_nothing_but_time(tmp_path: Path) -> None:
-    run(tmp_path / "whole")
+def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
+    """Kills a child twice while it trains, each time some steps after it has shown that it got on."""
+    longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 40 * TRAIN.tokens}})
+    run(tmp_path / "whole", longer)
     code = (
         "from pathlib import Path; import torch; torch.set_num_threads(2)\n"
-        "from tests.training.test_loop import run\n"
-        f"run(Path({str(tmp_path / 'broken')!r}))"
+        "from tests.training.test_loop import run; from tests.training.small import CELL, TRAIN\n"
+        "from pathsum.config import CellConfig\n"
+        "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 40 * TRAIN.tokens}}\n"
+        f"run(Path({str(tmp_path / 'broken')!r}), CellConfig(**longer))"
     )
+    state = tmp_path / "broken" / "state.safetensors"
     for _ in range(2):
-        child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, env=os.environ)
-        give_up = time.monotonic() + 60
-        while child.poll() is None and time.monotonic() < give_up:
-            if (tmp_path / "broken" / "state.safetensors").exists():
-                time.sleep(0.05)
-                child.send_signal(signal.SIGKILL)
-                break
-            time.sleep(0.01)
-        child.wait()
-    run(tmp_path / "broken")
-    drafts = {k: v for k, v in contents(tmp_path / "broken").items() if not k.endswith(".draft")}
-    assert drafts == contents(tmp_path / "whole")
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, cwd=ROOT)
+        while child.poll() is None and not (state.exists() and state.stat().st_mtime_ns > before):
+            time.sleep(0.002)
+        time.sleep(0.03)
+        child.kill()
+        assert child.wait() == -signal.SIGKILL, "the child was done before it could be killed"
+    run(tmp_path / "broken", longer)
+    kept = {k: v for k, v in contents(tmp_path / "broken").items() if not k.endswith(".draft")}
+    assert kept == contents(tmp_path / "whole")
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
@@ -109,7 +112,8 @@ def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path:
         run(tmp_path, wild)
     from safetensors.torch import load_file
 
-    assert all(t.isfinite().all() for t in load_file(tmp_path / "state.safetensors").values())
+    kept = [tmp_path / "state.safetensors", *(tmp_path / "checkpoints").iterdir()]
+    assert all(t.isfinite().all() for path in kept for t in load_file(path).values())
 
 
 def test_too_small_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,9 +42,9 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
     if metadata is None:
         raise ValueError(f"{path}: a safetensors file without pathsum's header (it holds {sorted(tensors)[:4]} …)")
     about = json.loads(metadata)
-    if about["tokenizer_hash"] != tokenizer_hash:
+    if about.get("tokenizer_hash") != tokenizer_hash:
         raise ValueError(
-            f"{path}: trained with tokenizer {about['tokenizer_hash'][:12]}, got {tokenizer_hash[:12]}; "
+            f"{path}: trained with tokenizer {str(about.get('tokenizer_hash'))[:12]}, got {tokenizer_hash[:12]}; "
             "weights mean nothing under another vocabulary: train again, or give the tokenizer they came with"
         )
     config = load(ModelConfig, about["model"], f"{path.name}.model")

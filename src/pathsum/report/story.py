@@ -170,8 +170,9 @@ def _trust(results: Results) -> tuple[str, ...]:
         return ()
     worst = max(c.summary.exactness for c in results.cells.values())
     return (
-        "Nothing here is an approximation of the model: with attention patterns fixed, the sum over all paths is the "
-        f"logits. The largest relative error over all checkpoints of all cells, in float64, is {worst:.1e}.",
+        "With attention patterns and norm scales fixed, the sum over all paths is the logits: the largest relative "
+        f"error over all checkpoints of all cells, in float64, is {worst:.1e}. Tables over tokens read each embedding "
+        "at its own scale, which is exact without a norm or without layers, and an approximation elsewhere.",
     )
 
 

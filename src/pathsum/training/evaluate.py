@@ -29,6 +29,7 @@ def evaluate(
     by_position = loss_by_position(model, windows)
     trace = model.trace(repeated)
     natural = model.trace(windows[:_CHUNK, :-1])
+    W_U = model.weights().W_U
     repeats = repeat_losses(trace.logits, repeated, block)
     return Evaluation(
         step=step,
@@ -39,7 +40,7 @@ def evaluate(
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=[prefix_matching(p, block).tolist() for p in trace.patterns],
         previous_token=[previous_token(p).tolist() for p in natural.patterns],
-        copying=[copying(o, repeated, model.W_U, block).tolist() for o in trace.outputs],
+        copying=[copying(o, repeated, W_U, block).tolist() for o in trace.outputs],
         loss_by_position_nats=by_position.tolist(),
     )
 

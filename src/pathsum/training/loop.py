@@ -21,7 +21,7 @@ from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import Windows, order
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records import Evaluation, append_line
+from pathsum.records import Evaluation, append_line, read_lines
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.store import finished, require_space, rewind_log
@@ -66,7 +66,9 @@ def train(
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
     step = _load_state(run / "state.safetensors", model, opts)
-    rewind_log(run / "log.jsonl", step if step >= 0 else -1)
+    rewind_log(run / "log.jsonl", step)
+    for found in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
+        log(found)  # a killed mirror may have lost some of these
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
@@ -78,6 +80,7 @@ def train(
 
     def record() -> Evaluation:
         found = evaluate(model, held_out, repeated, block, step, step * tokens_a_step)
+        _require_finite(found.val_loss_nats, step * tokens_a_step, title, run)
         save_checkpoint(run / "checkpoints" / f"{step:08d}.safetensors", model, tokenizer_hash)
         append_line(run / "log.jsonl", found)
         _save_state(run / "state.safetensors", model, opts, step)
@@ -97,11 +100,7 @@ def train(
             set_rate(opts, rate(step, steps, cell.train))
             batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows))).to(device)
             loss = update(model, opts, batch, cell.train.autocast)
-            if not math.isfinite(loss):
-                raise TrainingDiverged(
-                    f"{title}: the loss is {loss} after {(step - 1) * tokens_a_step:,} tokens; the last finite state "
-                    f"is kept in {run}. Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
-                )
+            _require_finite(loss, (step - 1) * tokens_a_step, title, run)
             bar.update(tokens_a_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
             if step in evaluations:
@@ -110,6 +109,14 @@ def train(
             elif time.monotonic() - saved_at > cell.train.resume_every_seconds:
                 _save_state(run / "state.safetensors", model, opts, step)
                 saved_at = time.monotonic()
+
+
+def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> None:
+    if not math.isfinite(loss):
+        raise TrainingDiverged(
+            f"{title}: the loss is {loss} after {tokens_seen:,} tokens; the last finite state is kept in {run}. "
+            "Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
+        )
 
 
 def _device(wanted: str) -> torch.device:
@@ -152,9 +159,7 @@ def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
     if not path.exists():
         return -1
     tensors = load_file(path)
-    model.load_state_dict(
-        {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}, strict=False
-    )
+    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
     for i, opt in enumerate(opts):
         blank, params = opt.state_dict(), [p for group in opt.param_groups for p in group["params"]]
         for key, value in tensors.items():

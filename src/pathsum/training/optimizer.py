@@ -50,7 +50,7 @@ def _by_head_rows(p: Tensor) -> Tensor:
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """The orthogonal factor U Vᵀ of G = U S Vᵀ, roughly: singular values land in [0.7, 1.2] after five Newton–Schulz
-    steps in bf16. The cubic's coefficients are Muon's, chosen for slope at 0 rather than for convergence to 1."""
+    steps in bf16. The quintic's coefficients are Muon's, chosen for slope at 0 rather than for convergence to 1."""
     X = G.bfloat16()
     X = X / (X.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(5):

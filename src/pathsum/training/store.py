@@ -23,7 +23,17 @@ from pathsum.config import CellConfig
 from pathsum.records import Evaluation, read_lines
 
 _SOURCE = Path(__file__).resolve().parents[1]
-_CODE = ("config.py", "model/*.py", "training/*.py", "data/windows.py", "data/repeated.py")
+_CODE = (
+    "config.py",
+    "records.py",
+    "model/*.py",
+    "training/*.py",
+    "data/windows.py",
+    "data/repeated.py",
+    "circuits/induction.py",
+    "circuits/phase_change.py",
+    "circuits/positional.py",
+)  # what the weights and the log of a run depend on
 
 
 class RunBusy(RuntimeError):

@@ -5,6 +5,7 @@ Loaded before composition by everything that composes: `make params`, `dvc exp r
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -20,11 +21,11 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
                 shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
                 changes = sweep.by_layers.get(n_layers, {})
                 cells[name] = OmegaConf.merge({"seed": seed, "model": model, "train": train}, shape, changes)
-    unknown = sorted(set(sweep.overrides) - set(cells))
-    if unknown:
-        raise ValueError(f"sweep.overrides: no such cells {unknown}; the grid has {sorted(cells)}")
     for name, changes in sweep.overrides.items():
-        cells[name] = OmegaConf.merge(cells[name], changes)
+        if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+S\d+", name):
+            raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")
+        if name in cells:  # another grid's cells are none of this one's business
+            cells[name] = OmegaConf.merge(cells[name], changes)
     return OmegaConf.create(cells)
 
 

@@ -58,8 +58,8 @@ class BigramTable:
         )
 
     def probabilities(
-        self, sources: Int64[np.ndarray, "pair"], outs: Int64[np.ndarray, "pair"], smoothing: Smoothing
-    ) -> Float[np.ndarray, "pair"]:
+        self, sources: Int64[np.ndarray, "*#pair"], outs: Int64[np.ndarray, "*#pair"], smoothing: Smoothing
+    ) -> Float[np.ndarray, "*#pair"]:
         """P(out | source) for pairs of token ids; arrays of one shape, or that broadcast. Positive, and each source's
         sum over all outs is 1."""
         pair = _flat(self.counts[sources, outs]) if sources.shape == outs.shape else self._block(sources, outs)

@@ -43,12 +43,12 @@ def head_label(layer: int, head: int) -> str:
     return f"L{layer}H{head}"
 
 
-def millions(tokens: float) -> str:
+def millions(tokens: float | int) -> str:
     """A token count as a person says it."""
     return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number(value: float | int | None, digits: int = 2) -> str:
     """A score with a true minus sign; an en dash where there is none; exponents only where digits would show zeros."""
     if value is None:
         return "–"
@@ -58,7 +58,7 @@ def number(value: float | None, digits: int = 2) -> str:
     return (f"{value:.0e}" if tiny else f"{value:.{digits}f}").replace("-", "−")
 
 
-def span(values: Sequence[float], digits: int = 2) -> str:
+def span(values: Sequence[float | int], digits: int = 2) -> str:
     """From the smallest to the largest, or the one number where they print alike."""
     if not values:
         return "–"

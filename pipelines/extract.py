@@ -11,9 +11,10 @@ from pathsum.data.statistics import CorpusStatistics
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
+from pathsum.evaluation import Evaluation
 from pathsum.extraction import Evidence, extract
-from pathsum.records import Evaluation, read_lines
 from pathsum.results import write_cell
+from pathsum.storage import read_lines
 from pipelines.paths import CIRCUITS, MODELS, STATISTICS, TOKENS, params, stage
 
 if __name__ == "__main__":

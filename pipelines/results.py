@@ -6,8 +6,9 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
-from pathsum.records import CorpusSummary, NGramRow, read_json, read_rows
+from pathsum.records import CorpusSummary, NGramRow
 from pathsum.results import Cell, Results, read_cell
+from pathsum.storage import read_json, read_rows
 from pipelines.paths import CIRCUITS, STATISTICS, params
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")

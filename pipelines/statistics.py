@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathsum.data.statistics import corpus_statistics
-from pathsum.records import NGramRow, write_json, write_rows
+from pathsum.records import NGramRow
+from pathsum.storage import write_json, write_rows
 from pipelines.paths import STATISTICS, TOKENS, params, stage
 
 if __name__ == "__main__":

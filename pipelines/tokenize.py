@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathsum.config import PlantedCorpus, TokenizerConfig, load, load_corpus
 from pathsum.data.planted import planted
 from pathsum.data.tokenizing import tokenize_corpus
-from pathsum.records import write_json
+from pathsum.storage import write_json
 from pipelines.paths import TOKENS, params, stage
 
 if __name__ == "__main__":

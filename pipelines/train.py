@@ -15,16 +15,15 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-import pipelines.hydra_plugins.grid  # noqa: F401 (registers the resolver)
 from pathsum.config import CellConfig, TrackingConfig, load
+from pipelines.hydra_plugins import grid
 from pipelines.paths import TOKENS, params, stage
 from pipelines.train_cell import run_cell
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """The cell as the grid would make it, so that their runs are shared; what was typed wins over ``by_layers``."""
-    changes = config.sweep.by_layers.get(config.model.n_layers, {})
-    cell = OmegaConf.merge({"seed": config.seed, "model": config.model, "train": config.train}, changes)
+    """The cell as the grid would make it, so that their runs are shared; but what was typed wins."""
+    cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
             OmegaConf.update(cell, key, OmegaConf.select(config, key))
@@ -49,7 +48,7 @@ def main(config: DictConfig) -> None:
         require_same_tokens(config)
         cell = load(CellConfig, ad_hoc(config, HydraConfig.get().overrides.task), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")  # type: ignore[arg-type]
-        name = f"L{cell.model.n_layers}H{cell.model.n_heads}S{cell.seed}" if cell.model.n_layers else f"L0S{cell.seed}"
+        name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
         run = run_cell(name, cell, tracking, wait=HydraConfig.get().mode == RunMode.MULTIRUN)
         print(f"{name}: {run}")
 

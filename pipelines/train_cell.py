@@ -8,7 +8,7 @@ from pathlib import Path
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
-from pathsum.records import write_json
+from pathsum.storage import write_json
 from pathsum.tracking import mirror
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import adopt, fingerprint, finished, locked

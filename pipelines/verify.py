@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pathsum.records import write_json
 from pathsum.report.claims import judge_all
 from pathsum.report.metrics import metrics
+from pathsum.storage import write_json
 from pipelines.paths import CLAIMS, REPORTS, stage
 from pipelines.results import read_results
 

@@ -6,26 +6,40 @@ Loaded before composition by everything that composes: `make params`, `dvc exp r
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 
+def cell_name(n_layers: int, n_heads: int, seed: int) -> str:
+    """Zero layers have no head count in their name, as they have no heads."""
+    return f"L{n_layers}H{n_heads}S{seed}" if n_layers else f"L0S{seed}"
+
+
+def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
+    """One complete cell of ``config``'s model, train and sweep: what differs by layer count, then by cell, applied."""
+    merged = OmegaConf.merge(
+        {"seed": seed, "model": config.model, "train": config.train},
+        {"model": {"n_layers": n_layers, "n_heads": n_heads}},
+        config.sweep.by_layers.get(n_layers, {}),
+        config.sweep.overrides.get(cell_name(n_layers, n_heads, seed), {}),
+    )
+    assert isinstance(merged, DictConfig)
+    return merged
+
+
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
-    """``{L2H4S0: {seed, model, train}, …}``. Zero layers have no head count: one cell a seed."""
-    cells: dict[str, Any] = {}
-    for n_layers in sweep.n_layers:
-        for n_heads in [0] if n_layers == 0 else sweep.n_heads:
-            for seed in sweep.seeds:
-                name = f"L{n_layers}S{seed}" if n_layers == 0 else f"L{n_layers}H{n_heads}S{seed}"
-                shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
-                changes = sweep.by_layers.get(n_layers, {})
-                cells[name] = OmegaConf.merge({"seed": seed, "model": model, "train": train}, shape, changes)
-    for name, changes in sweep.overrides.items():
+    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed. Overrides of cells that this
+    grid does not have are none of its business, but must be cells' names."""
+    config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
+    cells = {
+        cell_name(n_layers, n_heads, seed): cell(config, n_layers, n_heads, seed)
+        for n_layers in sweep.n_layers
+        for n_heads in (sweep.n_heads if n_layers else [0])
+        for seed in sweep.seeds
+    }
+    for name in sweep.overrides:
         if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+S\d+", name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")
-        if name in cells:  # another grid's cells are none of this one's business
-            cells[name] = OmegaConf.merge(cells[name], changes)
     return OmegaConf.create(cells)
 
 

@@ -92,28 +92,28 @@ class ModelConfig(Frozen):
     """An attention-only transformer, FRAMEWORK §1."""
 
     n_layers: Annotated[int, Field(ge=0)]
-    n_heads: Annotated[int, Field(ge=0)]
+    n_heads: Annotated[int, Field(ge=0)]  # a layer
+    d_head: Annotated[int, Field(ge=0)]
     d_model: Positive
     n_ctx: Annotated[int, Field(ge=8)]
     positions: Literal["relative", "sinusoidal", "rotary", "none"]
     norm: Literal["none", "rms", "layer"]
     smeared_keys: bool
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_layers_no_heads(cls, values: Any) -> Any:
+        """Zero layers have no heads, whatever a sweep says of heads: such runs are one and the same."""
+        bare = isinstance(values, Mapping) and values.get("n_layers") == 0
+        return {**values, "n_heads": 0, "d_head": 0} if bare else values
+
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelConfig:
-        if self.n_layers == 0:
-            object.__setattr__(self, "n_heads", 0)  # a zero-layer model has no heads, whatever a sweep says
-        elif self.n_heads == 0 or self.d_model % self.n_heads:
-            fits = [n for n in range(1, self.d_model + 1) if self.d_model % n == 0]
-            raise ValueError(f"n_heads must divide d_model = {self.d_model}, got {self.n_heads}; choose one of {fits}")
-        elif self.positions == "rotary" and self.d_head % 2:
-            raise ValueError(f"rotary positions need an even d_head, got {self.d_head}; choose another n_heads")
+        if self.n_layers and not (self.n_heads and self.d_head):
+            raise ValueError(f"layers need heads: n_heads and d_head must be > 0, got {self.n_heads} and {self.d_head}")
+        if self.positions == "rotary" and self.d_head % 2:
+            raise ValueError(f"rotary positions need an even d_head, got {self.d_head}")
         return self
-
-    @property
-    def d_head(self) -> int:
-        """Width of a head, d_model / n_heads (0 where there are no heads)."""
-        return self.d_model // self.n_heads if self.n_heads else 0
 
 
 class TrainConfig(Frozen):

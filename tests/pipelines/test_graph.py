@@ -110,7 +110,7 @@ def test_a_comment_in_conf_retrains_nothing(graph: Path) -> None:
 
 
 def test_a_stale_params_file_stops_the_graph_before_any_work(graph: Path) -> None:
-    edit(graph / "conf" / "sweep" / "grid.yaml", "overrides: #", "overrides:\n  L1H2S0: {train: {tokens: 30000}} #")
+    edit(graph / "conf" / "sweep" / "grid.yaml", "overrides: {} #", "overrides: {L1H2S0: {train: {tokens: 30000}}} #")
     done = subprocess.run(
         ["dvc", "repro"], cwd=graph, env=environment(graph), capture_output=True, text=True, check=False
     )

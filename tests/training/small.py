@@ -9,7 +9,7 @@ from pathsum.data.windows import Windows
 
 D_VOCAB = 19
 MODEL = ModelConfig(
-    n_layers=2, n_heads=2, d_model=10, n_ctx=13, positions="relative", norm="none", smeared_keys=False
+    n_layers=2, n_heads=2, d_head=5, d_model=10, n_ctx=13, positions="relative", norm="none", smeared_keys=False
 )  # fmt: skip
 TRAIN = TrainConfig(
     tokens=13 * 5 * 24,

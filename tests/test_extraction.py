@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from pathsum.config import CellConfig, ExtractConfig
+from pathsum.evaluation import Evaluation
 from pathsum.extraction import Evidence, effective, extract
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records import Evaluation, read_lines
 from pathsum.results import Cell, read_cell, write_cell
+from pathsum.storage import read_lines
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
 from tests.training.test_loop import run
 

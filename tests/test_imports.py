@@ -15,14 +15,16 @@ ALLOWED: dict[str, set[str]] = {
     "axes": set(),
     "config": set(),
     "records": set(),
+    "evaluation": set(),
+    "storage": set(),
     "circuits": set(),
-    "tracking": {"config", "records"},
-    "results": {"records"},
-    "data": {"config", "records"},
+    "tracking": {"config", "evaluation"},
+    "results": {"records", "evaluation", "storage"},
+    "data": {"config", "records", "storage"},
     "model": {"config", "circuits.weights"},
-    "training": {"config", "records", "data", "model", "circuits"},
-    "extraction": {"config", "records", "results", "data", "model", "circuits", "training"},
-    "report": {"records", "results"},
+    "training": {"config", "evaluation", "storage", "data", "model", "circuits"},
+    "extraction": {"config", "records", "evaluation", "results", "data", "model", "circuits", "training"},
+    "report": {"records", "evaluation", "storage", "results"},
 }
 # libraries that one room alone may import
 OWNERS = {

@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.records import (
-    Evaluation,
-    ExactnessRow,
-    HeadRow,
-    append_line,
-    read_json,
-    read_lines,
-    read_rows,
-    write_json,
-    write_rows,
-)
+from pathsum.evaluation import Evaluation
+from pathsum.records import ExactnessRow, HeadRow
+from pathsum.storage import append_line, read_json, read_lines, read_rows, write_json, write_rows
 
 ROW = HeadRow(1, 3, 0.5, 0.25, -0.125, 0.0, 1.0, 0.75, 0.875, None, None)
 

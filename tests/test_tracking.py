@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from pathsum.config import TrackingConfig
-from pathsum.records import Evaluation
+from pathsum.evaluation import Evaluation
 from pathsum.tracking import metrics, mirror
 
 CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")

@@ -20,6 +20,16 @@
 | ``write``    | residual coordinate that a matrix writes (its row index)       | d_model      |
 | ``d_head``   | coordinate inside a head                                       | d_head       |
 | ``head``     | head within a layer                                            | h            |
-| ``rank``     | inner axis of a thin product                                   |              |
-| ``token``    | place in a token stream                                        |              |
+| ``early``    | head of an earlier layer                                       | h1           |
+| ``late``     | head of a later layer                                          | h2           |
+| ``edge``     | pair of an early and a late head                               |              |
+| ``pair``     | counted pair of tokens                                         |              |
+| ``kind``     | which of several counts                                        |              |
+| ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
+| ``top``      | place in a list of the largest                                 |              |
+| ``rows``     | any matrix's rows                                              |              |
+| ``columns``  | any matrix's columns                                           |              |
+| ``shape``    | any shape                                                      |              |
+| ``n``        | any number of things                                           |              |
+| ``k``        | how many are kept                                              |              |
 """

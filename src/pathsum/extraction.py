@@ -12,12 +12,14 @@ from torch import Tensor
 
 from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
 from pathsum.circuits.composition import CompositionScore, benjamini_hochberg, composition_scores
-from pathsum.circuits.phase_change import in_context_loss_drop, onset
+from pathsum.circuits.in_context import in_context_loss_drop
+from pathsum.circuits.phase_change import onset
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.skip_trigrams import skip_trigrams
 from pathsum.circuits.weights import Weights
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.data.repeated import repeated_random
+from pathsum.evaluation import Evaluation
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records import (
@@ -26,7 +28,6 @@ from pathsum.records import (
     CompositionRow,
     DistanceRow,
     EigenvalueRow,
-    Evaluation,
     ExactnessRow,
     HeadRow,
     SkipTrigramRow,
@@ -62,7 +63,7 @@ def extract(
     present = (seen.unigram > 0).float()
     repeated, block = repeated_random(how.repeated_windows, cell.model.n_ctx, len(seen.words), generator, present)
     trace = model.trace(repeated)
-    natural = _patterns(model, seen.windows[:, :-1])
+    natural = list(model.trace(seen.windows[:, :-1]).patterns)
     heads = head_rows(weights, natural, trace, repeated, block, seen)
     exact = [certificate(path, evaluation, seen, how) for path, evaluation in zip(checkpoints, log, strict=True)]
     scores = composition_scores(weights.to(torch.float64), how.rotations, generator)
@@ -83,6 +84,7 @@ def extract(
         seed=cell.seed,
         positions=cell.model.positions,
         norm=cell.model.norm,
+        smeared_keys=cell.model.smeared_keys,
         tokens_seen=log[-1].tokens_seen,
         weights_hash=weights_hash(model),
         val_loss_nats=losses.mean().item(),
@@ -221,8 +223,3 @@ def bigram_rows(weights: Weights, seen: Evidence, k: int) -> list[BigramRow]:
         BigramRow(seen.words[p.token], seen.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)
         for p in pairs
     ]
-
-
-def _patterns(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> list[Tensor]:
-    """Each layer's patterns on ``tokens``."""
-    return list(model.trace(tokens).patterns)

@@ -1,47 +1,11 @@
-"""Findings as frozen records, and their one form on disk: JSON with sorted keys, JSON lines, parquet.
+"""Findings as frozen records: what a stage writes and the next one reads; figures and claims see nothing else.
 
-A stage writes records and the next reads them; figures and claims see nothing else. Identical records give identical
-bytes. One row type a table, so a table's columns are declared here and nowhere else.
+One row type a table, so a table's columns are declared here and nowhere else.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
-
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-R = TypeVar("R")
-
-
-# ---- written while training: one row an evaluation (log.jsonl) ------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What held-out text and repeated random tokens say about a model after ``tokens_seen`` tokens.
-
-    Head scores are nested ``[layer][head]`` and empty for zero layers.
-    """
-
-    step: int
-    tokens_seen: int
-    val_loss_nats: float
-    in_context_loss_drop_nats: float  # early − late in the window; positive = learns from context
-    repeat_first_loss_nats: float  # on the first copy of repeated random tokens
-    repeat_second_loss_nats: float  # on the second copy
-    prefix_matching: list[list[float]]  # mean attention to the token after the first occurrence, 0..1
-    previous_token: list[list[float]]  # mean attention to the token before, 0..1
-    copying: list[list[float]]  # share of repeated tokens that the head's own output raises above the mean, −1..1
-    loss_by_position_nats: list[float]
-
 
 # ---- about the corpus (data/) ---------------------------------------------------------------------------------------
 
@@ -94,6 +58,7 @@ class CellSummary:
     seed: int
     positions: str
     norm: str
+    smeared_keys: bool
     tokens_seen: int
     weights_hash: str
     val_loss_nats: float
@@ -200,64 +165,3 @@ class ClaimResult:
     values: dict[str, float | None]  # a cell each
     verdict: str  # reproduced | partly | not | not testable here
     detail: str  # one sentence on the result, numbers included
-
-
-# ---- on disk --------------------------------------------------------------------------------------------------------
-
-
-def write_json(path: Path, record: Any) -> None:
-    """A record (or mapping) as JSON with sorted keys; atomic. NaN and infinity are refused."""
-    data = dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record
-    _write(path, json.dumps(data, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
-
-
-def read_json(path: Path, kind: type[R]) -> R:
-    """The record of type ``kind`` at ``path``; ValueError where its fields are not ``kind``'s."""
-    return _record(kind, json.loads(path.read_text(encoding="utf-8")), path)
-
-
-def append_line(path: Path, record: Any) -> None:
-    """One JSON line, flushed to disk before returning."""
-    with path.open("a", encoding="utf-8") as f:
-        f.write(json.dumps(dataclasses.asdict(record), sort_keys=True, allow_nan=False) + "\n")
-        f.flush()
-        os.fsync(f.fileno())
-
-
-def read_lines(path: Path, kind: type[R]) -> list[R]:
-    return [_record(kind, json.loads(line), path) for line in path.read_text(encoding="utf-8").splitlines() if line]
-
-
-def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
-    """Rows of one record type as parquet; an empty table keeps its columns."""
-    names = [f.name for f in dataclasses.fields(kind)]
-    table = pa.Table.from_pydict({name: [getattr(r, name) for r in rows] for name in names})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path)
-
-
-def read_rows(path: Path, kind: type[R]) -> list[R]:
-    return [_record(kind, row, path) for row in pq.read_table(path).to_pylist()]
-
-
-def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
-    """Records as a table, for drawing."""
-    return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
-
-
-def _record(kind: type[R], values: Mapping[str, Any], path: Path) -> R:
-    names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    if names != set(values):
-        missing, unknown = sorted(names - set(values)), sorted(set(values) - names)
-        raise ValueError(
-            f"{path}: expected a {kind.__name__}; missing fields {missing}, unknown fields {unknown}. "
-            "It was written by another version: run `dvc repro` to write it again."
-        )
-    return kind(**values)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)

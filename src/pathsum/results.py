@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pathsum.evaluation import Evaluation
 from pathsum.records import (
     BigramRow,
     CellSummary,
@@ -18,17 +19,12 @@ from pathsum.records import (
     CorpusSummary,
     DistanceRow,
     EigenvalueRow,
-    Evaluation,
     ExactnessRow,
     HeadRow,
     NGramRow,
     SkipTrigramRow,
-    read_json,
-    read_lines,
-    read_rows,
-    write_json,
-    write_rows,
 )
+from pathsum.storage import read_json, read_lines, read_rows, write_json, write_rows
 
 TABLES: dict[str, type[Any]] = {
     "heads": HeadRow,

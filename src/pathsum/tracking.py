@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pathsum.config import TrackingConfig
-from pathsum.records import Evaluation
+from pathsum.evaluation import Evaluation
 
 
 def metrics(found: Evaluation) -> dict[str, float | int]:

@@ -11,7 +11,7 @@ import pytest
 from pathsum.config import PlantedCorpus
 from pathsum.data.corpus import documents
 from pathsum.data.planted import PlantedTruth, planted
-from pathsum.records import read_json, write_json
+from pathsum.storage import read_json, write_json
 
 
 def corpus(**changes: object) -> PlantedCorpus:

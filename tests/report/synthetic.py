@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
+from pathsum.evaluation import Evaluation
 from pathsum.records import (
     BigramRow,
     CellSummary,
@@ -13,7 +14,6 @@ from pathsum.records import (
     CorpusSummary,
     DistanceRow,
     EigenvalueRow,
-    Evaluation,
     ExactnessRow,
     HeadRow,
     NGramRow,
@@ -93,6 +93,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             seed=seed,
             positions="relative",
             norm="none",
+            smeared_keys=False,
             tokens_seen=BUDGET,
             weights_hash="ab",
             exactness=3e-14 if works else 2e-7,

@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pathsum.records import write_json
 from pathsum.report.build import write_report
 from pathsum.report.claims import judge_all
 from pathsum.report.metrics import metrics
 from pathsum.report.symbols import drawable, number, visible
 from pathsum.results import Results, read_cell, write_cell
+from pathsum.storage import write_json
 from tests.report import synthetic
 
 
@@ -201,7 +201,7 @@ def test_an_incomplete_cell_names_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_seen_is_printed_so_that_it_can() -> None:
-    assert visible(" a\n\t") == "␣a⏎⇥"
+    assert visible(" a\n\t") == "␣a↵⇥"
     assert visible("\u202e\x00\u0301") == "\\u{202e}\\x00\\u{301}"
     assert visible(visible(" \u202e")) == visible(" \u202e")
     assert drawable("🙂") in {"🙂", "\\u{1f642}"}

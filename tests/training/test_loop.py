@@ -14,7 +14,8 @@ import torch
 
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig, TrainConfig
-from pathsum.records import Evaluation, read_lines
+from pathsum.evaluation import Evaluation
+from pathsum.storage import read_lines
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train
 from pipelines.paths import ROOT
 from tests.training.small import CELL, D_VOCAB, TRAIN, windows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Int64
 from scipy import sparse
 from torch import Tensor
 
@@ -89,15 +89,6 @@ class CorpusStatistics:
                 f"{path}: expected corpus statistics, got something else ({error}); make it again"
             ) from error
         return cls(unigram, bigram, smoothing)
-
-
-def bigram_log_probs(
-    statistics: CorpusStatistics, sources: Int64[np.ndarray, "source"]
-) -> Float[np.ndarray, "source out"]:
-    """log P(out | source) in nats, for every out, under the best smoothed bigram model; costs source × d_vocab."""
-    table = BigramTable.of(statistics.bigram_counts, statistics.unigram_counts)
-    outs = np.arange(statistics.d_vocab)
-    return np.log(table.probabilities(np.asarray(sources)[:, None], outs[None, :], statistics.smoothing))
 
 
 def corpus_statistics(

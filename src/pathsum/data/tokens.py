@@ -13,7 +13,7 @@ from jaxtyping import Integer
 from tokenizers import Tokenizer
 
 from pathsum.data.tokenizer import BOS
-from pathsum.records import read_json, write_json
+from pathsum.storage import read_json, write_json
 
 PIECE = 1 << 18  # characters encoded as one string
 BATCH = 1 << 22  # characters encoded together, in parallel

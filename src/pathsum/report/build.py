@@ -9,13 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.records import ClaimResult, CorpusSummary, NGramRow, frame
+from pathsum.records import ClaimResult, CorpusSummary, NGramRow
 from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all
 from pathsum.report.figures.learning import best
 from pathsum.report.metrics import CELL_METRICS
 from pathsum.report.story import story
 from pathsum.results import TABLES, Results
+from pathsum.storage import frame
 
 
 def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) -> dict[str, Figure]:

@@ -97,8 +97,8 @@ def _exact(cell: Cell) -> Finding:
 
 
 def _copying_heads(cell: Cell) -> Finding:
-    copying = [h.copying_positivity > 0.5 for h in cell.heads]
-    return _at_least(sum(copying) / len(copying) if copying else None, 0.5)
+    copying = cell.summary.copying_heads
+    return _at_least(None if copying is None else copying / len(cell.heads), 0.5)
 
 
 def copies(source: str, out: str) -> bool:

@@ -162,21 +162,17 @@ def references(results: Results) -> Table:
         _tokens(two),
         _formed(two, "prefix matching of a formed induction head", "0.68–0.75 (public 2-layer checkpoints)", 0.6, "pm"),
         _formed(two, "attention of a previous-token head", "≈ 1.0 (public 2-layer checkpoints)", 0.9, "prev"),
-        _reference("rank of terms: direct path, heads, virtual heads", "in this order (AMF)", "–", "not measured here"),
-        _reference(
+        ("rank of terms: direct path, heads, virtual heads", "in this order (AMF)", "–", "not measured here"),
+        (
             "composition scores",
             "AMF's corrected figure",
             "norms taken of the products themselves, before any cyclic permutation",
             "by construction",
         ),
-        _reference("top-1 copying by one head / two together", "31 % / 96 %", "–", "not measured here"),
+        ("top-1 copying by one head / two together", "31 % / 96 %", "–", "not measured here"),
     )
     caption = "Reference values, ours beside them. Agreement is of kind and size, not a test."
     return Table(caption, ("quantity", "papers", "ours", "agrees"), tuple(tuple(Entry(x) for x in f) for f in fields))
-
-
-def _reference(quantity: str, paper: str, ours: str, agrees: str) -> tuple[str, str, str, str]:
-    return quantity, paper, ours, agrees
 
 
 def _agrees(condition: bool) -> str:
@@ -186,10 +182,8 @@ def _agrees(condition: bool) -> str:
 def _copying(one: Sequence[Cell]) -> tuple[str, str, str, str]:
     copying, total = sum(c.summary.copying_heads or 0 for c in one), sum(len(c.heads) for c in one)
     if not total:
-        return _reference("one-layer heads that copy", "10 of 12 (AMF)", "–", "no such cell")
-    return _reference(
-        "one-layer heads that copy", "10 of 12 (AMF)", f"{copying} of {total}", _agrees(copying >= 0.7 * total)
-    )
+        return "one-layer heads that copy", "10 of 12 (AMF)", "–", "no such cell"
+    return "one-layer heads that copy", "10 of 12 (AMF)", f"{copying} of {total}", _agrees(copying >= 0.7 * total)
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
@@ -197,12 +191,12 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
     names = ("loss drop just before the onset", "loss drop at the end")
     papers = ("< 0.15 nats (ICL)", "≈ 0.4 nats (ICL)")
     if not pairs:
-        return tuple(_reference(n, p, "–", "no phase change here") for n, p in zip(names, papers, strict=True))
+        return tuple((n, p, "–", "no phase change here") for n, p in zip(names, papers, strict=True))
     before = [low for low, _ in pairs]
     after = [c.summary.in_context_loss_drop_nats for c in two if c.summary.onset_tokens is not None]
     return (
-        _reference(names[0], papers[0], f"{span(before)} nats", _agrees(max(before) < 0.15)),
-        _reference(names[1], papers[1], f"{span(after)} nats", _agrees(min(after) >= 0.3)),
+        (names[0], papers[0], f"{span(before)} nats", _agrees(max(before) < 0.15)),
+        (names[1], papers[1], f"{span(after)} nats", _agrees(min(after) >= 0.3)),
     )
 
 
@@ -210,15 +204,15 @@ def _tokens(two: Sequence[Cell]) -> tuple[str, str, str, str]:
     onsets = [float(c.summary.onset_tokens) for c in two if c.summary.onset_tokens is not None]
     name, paper = "tokens at the phase change", "1–3 B, models at scale (ICL)"
     if not onsets:
-        return _reference(name, paper, "–", "no phase change here")
+        return name, paper, "–", "no phase change here"
     verdict = "yes" if max(onsets) >= 1e9 else "sooner: smaller model, batch and context"
     ours = f"{millions(min(onsets))} to {millions(max(onsets))}" if len(set(onsets)) > 1 else millions(onsets[0])
-    return _reference(name, paper, ours, verdict)
+    return name, paper, ours, verdict
 
 
 def _formed(two: Sequence[Cell], name: str, paper: str, low: float, which: str) -> tuple[str, str, str, str]:
     scores = [c.summary.prefix_matching if which == "pm" else c.summary.previous_token for c in two]
     known = [s for s in scores if s is not None]
     if not known:
-        return _reference(name, paper, "–", "no such cell")
-    return _reference(name, paper, span(known), _agrees(min(known) >= low))
+        return name, paper, "–", "no such cell"
+    return name, paper, span(known), _agrees(min(known) >= low)

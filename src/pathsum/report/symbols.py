@@ -49,13 +49,14 @@ def millions(tokens: float | int) -> str:
 
 
 def number(value: float | int | None, digits: int = 2) -> str:
-    """A score with a true minus sign; an en dash where there is none; exponents only where digits would show zeros."""
+    """A score with a true minus sign; an en dash where there is none. Where ``digits`` would show zeros only, one digit
+    that is not zero, with an exponent under 0.0001."""
     if value is None:
         return "–"
     if abs(value) >= 1e5:
         return millions(value)
     tiny = value != 0 and abs(value) < 0.5 * 10**-digits
-    return (f"{value:.0e}" if tiny else f"{value:.{digits}f}").replace("-", "−")
+    return (f"{value:.1g}" if tiny else f"{value:.{digits}f}").replace("-", "−")
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
@@ -72,7 +73,7 @@ def plural(count: int, noun: str) -> str:
 
 def visible(token: str, longest: int = 48) -> str:
     """``token`` so that each character can be seen: spaces and newlines as signs, invisible characters as escapes."""
-    signs = {" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍"}
+    signs = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
     shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 

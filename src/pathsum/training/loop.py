@@ -19,9 +19,10 @@ from tqdm import tqdm
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import Windows, order
+from pathsum.evaluation import Evaluation
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records import Evaluation, append_line, read_lines
+from pathsum.storage import append_line, read_lines
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.store import finished, require_space, rewind_log

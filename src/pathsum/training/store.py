@@ -20,18 +20,19 @@ from pathlib import Path
 import torch
 
 from pathsum.config import CellConfig
-from pathsum.records import Evaluation, read_lines
+from pathsum.evaluation import Evaluation
+from pathsum.storage import read_lines
 
 _SOURCE = Path(__file__).resolve().parents[1]
 _CODE = (
-    "config.py",
-    "records.py",
+    "evaluation.py",
+    "storage.py",
     "model/*.py",
     "training/*.py",
     "data/windows.py",
     "data/repeated.py",
+    "circuits/in_context.py",
     "circuits/induction.py",
-    "circuits/phase_change.py",
     "circuits/positional.py",
 )  # what the weights and the log of a run depend on
 

@@ -7,10 +7,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import BigramRow, frame
+from pathsum.records import BigramRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.results import Cell, Results
+from pathsum.storage import frame
 
 POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 

@@ -7,10 +7,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import HeadRow, frame
+from pathsum.records import HeadRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.results import Cell, Results
+from pathsum.storage import frame
 
 LONGEST_DISTANCE = 16
 

@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
-from pathsum.records import CompositionRow, frame
+from pathsum.records import CompositionRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
 from pathsum.results import Cell, Results
+from pathsum.storage import frame
 
 MOST_CELLS = 6
 KINDS = ("Q", "K", "V")

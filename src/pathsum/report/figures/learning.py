@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import Evaluation
+from pathsum.evaluation import Evaluation
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row, without_legend_title
 from pathsum.results import Cell, Results

@@ -1,0 +1,74 @@
+"""The one form of records on disk: JSON with sorted keys, JSON lines, parquet. Identical records, identical bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+R = TypeVar("R")
+
+
+def write_json(path: Path, record: Any) -> None:
+    """A record (or mapping) as JSON with sorted keys; atomic. NaN and infinity are refused."""
+    data = dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record
+    _write(path, json.dumps(data, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path, kind: type[R]) -> R:
+    """The record of type ``kind`` at ``path``; ValueError where its fields are not ``kind``'s."""
+    return _record(kind, json.loads(path.read_text(encoding="utf-8")), path)
+
+
+def append_line(path: Path, record: Any) -> None:
+    """One JSON line, flushed to disk before returning."""
+    with path.open("a", encoding="utf-8") as f:
+        f.write(json.dumps(dataclasses.asdict(record), sort_keys=True, allow_nan=False) + "\n")
+        f.flush()
+        os.fsync(f.fileno())
+
+
+def read_lines(path: Path, kind: type[R]) -> list[R]:
+    return [_record(kind, json.loads(line), path) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
+    """Rows of one record type as parquet; an empty table keeps its columns."""
+    names = [f.name for f in dataclasses.fields(kind)]
+    table = pa.Table.from_pydict({name: [getattr(r, name) for r in rows] for name in names})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+
+
+def read_rows(path: Path, kind: type[R]) -> list[R]:
+    return [_record(kind, row, path) for row in pq.read_table(path).to_pylist()]
+
+
+def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
+    """Records as a table, for drawing."""
+    return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
+
+
+def _record(kind: type[R], values: Mapping[str, Any], path: Path) -> R:
+    names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if names != set(values):
+        missing, unknown = sorted(names - set(values)), sorted(set(values) - names)
+        raise ValueError(
+            f"{path}: expected a {kind.__name__}; missing fields {missing}, unknown fields {unknown}. "
+            "It was written by another version: run `dvc repro` to write it again."
+        )
+    return kind(**values)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -12,7 +12,8 @@ from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import Evidence, extract
+from pathsum.extraction.cell import extract
+from pathsum.extraction.evidence import Evidence
 from pathsum.results import write_cell
 from pathsum.storage import read_lines
 from pipelines.paths import CIRCUITS, MODELS, STATISTICS, TOKENS, params, stage

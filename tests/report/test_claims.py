@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from pathsum.report.claims import CLAIMS, NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, copies, judge, judge_all
+from pathsum.report.claims import CLAIMS, judge_all
+from pathsum.report.claims.framework import copies
+from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, judge
 from pathsum.results import Results
 from tests.report import synthetic
 

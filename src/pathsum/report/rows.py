@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.records import HeadRow
-from pathsum.report.claims import loss_drop_across_onset
+from pathsum.report.claims.framework import loss_drop_across_onset
 from pathsum.report.document import Entry, Table
 from pathsum.report.symbols import head_label, millions, number, span, visible
 from pathsum.results import Cell, Results

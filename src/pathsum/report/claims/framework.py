@@ -1,89 +1,13 @@
-"""The papers' claims as data, each with the measurement that decides it and the threshold it must pass.
-
-AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), ICL is *In-context Learning and
-Induction Heads* (Olsson et al. 2022). A claim is judged a cell at a time: reproduced where every cell it speaks about
-passes, partly where some do, not where none does, "not testable here" where there is no such cell.
-"""
+"""The claims of the framework and of the induction-heads paper on what trained models are and how they learn."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
-from pathsum.records import ClaimResult, CompositionRow
-from pathsum.report.symbols import head_label, number, span
+from pathsum.records import CompositionRow
+from pathsum.report.claims.judging import Claim, Finding, at_least, each
+from pathsum.report.symbols import head_label, number
 from pathsum.results import Cell, Results
 
-REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one cell says about a claim: its number, whether that is enough, and what to know besides."""
-
-    value: float | None
-    passes: bool
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Claim:
-    id: str
-    claim: str
-    section: str
-    measure: str
-    threshold: str
-    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each cell that the claim speaks about
-    digits: int = 2
-
-
-def judge(claim: Claim, results: Results) -> ClaimResult:
-    """Does ``claim`` hold here? ``value`` is the median over cells; ``values`` has each."""
-    findings = claim.evaluate(results)
-    passing = sum(f.passes for f in findings.values())
-    known = [f.value for f in findings.values() if f.value is not None]
-    verdict = UNTESTABLE
-    if findings:
-        verdict = REPRODUCED if passing == len(findings) else PARTLY if passing else NOT
-    return ClaimResult(
-        id=claim.id,
-        claim=claim.claim,
-        section=claim.section,
-        measure=claim.measure,
-        threshold=claim.threshold,
-        value=statistics.median(known) if known else None,
-        values={name: f.value for name, f in findings.items()},
-        verdict=verdict,
-        detail=_detail(claim, findings, passing, known),
-    )
-
-
-def judge_all(results: Results) -> tuple[ClaimResult, ...]:
-    return tuple(judge(claim, results) for claim in CLAIMS)
-
-
-def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
-    if not findings:
-        return "No cell of this sweep can tell."
-    values = span(known, claim.digits) if known else "no value"
-    notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
-    return f"{passing} of {len(findings)} cells pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
-
-
 # ---- which cells, which numbers -------------------------------------------------------------------------------------
-
-
-def _each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    def evaluate(results: Results) -> dict[str, Finding]:
-        cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
-        return {c.name: find(c) for c in cells}
-
-    return evaluate
-
-
-def _at_least(value: float | None, threshold: float, note: str = "") -> Finding:
-    return Finding(value, value is not None and value >= threshold, note)
 
 
 def _zero_layer_bigram(results: Results) -> dict[str, Finding]:
@@ -98,7 +22,7 @@ def _exact(cell: Cell) -> Finding:
 
 def _copying_heads(cell: Cell) -> Finding:
     copying = cell.summary.copying_heads
-    return _at_least(None if copying is None else copying / len(cell.heads), 0.5)
+    return at_least(None if copying is None else copying / len(cell.heads), 0.5)
 
 
 def copies(source: str, out: str) -> bool:
@@ -112,7 +36,7 @@ def _word(token: str) -> str:
 
 def _copying_skip_trigrams(cell: Cell) -> Finding:
     copying = [copies(row.source, row.out) for row in cell.skip_trigrams]
-    return _at_least(sum(copying) / len(copying) if copying else None, 0.5, "" if copying else "no table")
+    return at_least(sum(copying) / len(copying) if copying else None, 0.5, "" if copying else "no table")
 
 
 def _no_induction(cell: Cell) -> Finding:
@@ -126,7 +50,7 @@ def _loss_drop_gap(results: Results) -> dict[str, Finding]:
         return {}
     baseline = max(one)
     drops = {c.name: c.summary.in_context_loss_drop_nats for c in results.with_layers(2)}
-    return {name: _at_least(drop - baseline, 0.2) for name, drop in drops.items()}
+    return {name: at_least(drop - baseline, 0.2) for name, drop in drops.items()}
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
@@ -156,7 +80,7 @@ def _mostly_k(cell: Cell) -> Finding:
     excess = [(e.kind, e.value - e.chance) for e in cell.composition if e.q_value < 0.05 and e.value > e.chance]
     if not excess:
         return Finding(None, False, "no edge is significant")
-    return _at_least(sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess), 0.5)
+    return at_least(sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess), 0.5)
 
 
 def _corner(cell: Cell) -> Finding:
@@ -201,7 +125,7 @@ def _coincides(cell: Cell) -> Finding:
 
 
 def _repeat_gain(cell: Cell) -> Finding:
-    return _at_least(cell.summary.repeat_first_loss_nats - cell.summary.repeat_second_loss_nats, 1.0)
+    return at_least(cell.summary.repeat_first_loss_nats - cell.summary.repeat_second_loss_nats, 1.0)
 
 
 # ---- the claims -----------------------------------------------------------------------------------------------------
@@ -222,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, The Path Expansion Trick",
         "correlation of W_U W_E with the corpus log P(next | token), frequency-weighted",
         "≥ 0.5",
-        _each(None, lambda c: _at_least(c.summary.bigram_correlation, 0.5)),
+        each(None, lambda c: at_least(c.summary.bigram_correlation, 0.5)),
     ),
     Claim(
         "path_expansion_exact",
@@ -230,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, The Path Expansion Trick",
         "largest relative error of the path sum over all checkpoints, float64",
         "< 1e-10",
-        _each(None, _exact),
+        each(None, _exact),
     ),
     Claim(
         "one_layer_copying_heads",
@@ -238,7 +162,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Copying / Primitive In-Context Learning",
         "share of heads whose OV eigenvalue positivity exceeds 0.5",
         "≥ 0.5",
-        _each(1, _copying_heads),
+        each(1, _copying_heads),
     ),
     Claim(
         "one_layer_skip_trigrams",
@@ -246,7 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Interpretation as Skip-Trigrams",
         "share of the strongest skip-trigrams whose output is their source again (case and leading space aside)",
         "≥ 0.5",
-        _each(1, _copying_skip_trigrams),
+        each(1, _copying_skip_trigrams),
     ),
     Claim(
         "one_layer_no_induction",
@@ -254,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Induction Heads",
         "best prefix-matching score of any head",
         "≤ 0.05",
-        _each(1, _no_induction),
+        each(1, _no_induction),
         digits=3,
     ),
     Claim(
@@ -263,7 +187,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Induction Heads",
         "best prefix-matching score of any head",
         "≥ 0.4",
-        _each(2, lambda c: _at_least(c.summary.prefix_matching, 0.4)),
+        each(2, lambda c: at_least(c.summary.prefix_matching, 0.4)),
     ),
     Claim(
         "previous_token_head",
@@ -271,7 +195,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, How Induction Heads Work",
         "best mean attention to the token before, first layer",
         "≥ 0.7",
-        _each(2, lambda c: _at_least(c.summary.previous_token, 0.7)),
+        each(2, lambda c: at_least(c.summary.previous_token, 0.7)),
     ),
     Claim(
         "repeat_loss",
@@ -279,7 +203,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Induction Heads",
         "loss on the first copy minus loss on the second (nats)",
         "≥ 1 nat",
-        _each(2, _repeat_gain),
+        each(2, _repeat_gain),
     ),
     Claim(
         "loss_drop_gap",
@@ -295,7 +219,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Three Kinds of Composition",
         "the best induction head's strongest significant K-composition partner (score above chance)",
         "is the previous-token head, q < 0.05",
-        _each(2, _k_composition),
+        each(2, _k_composition),
     ),
     Claim(
         "composition_mostly_k",
@@ -303,7 +227,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Three Kinds of Composition",
         "K's share of all significant composition above chance",
         "≥ 0.5",
-        _each(2, _mostly_k),
+        each(2, _mostly_k),
     ),
     Claim(
         "induction_corner",
@@ -311,7 +235,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, How Induction Heads Work",
         "smaller of QK matching and OV copying positivity, best induction head",
         "> 0.5",
-        _each(2, _corner),
+        each(2, _corner),
     ),
     Claim(
         "phase_change_two_layer",
@@ -328,6 +252,6 @@ CLAIMS: tuple[Claim, ...] = (
         "ICL, Argument 1",
         "rise of the loss drop while prefix matching goes from a tenth to nine tenths of its last value (nats)",
         "< 0.15 nats before, > 0.3 after",
-        _each(2, _coincides),
+        each(2, _coincides),
     ),
 )

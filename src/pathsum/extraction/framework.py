@@ -1,30 +1,24 @@
-"""A trained cell, taken apart: its checkpoints and held-out tokens in, the records of every circuit out."""
+"""The framework's own tables: certificate, heads, eigenvalues, composition, skip-trigrams, bigrams."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
 from pathsum.circuits.composition import CompositionScore, benjamini_hochberg, composition_scores
-from pathsum.circuits.in_context import in_context_loss_drop
-from pathsum.circuits.phase_change import onset
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.skip_trigrams import skip_trigrams
 from pathsum.circuits.weights import Weights
-from pathsum.config import CellConfig, ExtractConfig
-from pathsum.data.repeated import repeated_random
+from pathsum.config import ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.model.checkpoint import load_checkpoint, weights_hash
-from pathsum.model.transformer import Trace, Transformer
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Trace
 from pathsum.records import (
     BigramRow,
-    CellSummary,
     CompositionRow,
     DistanceRow,
     EigenvalueRow,
@@ -32,94 +26,23 @@ from pathsum.records import (
     HeadRow,
     SkipTrigramRow,
 )
-from pathsum.results import Cell
-from pathsum.training.evaluate import loss_by_position
 
 SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
-COPYING = 0.5  # eigenvalue positivity from which a head is counted as copying
 _SEED = 2021
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What a model is shown, and what the corpus says."""
-
-    held_out: Int[Tensor, "all window"]  # every held-out window: losses, as the bigram baseline's
-    windows: Int[Tensor, "batch window"]  # some of them: patterns and the certificate
-    unigram: Float[Tensor, "vocab"]
-    bigram_counts: bigram.CountRows
-    words: Sequence[str]  # printable tokens by id
-    tokenizer_hash: str
-
-
-def extract(
-    name: str, cell: CellConfig, log: list[Evaluation], checkpoints: Sequence[Path], seen: Evidence, how: ExtractConfig
-) -> Cell:
-    """Every record of the cell whose ``checkpoints`` (in order of training) and ``log`` are given, in float32, its
-    identities in float64."""
-    model = load_checkpoint(checkpoints[-1], seen.tokenizer_hash)
-    weights = effective(model)
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
-    present = (seen.unigram > 0).float()
-    repeated, block = repeated_random(how.repeated_windows, cell.model.n_ctx, len(seen.words), generator, present)
-    trace = model.trace(repeated)
-    natural = list(model.trace(seen.windows[:, :-1]).patterns)
-    heads = head_rows(weights, natural, trace, repeated, block, seen)
-    exact = [certificate(path, evaluation, seen, how) for path, evaluation in zip(checkpoints, log, strict=True)]
-    scores = composition_scores(weights.to(torch.float64), how.rotations, generator)
-    fit = bigram.compare_with_corpus(bigram.direct_path(weights), seen.bigram_counts, SMOOTHING)
-    losses = loss_by_position(model, seen.held_out)
-    repeats = induction.repeat_losses(trace.logits, repeated, block)
-    matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
-    change = onset([e.tokens_seen for e in log], matching)
-    first_layer = [h.previous_token for h in heads if h.layer == 0]
-    summary = CellSummary(
-        cell=name,
-        n_layers=cell.model.n_layers,
-        n_heads=cell.model.n_heads,
-        d_model=cell.model.d_model,
-        d_head=cell.model.d_head,
-        n_ctx=cell.model.n_ctx,
-        d_vocab=len(seen.words),
-        seed=cell.seed,
-        positions=cell.model.positions,
-        norm=cell.model.norm,
-        smeared_keys=cell.model.smeared_keys,
-        tokens_seen=log[-1].tokens_seen,
-        weights_hash=weights_hash(model),
-        val_loss_nats=losses.mean().item(),
-        in_context_loss_drop_nats=in_context_loss_drop(losses),
-        repeat_first_loss_nats=repeats.first_nats,
-        repeat_second_loss_nats=repeats.second_nats,
-        prefix_matching=max((h.prefix_matching for h in heads), default=None),
-        previous_token=max(first_layer, default=None),
-        copying_heads=sum(h.copying_positivity > COPYING for h in heads) if heads else None,
-        exactness=max(e.max_relative_error for e in exact),
-        onset_tokens=change.tokens_seen if change else None,
-        onset_low=change.low if change else None,
-        onset_high=change.high if change else None,
-        bigram_correlation=fit.correlation,
-        direct_path_kl_nats=fit.kl_nats,
-    )
-    return Cell(
-        summary=summary,
-        log=log,
-        heads=heads,
-        eigenvalues=eigenvalue_rows(weights),
-        composition=composition_rows(scores),
-        distances=distance_rows(natural),
-        skip_trigrams=skip_trigram_rows(weights, seen, how.top_k),
-        bigrams=bigram_rows(weights, seen, how.top_k),
-        exactness=exact,
-    )
-
-
-def effective(model: Transformer) -> Weights:
-    """The model's weights, with each token's embedding at the scale at which the layers read it where there is a norm:
-    a bare token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
-    weights = model.weights()
-    _, scale = model.normalise(weights.W_E.mT)
-    return Weights(weights.W_E * scale, weights.W_U, weights.layers)
+    scores = composition_scores(subject.weights.to(torch.float64), how.rotations, generator)
+    return {
+        "heads": head_rows(subject, seen),
+        "eigenvalues": eigenvalue_rows(subject.weights),
+        "composition": composition_rows(scores),
+        "distances": distance_rows(subject.natural),
+        "skip_trigrams": skip_trigram_rows(subject.weights, seen, how.top_k),
+        "bigrams": bigram_rows(subject.weights, seen, how.top_k),
+    }
 
 
 def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: ExtractConfig) -> ExactnessRow:
@@ -131,15 +54,15 @@ def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: Extract
     return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)))
 
 
-def head_rows(
-    weights: Weights, natural: list[Tensor], trace: Trace, repeated: Tensor, block: int, seen: Evidence
-) -> list[HeadRow]:
+def head_rows(subject: Subject, seen: Evidence) -> list[HeadRow]:
     """Each head's scores: on repeated random tokens, on held-out text, and from its weights."""
+    weights, block, trace = subject.weights, subject.block, subject.repeated
+    natural = subject.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
     rows = []
     for layer, heads in enumerate(weights.layers):
         matching = induction.prefix_matching(trace.patterns[layer], block)
-        copied = induction.copying(trace.outputs[layer], repeated, weights.W_U, block)
+        copied = induction.copying(trace.outputs[layer], subject.repeated_tokens, weights.W_U, block)
         resting = positional.bos(natural[layer])
         before = int(previous[0].argmax())
         for h, head in enumerate(heads):
@@ -186,11 +109,11 @@ def composition_rows(scores: list[CompositionScore]) -> list[CompositionRow]:
     ]
 
 
-def distance_rows(natural: list[Tensor], farthest: int = 32) -> list[DistanceRow]:
+def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
     """Mean attention by distance, up to ``farthest`` tokens back."""
     return [
         DistanceRow(layer, h, distance, attention)
-        for layer, pattern in enumerate(natural)
+        for layer, pattern in enumerate(natural.patterns)
         for h, by_distance in enumerate(positional.attention_by_distance(pattern).tolist())
         for distance, attention in enumerate(by_distance[: farthest + 1])
     ]

@@ -9,7 +9,8 @@ import torch
 
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import Evidence, effective, extract
+from pathsum.extraction.cell import extract
+from pathsum.extraction.evidence import Evidence, effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.results import Cell, read_cell, write_cell

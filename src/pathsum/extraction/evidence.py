@@ -1,0 +1,63 @@
+"""What a model is shown, what the corpus says, and what the model makes of it: what all tables are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.bigram import CountRows
+from pathsum.circuits.weights import Weights
+from pathsum.config import CellConfig, ExtractConfig
+from pathsum.data.repeated import repeated_random
+from pathsum.evaluation import Evaluation
+from pathsum.model.transformer import Trace, Transformer
+
+_SEED = 2021
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a model is shown, and what the corpus says."""
+
+    held_out: Int[Tensor, "all window"]  # every held-out window: losses, as the bigram baseline's
+    windows: Int[Tensor, "batch window"]  # some of them: patterns and the certificate
+    unigram: Float[Tensor, "vocab"]
+    bigram_counts: CountRows
+    words: Sequence[str]  # printable tokens by id
+    tokenizer_hash: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A trained model, and its traces on held-out text and on repeated random tokens (float32)."""
+
+    cell: CellConfig
+    log: list[Evaluation]
+    model: Transformer
+    weights: Weights  # each token's embedding at the scale at which the layers read it
+    natural: Trace  # on Evidence.windows
+    repeated_tokens: Int[Tensor, "copies pos"]  # BOS and a random block twice
+    block: int
+    repeated: Trace  # on those
+
+
+def examine(model: Transformer, cell: CellConfig, log: list[Evaluation], seen: Evidence, how: ExtractConfig) -> Subject:
+    """Show ``model`` the evidence. Costs two traces: windows × heads × pos² numbers each."""
+    generator = torch.Generator().manual_seed(_SEED)
+    present = (seen.unigram > 0).float()
+    repeated, block = repeated_random(how.repeated_windows, cell.model.n_ctx, len(seen.words), generator, present)
+    with torch.no_grad():
+        natural, again = model.trace(seen.windows[:, :-1]), model.trace(repeated)
+    return Subject(cell, log, model, effective(model), natural, repeated, block, again)
+
+
+def effective(model: Transformer) -> Weights:
+    """The model's weights, with each token's embedding at the scale at which the layers read it where there is a norm:
+    a bare token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
+    weights = model.weights()
+    _, scale = model.normalise(weights.W_E.mT)
+    return Weights(weights.W_E * scale, weights.W_U, weights.layers)

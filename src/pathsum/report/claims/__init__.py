@@ -1,0 +1,20 @@
+"""The papers' claims as data, each with the measurement that decides it and the threshold it must pass.
+
+AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), ICL is *In-context Learning and
+Induction Heads* (Olsson et al. 2022). A claim is judged a cell at a time: reproduced where every cell it speaks about
+passes, partly where some do, not where none does, "not testable here" where there is no such cell.
+"""
+
+from __future__ import annotations
+
+from pathsum.records import ClaimResult
+from pathsum.report.claims import framework
+from pathsum.report.claims.judging import Claim, judge
+from pathsum.results import Results
+
+CLAIMS: tuple[Claim, ...] = framework.CLAIMS
+
+
+def judge_all(results: Results) -> tuple[ClaimResult, ...]:
+    """Every claim, in the report's order."""
+    return tuple(judge(claim, results) for claim in CLAIMS)

@@ -1,0 +1,77 @@
+"""How a claim is judged: a finding for each cell that it speaks about, and a verdict over all of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pathsum.records import ClaimResult
+from pathsum.report.symbols import span
+from pathsum.results import Cell, Results
+
+REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one cell says about a claim: its number, whether that is enough, and what to know besides."""
+
+    value: float | None
+    passes: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    claim: str
+    section: str
+    measure: str
+    threshold: str
+    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each cell that the claim speaks about
+    digits: int = 2
+
+
+def judge(claim: Claim, results: Results) -> ClaimResult:
+    """Does ``claim`` hold here? ``value`` is the median over cells; ``values`` has each."""
+    findings = claim.evaluate(results)
+    passing = sum(f.passes for f in findings.values())
+    known = [f.value for f in findings.values() if f.value is not None]
+    verdict = UNTESTABLE
+    if findings:
+        verdict = REPRODUCED if passing == len(findings) else PARTLY if passing else NOT
+    return ClaimResult(
+        id=claim.id,
+        claim=claim.claim,
+        section=claim.section,
+        measure=claim.measure,
+        threshold=claim.threshold,
+        value=statistics.median(known) if known else None,
+        values={name: f.value for name, f in findings.items()},
+        verdict=verdict,
+        detail=_detail(claim, findings, passing, known),
+    )
+
+
+def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
+    if not findings:
+        return "No cell of this sweep can tell."
+    values = span(known, claim.digits) if known else "no value"
+    notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
+    return f"{passing} of {len(findings)} cells pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
+
+
+def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
+    """``find`` asked of every cell with ``n_layers`` layers, or of all."""
+
+    def evaluate(results: Results) -> dict[str, Finding]:
+        cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
+        return {c.name: find(c) for c in cells}
+
+    return evaluate
+
+
+def at_least(value: float | None, threshold: float, note: str = "") -> Finding:
+    """Does ``value`` reach ``threshold``?"""
+    return Finding(value, value is not None and value >= threshold, note)

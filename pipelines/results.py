@@ -16,16 +16,13 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 def read_results() -> Results:
     """The declared cells' records; a cell without any is named as missing."""
-    cells: dict[str, Cell] = {}
-    missing = []
-    for name in params()["cells"]:
-        if (CIRCUITS / name / "summary.json").exists():
-            cells[name] = read_cell(CIRCUITS / name)
-        else:
-            missing.append(name)
+    values = params()
+    found = {name: read_cell(CIRCUITS / name) for name in values["cells"] if (CIRCUITS / name / "summary.json").exists()}
+    missing = tuple(name for name in values["cells"] if name not in found)
+    controls = {name: found.pop(name) for name in values["sweep"]["controls"] if name in found}
     corpus = read_json(STATISTICS / "summary.json", CorpusSummary)
     ngrams = read_rows(STATISTICS / "ngrams.parquet", NGramRow)
-    return Results(cells, corpus, ngrams, provenance(corpus, cells), tuple(missing))
+    return Results(found, controls, corpus, ngrams, provenance(corpus, found | controls), missing)
 
 
 def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:

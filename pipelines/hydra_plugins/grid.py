@@ -28,7 +28,7 @@ def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConf
 
 
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
-    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed. Overrides of cells that this
+    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed, then the controls. Overrides of cells that this
     grid does not have are none of its business, but must be cells' names."""
     config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
     cells = {
@@ -37,6 +37,9 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         for n_heads in (sweep.n_heads if n_layers else [0])
         for seed in sweep.seeds
     }
+    for name, change in sweep.controls.items():
+        first = cell(config, change.model.n_layers, sweep.n_heads[0], sweep.seeds[0])
+        cells[name] = OmegaConf.merge(first, change)
     for name in sweep.overrides:
         if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+S\d+", name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")

@@ -119,7 +119,8 @@ class ModelConfig(Frozen):
 class TrainConfig(Frozen):
     """How a model is trained."""
 
-    tokens: Positive  # tokens seen in all
+    tokens: Annotated[int, Field(ge=0)]  # tokens seen in all; 0 keeps the initial weights
+    shuffled: bool  # the tokens of each training window in random order: a control
     batch: Positive  # windows a step
     lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
     lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E and W_U
@@ -174,6 +175,7 @@ class SweepConfig(Frozen):
     seeds: tuple[int, ...] = Field(min_length=1)
     by_layers: dict[int, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]
+    controls: dict[str, dict[str, Any]]  # by name: what is changed in the grid's first cell of that layer count
 
 
 SECTIONS = ("corpus", "tokenizer", "model", "train", "extract", "sweep", "tracking", "seed", "cells")

@@ -68,7 +68,8 @@ class Cell:
 class Results:
     """All that the report may say. ``missing`` names declared cells that have no records."""
 
-    cells: dict[str, Cell]
+    cells: dict[str, Cell]  # the grid
+    controls: dict[str, Cell]  # beside it, with something taken away or put in: no claim on the grid counts them
     corpus: CorpusSummary
     ngrams: list[NGramRow]
     provenance: dict[str, Any]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pathsum.data.repeated import repeated_random
-from pathsum.data.windows import Windows, order
+from pathsum.data.windows import Windows, order, shuffled
 
 STREAM = np.arange(1, 1 + 7 * 13 + 5, dtype=np.uint16)
 
@@ -78,3 +78,14 @@ def test_impossible_repeats_are_errors() -> None:
         repeated_random(3, 31, 53, generator, torch.ones(7))
     with pytest.raises(ValueError, match=r"on ids other than BOS, got 0 positive"):
         repeated_random(3, 31, 53, generator, torch.eye(53)[0])
+
+
+def test_shuffled_windows_keep_their_tokens_and_their_start() -> None:
+    before = torch.cat([torch.zeros(5, 1, dtype=torch.int64), torch.arange(1, 5 * 13 + 1).view(5, 13)], 1)
+    after = shuffled(before, seed=3, step=7)
+    assert (after[:, 0] == 0).all()
+    assert torch.equal(after.sort(-1).values, before)
+    assert (after[:, 1:] != before[:, 1:]).float().mean() > 0.7
+    assert len({tuple((row[1:] - row[1:].min()).tolist()) for row in after}) == 5  # another order each
+    assert torch.equal(after, shuffled(before, seed=3, step=7))
+    assert not torch.equal(after, shuffled(before, seed=3, step=8))

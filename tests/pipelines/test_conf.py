@@ -49,7 +49,7 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     for name, cell in values["cells"].items():
         config = load(CellConfig, cell, name)
         heads = f"H{config.model.n_heads}" if config.model.n_layers else ""
-        assert name == f"L{config.model.n_layers}{heads}S{config.seed}"
+        assert name in values["sweep"]["controls"] or name == f"L{config.model.n_layers}{heads}S{config.seed}"
     load_corpus(values["corpus"])
     load(TokenizerConfig, values["tokenizer"], "tokenizer")
     load(ExtractConfig, values["extract"], "extract")
@@ -72,6 +72,15 @@ def test_the_default_grid_covers_layers_heads_and_seeds(tmp_path: Path) -> None:
     assert len({c["model"]["n_heads"] for c in cells.values() if c["model"]["n_layers"]}) >= 2
     assert len({c["seed"] for c in cells.values()}) >= 2
     assert sum(c["model"]["n_layers"] == 0 for c in cells.values()) == len({c["seed"] for c in cells.values()})
+
+
+def test_the_controls_differ_from_a_cell_of_the_grid_in_one_thing(tmp_path: Path) -> None:
+    cells = composed(tmp_path)["cells"]
+    first = {"smeared": "L1H4S0", "shuffled": "L2H4S0", "untrained": "L2H4S0"}
+    for control, cell in first.items():
+        places = [f"{part}.{k}" for part in ("model", "train") for k, v in cells[cell][part].items()
+                  if cells[control][part][k] != v]  # fmt: skip
+        assert len(places) == 1, (control, places)
 
 
 def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pathsum.evaluation import Evaluation
 from pathsum.records import (
@@ -50,6 +51,7 @@ def results(
     cells = [cell(n, h, seed, works=works) for n in layers for h in (heads if n else (0,)) for seed in seeds]
     return Results(
         cells={c.name: c for c in cells},
+        controls={c.name: c for c in controls(works=works)} if 2 in layers else {},
         corpus=CorpusSummary(
             "python",
             "c0ffee",
@@ -72,6 +74,14 @@ def results(
         provenance={"revision": "0123abc", "versions": {"torch": "2.13.0", "python": "3.11"}},
         missing=tuple(missing),
     )
+
+
+def controls(*, works: bool) -> list[Cell]:
+    """One layer with smeared keys, which does what two layers do where the paper holds, and two untrained layers."""
+    smeared, untrained = cell(2, 2, 0, works=works), cell(2, 2, 0, works=False)
+    one = replace(smeared.summary, cell="smeared", n_layers=1, smeared_keys=True)
+    none = replace(untrained.summary, cell="untrained", tokens_seen=0, prefix_matching=0.01)
+    return [replace(smeared, summary=one), replace(untrained, summary=none, log=untrained.log[:1])]
 
 
 def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:

@@ -35,13 +35,15 @@ def test_a_claim_that_fails_in_every_cell_is_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_claim_that_holds_for_one_seed_only_is_partly_reproduced(name: str) -> None:
+    if len(claim(name).evaluate(WORKS)) == 1:
+        pytest.skip("one cell cannot hold in part")
     mixed = {k: FAILS.cells[k] if k.endswith("S1") else c for k, c in WORKS.cells.items()}
     assert judge(claim(name), dataclasses.replace(WORKS, cells=mixed)).verdict == PARTLY
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_claim_without_any_cell_is_not_testable_here(name: str) -> None:
-    found = judge(claim(name), dataclasses.replace(WORKS, cells={}))
+    found = judge(claim(name), dataclasses.replace(WORKS, cells={}, controls={}))
     assert (found.verdict, found.value, found.values) == (UNTESTABLE, None, {})
 
 

@@ -13,6 +13,7 @@ MODEL = ModelConfig(
 )  # fmt: skip
 TRAIN = TrainConfig(
     tokens=13 * 5 * 24,
+    shuffled=False,
     batch=5,
     lr_attention=0.02,
     lr_embedding=0.01,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import subprocess
 import sys
@@ -142,6 +143,20 @@ def test_evaluation_points_start_dense_and_include_both_ends() -> None:
     assert points[0] == 0
     assert points[-1] == 1000
     assert points[1:6] == [1, 3, 10, 32, 100]
+
+
+def test_no_tokens_leave_the_initial_weights_and_one_evaluation(tmp_path: Path) -> None:
+    told = run(tmp_path / "none", CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 0}}))
+    run(tmp_path / "some")
+    assert [e.step for e in told] == [0]
+    first = "checkpoints/00000000.safetensors"
+    assert contents(tmp_path / "none")[first] == contents(tmp_path / "some")[first]
+
+
+def test_shuffled_text_teaches_no_order(tmp_path: Path) -> None:
+    """The cycle is lost on it, and what is left is the even frequency of 18 tokens."""
+    told = run(tmp_path, CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "shuffled": True}}))
+    assert told[-1].val_loss_nats > math.log(18) - 0.1
 
 
 def test_a_golden_step(tmp_path: Path) -> None:

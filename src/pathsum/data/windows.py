@@ -68,7 +68,19 @@ def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"
     return torch.cat(parts)
 
 
+def shuffled(windows: Int64[Tensor, "batch pos"], seed: int, step: int) -> Int64[Tensor, "batch pos"]:
+    """What is left of ``windows`` where order is taken away? The tokens of each, behind BOS, in an order drawn for
+    (seed, step): the same frequencies, and nothing that follows anything. A pure function, as ``order``."""
+    generator = _generator(seed, f"shuffle {step}")
+    places = torch.rand(len(windows), windows.shape[1] - 1, generator=generator).argsort(-1)
+    return torch.cat([windows[:, :1], windows[:, 1:].gather(1, places)], 1)
+
+
 @lru_cache(maxsize=2)
 def _permutation(seed: int, epoch: int, count: int) -> Int64[Tensor, "batch"]:
-    mixed = hashlib.sha256(f"{seed} {epoch}".encode()).digest()[:7]
-    return torch.randperm(count, generator=torch.Generator().manual_seed(int.from_bytes(mixed, "big")))
+    return torch.randperm(count, generator=_generator(seed, epoch))
+
+
+def _generator(seed: int, what: int | str) -> torch.Generator:
+    mixed = hashlib.sha256(f"{seed} {what}".encode()).digest()[:7]
+    return torch.Generator().manual_seed(int.from_bytes(mixed, "big"))

@@ -11,7 +11,7 @@ from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.phase_change import onset
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import framework
+from pathsum.extraction import framework, weights_side
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
@@ -22,7 +22,7 @@ from pathsum.training.evaluate import loss_by_position
 COPYING = 0.5  # eigenvalue positivity from which a head is counted as copying
 
 Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
-PARTS: tuple[Part, ...] = (framework.tables,)  # each makes some tables, by field of Cell
+PARTS: tuple[Part, ...] = (framework.tables, weights_side.tables)  # each makes some tables, by field of Cell
 
 
 def extract(
@@ -48,7 +48,7 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
     losses = loss_by_position(model, seen.held_out)
     repeats = induction.repeat_losses(subject.repeated.logits, subject.repeated_tokens, subject.block)
     matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
-    change = onset([e.tokens_seen for e in log], matching)
+    change = onset([e.tokens_seen for e in log], matching) if len(log) > 1 else None
     first_layer = [h.previous_token for h in heads if h.layer == 0]
     return CellSummary(
         cell=name,

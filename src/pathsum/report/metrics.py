@@ -32,6 +32,7 @@ def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
     """Every number a script may want. ``onset_tokens`` is None where there is no phase change."""
     return {
         "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
+        "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},
         "corpus": {key: getattr(results.corpus, key) for key in CORPUS_METRICS},
         "claims": {c.id: {"value": c.value, "threshold": c.threshold, "verdict": c.verdict} for c in claims},
         "missing_cells": list(results.missing),

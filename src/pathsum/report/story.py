@@ -11,6 +11,7 @@ from pathsum.report import rows
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
+from pathsum.report.sections import controls
 from pathsum.report.symbols import head_label, number, plural, span
 from pathsum.results import Cell, Results
 
@@ -26,6 +27,7 @@ EVIDENCE = {
     "loss_drop_gap": LEARNING,
     "phase_change_two_layer": LEARNING,
     "phase_change_coincides": LEARNING,
+    "smeared_keys_induction": controls.TITLE,
 }  # every other claim: two layers
 
 
@@ -61,6 +63,7 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
                 ),
             ),
             Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position")),
+            controls.section(results, figures),
             Section(SWEEP, _sweep(results), rows.sweep(results)),
             Section(REFERENCES, (), (rows.references(results),)),
             Section(TRUST, _trust(results), rows.exactness(results)),

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.data.repeated import repeated_random
-from pathsum.data.windows import Windows, order
+from pathsum.data.windows import Windows, order, shuffled
 from pathsum.evaluation import Evaluation
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
@@ -43,7 +43,8 @@ def evaluation_steps(steps: int, train: TrainConfig) -> list[int]:
     """Step 0, log-spaced steps up to where a linear spacing is finer, then linear ones; the last step always."""
     linear = np.linspace(0, steps, train.n_linear_evals + 1)[1:]
     early = np.geomspace(1, max(linear[0], 1), train.n_log_evals)
-    return sorted({0, steps, *np.rint(early).astype(int).tolist(), *np.rint(linear).astype(int).tolist()})
+    points = {0, steps, *np.rint(early).astype(int).tolist(), *np.rint(linear).astype(int).tolist()}
+    return sorted(point for point in points if point <= steps)
 
 
 def train(
@@ -99,8 +100,10 @@ def train(
         while step < steps:
             step += 1
             set_rate(opts, rate(step, steps, cell.train))
-            batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows))).to(device)
-            loss = update(model, opts, batch, cell.train.autocast)
+            batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows)))
+            if cell.train.shuffled:
+                batch = shuffled(batch, cell.seed, step - 1)
+            loss = update(model, opts, batch.to(device), cell.train.autocast)
             _require_finite(loss, (step - 1) * tokens_a_step, title, run)
             bar.update(tokens_a_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)

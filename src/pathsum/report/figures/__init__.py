@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.bigrams import bigrams
+from pathsum.report.figures.controls import controls
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import composition, induction_corner
 from pathsum.report.figures.learning import headline, loss_by_position, phase_change
@@ -18,6 +19,7 @@ FIGURES = (
     induction_corner,
     phase_change,
     loss_by_position,
+    controls,
 )
 
 __all__ = ["FIGURES", "Figure", "draw_all"]

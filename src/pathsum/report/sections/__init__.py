@@ -1,0 +1,1 @@
+"""The report, a theme a file: what it says, shows and tabulates."""

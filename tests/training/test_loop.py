@@ -14,12 +14,14 @@ import pytest
 import torch
 
 import pathsum.training.loop as loop
-from pathsum.config import CellConfig, TrainConfig
+from pathsum.config import CellConfig, ModelConfig, TrainConfig
 from pathsum.evaluation import Evaluation
+from pathsum.model.transformer import Transformer
 from pathsum.storage import read_lines
-from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train
+from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train, update
+from pathsum.training.optimizer import optimizers
 from pipelines.paths import ROOT
-from tests.training.small import CELL, D_VOCAB, TRAIN, windows
+from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
 
 
 def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
@@ -143,6 +145,18 @@ def test_evaluation_points_start_dense_and_include_both_ends() -> None:
     assert points[0] == 0
     assert points[-1] == 1000
     assert points[1:6] == [1, 3, 10, 32, 100]
+
+
+@pytest.mark.parametrize("smeared", [False, True])
+@pytest.mark.parametrize("positions", ["relative", "sinusoidal", "rotary", "none"])
+def test_every_kind_of_attention_trains_under_autocast(positions: str, smeared: bool) -> None:
+    shape = {**MODEL.model_dump(), "positions": positions, "smeared_keys": smeared, "d_head": 4}
+    model = Transformer(ModelConfig(**shape), D_VOCAB, torch.Generator().manual_seed(0))
+    opts = optimizers(model, TRAIN)
+    batch = windows().batch(torch.arange(5))
+    losses = [update(model, opts, batch, autocast=True) for _ in range(8)]
+    assert losses[-1] < losses[0]
+    assert all(bool((p.grad is None) or p.grad.isfinite().all()) for p in model.parameters())
 
 
 def test_no_tokens_leave_the_initial_weights_and_one_evaluation(tmp_path: Path) -> None:

@@ -70,14 +70,14 @@ class Attention(nn.Module):
         W_QKV = torch.cat([self.W_Q / math.sqrt(d_head), self.W_K, self.W_V]).flatten(0, 1)
         if self.positions == "sinusoidal":
             W_QK, W_V = W_QKV.split([2 * heads * d_head, heads * d_head])
-            read = torch.cat([F.linear(x + self.waves[:pos], W_QK), F.linear(x, W_V)], dim=-1)
+            read = torch.cat([F.linear(x + self.waves[:pos].to(x.dtype), W_QK), F.linear(x, W_V)], dim=-1)
         else:
             read = F.linear(x, W_QKV)
         q, k, v = read.view(batch, pos, 3, heads, d_head).permute(2, 0, 3, 1, 4).contiguous()
         if self.positions == "rotary":
             q, k = _rotate(q, self.waves[:pos]), _rotate(k, self.waves[:pos])
         if hasattr(self, "smear"):
-            own = self.smear.sigmoid()[:, None, None]
+            own = self.smear.sigmoid()[:, None, None].to(k.dtype)
             k = own * k + (1 - own) * F.pad(k, (0, 0, 1, 0))[:, :, :-1]
         return q, k, v
 

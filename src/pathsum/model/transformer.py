@@ -43,10 +43,14 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""
+        return F.linear(self.read(tokens), self.W_U)
+
+    def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
+        """What the unembedding reads: the last residual stream, normalised."""
         x = self.embed(tokens)
         for layer in self.layers:
             x = x + layer(self.normalise(x)[0])
-        return F.linear(self.normalise(x)[0], self.W_U)
+        return self.normalise(x)[0]
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Logits with every pattern, head output and norm scale, for analysis; equal to ``forward`` up to rounding."""

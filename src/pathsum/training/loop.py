@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim import Optimizer
@@ -24,6 +23,7 @@ from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.storage import append_line, read_lines
 from pathsum.training.evaluate import evaluate
+from pathsum.training.loss import next_token_loss
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.store import finished, require_space, rewind_log
 
@@ -135,8 +135,7 @@ def _device(wanted: str) -> torch.device:
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
     """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens); the mean loss before it, in nats."""
     with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
-        logits = model(batch[:, :-1])
-    loss = F.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
+        loss = next_token_loss(model.read(batch[:, :-1]), model.W_U, batch[:, 1:])
     loss.backward()
     for opt in opts:
         opt.step()

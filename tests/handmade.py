@@ -68,6 +68,22 @@ def induction_pair(d_vocab: int, strength: float = 30.0) -> Weights:
     return Weights(here.mT, here, ((previous,), (induction,)))
 
 
+def pointer_pair(d_vocab: int, strength: float = 30.0) -> tuple[Weights, Tensor]:
+    """Induction by Q-composition ("pointer arithmetic"): a head with ``same_token_pattern``, and one that reads from it
+    where the token stood before, looks one step on, by ``strength`` nats, and copies.
+
+    Room 0 holds the token, room 1 its position, room 2 the position found. Also returns what each of d_vocab positions
+    adds to the residual stream (pos × d_model; the beginning of the sequence adds nothing): weights hold no positions.
+    """
+    here, position, found = _rooms(d_vocab, 3)
+    nothing = 0 * here
+    same = Head(nothing, nothing, position, found.mT)
+    induction = Head(strength * math.sqrt(d_vocab) * found.roll(1, 0), position, here, here.mT)
+    added = position.clone()
+    added[0] = 0
+    return Weights(here.mT, here, ((same,), (induction,))), added
+
+
 def virtual_head(d_vocab: int) -> Weights:
     """Two heads that V-compose into a copying head: room 0 → room 1 → room 2, which alone is unembedded.
 
@@ -83,6 +99,14 @@ def previous_token_pattern(pos: int) -> Tensor:
     """Every query attends to the position before; position 0 to itself. query × key."""
     pattern = torch.diag(torch.ones(pos - 1, dtype=DTYPE), -1)
     pattern[0, 0] = 1
+    return pattern
+
+
+def same_token_pattern(block: int) -> Tensor:
+    """In ``repeated_tokens``, the second copy attends to the same token in the first; all else to BOS. query × key."""
+    pattern = torch.zeros(1 + 2 * block, 1 + 2 * block, dtype=DTYPE)
+    pattern[: block + 1, 0] = 1
+    pattern.diagonal(-block)[1:] = 1
     return pattern
 
 

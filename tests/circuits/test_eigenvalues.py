@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from pathsum.circuits.eigenvalues import copying_eigenvalues, diagonal_rank, matching_eigenvalues, positivity
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit
 from tests import handmade
 
@@ -66,16 +65,6 @@ def test_a_virtual_head_copies_where_neither_of_its_heads_does() -> None:
     assert positivity(copying_eigenvalues(weights, late.after(early))) == pytest.approx(1, abs=1e-12)
     for other in (early, late, early.after(late)):
         assert positivity(copying_eigenvalues(weights, other)) == 0
-
-
-def test_heads_side_by_side_copy_jointly() -> None:
-    """Two heads, each blind to what the other copies."""
-    eye = torch.eye(D_VOCAB, dtype=torch.float64)
-    weights = handmade.copying_head(D_VOCAB)
-    halves = [LowRank(eye[:, some], eye[some]) for some in (slice(0, 11), slice(11, None))]
-    both = LowRank(torch.cat([h.left for h in halves], 1), torch.cat([h.right for h in halves], 0))
-    assert diagonal_rank(ov_circuit(weights, halves[0]), ALL).top1 == pytest.approx(11 / 23)
-    assert diagonal_rank(ov_circuit(weights, both), ALL).top1 == 1
 
 
 def test_an_induction_head_matches_through_the_previous_token_head_alone() -> None:

@@ -1,0 +1,463 @@
+"""The mistakes of FRAMEWORK §9, each put in beside the right way: the right value is known, the other is far from it.
+
+| mistake                               | value                                                    | right | with it |
+|---------------------------------------|----------------------------------------------------------|-------|---------|
+| 1 V-composition in reverse order      | score of a planted pair (chance 0.0625)                  | 0.162 | 0.060   |
+| 2 centring before the norm's gain     | error of the sum of paths, relative                      | 9e-16 | 0.22    |
+|                                       | error of the attention pattern                           | 2e-16 | 0.16    |
+| 3 norm after a cyclic permutation     | K-composition of heads at cosine 0.6                     | 0.6   | 0       |
+| 4 another batch's patterns            | the certificate's error, relative                        | 7e-16 | 1.37    |
+|   off by one in the order of terms    | nats of the single heads where a virtual one does it all | 0     | 3.14    |
+| 5 head numbers hard-coded             | of nine places of the induction head, found              | 9     | 3       |
+| 6 a cache edited in place             | attention to BOS of a head that rests there, asked after | 1     | 0       |
+| 7 BOS in one copy only                | prefix matching of an induction head                     | 1     | 0.909   |
+|   tokens that were never trained      | share of random tokens                                   | 0     | 0.150   |
+| 8 eigenvalues in bf16                 | positivity where every eigenvalue is 0.05                | 1     | 0.61    |
+| 9 weights that have since changed     | loss of a model that says nothing, nats                  | 3.14  | 3.90    |
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+import inspect
+import math
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import pathsum.circuits
+from pathsum.circuits.composition import composition, composition_scores
+from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
+from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
+from pathsum.circuits.paths import by_order, exactness, path_sum
+from pathsum.circuits.positional import attention_by_distance, bos, previous_token
+from pathsum.circuits.weights import Head, Weights
+from pathsum.config import CellConfig, ExtractConfig, ModelConfig
+from pathsum.data.repeated import repeated_random
+from pathsum.evaluation import Evaluation
+from pathsum.extraction import cell as extraction
+from pathsum.extraction import framework
+from pathsum.extraction.evidence import Evidence, examine
+from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
+from pathsum.model.transformer import Transformer
+from tests import handmade
+from tests.training.small import TRAIN
+
+D_VOCAB, BLOCK, BATCH = 23, 11, 5
+N_CTX = 1 + 2 * BLOCK
+EXACT = 1e-12  # float64: 2e-16 a rounding, over sums of some hundreds of terms
+UNSEEN = torch.tensor([3, 7, 13])  # ids that the text below does not hold
+LOG = [Evaluation(step, step, 0.0, 0.0, 0.0, 0.0, [], [], [], []) for step in (0, 1)]
+HOW = ExtractConfig(windows=BATCH, repeated_windows=31, certificate_windows=BATCH, top_k=2, rotations=1)
+
+
+def config(**changes: object) -> ModelConfig:
+    plain = {"n_layers": 2, "n_heads": 3, "d_head": 5, "d_model": 13, "n_ctx": N_CTX, "positions": "none"}
+    return ModelConfig(**{**plain, "norm": "none", "smeared_keys": False, **changes})  # type: ignore[arg-type]
+
+
+def random_model(seed: int, **changes: object) -> Transformer:
+    """In float64, every matrix of order 1."""
+    g = torch.Generator().manual_seed(seed)
+    model = Transformer(config(**changes), D_VOCAB, g).double().requires_grad_(False)
+    for p in model.parameters():
+        p.add_(0.3 * handmade.normal(g, *p.shape))
+    return model
+
+
+def loaded(model: Transformer, weights: Weights) -> Transformer:
+    """``model`` with these weights."""
+    model.W_E.copy_(weights.W_E)
+    model.W_U.copy_(weights.W_U)
+    for layer, heads in zip(model.layers, weights.layers, strict=True):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            getattr(layer, name).copy_(torch.stack([getattr(head, name) for head in heads]))
+    return model
+
+
+def evidence(seed: int = 0) -> Evidence:
+    """Windows of tokens that do not depend on each other, some of which never occur."""
+    present = torch.ones(D_VOCAB)
+    present[0] = 0
+    present[UNSEEN] = 0
+    g = torch.Generator().manual_seed(seed)
+    windows = F.pad(torch.multinomial(present.expand(11, -1), N_CTX, replacement=True, generator=g), (1, 0))
+    counts = torch.ones(D_VOCAB, D_VOCAB)
+    return Evidence(windows, windows[:BATCH], present, counts, [f"w{i}" for i in range(D_VOCAB)], "words")
+
+
+def cell_of(model: Transformer) -> CellConfig:
+    return CellConfig(seed=0, model=model.config, train=TRAIN)
+
+
+# 1. V-composition multiplied in reverse order
+
+
+def planted_pair(d_model: int = 256, d_head: int = 32, fit: float = 0.84) -> tuple[Head, Head]:
+    """Isometries; ``fit`` of the variance that the later head reads is what the earlier one writes."""
+    g = torch.Generator().manual_seed(1)
+    written, other = torch.linalg.qr(handmade.normal(g, d_model, 2 * d_head)).Q.split(d_head, dim=1)
+    read, late_written = (torch.linalg.qr(handmade.normal(g, d_model, d_head)).Q for _ in range(2))
+    nothing = 0 * read.mT
+    early = Head(nothing, nothing, read.mT, written)
+    return early, Head(nothing, nothing, (fit**0.5 * written + (1 - fit) ** 0.5 * other).mT, late_written)
+
+
+def test_mistake_1_v_composition_in_reverse_order() -> None:
+    """√(0.84/32) = 0.162 by construction; chance is 1/√256."""
+    early, late = planted_pair()
+    right, reverse = composition(early, late, "V"), composition(late, early, "V")
+    assert right == pytest.approx((0.84 / 32) ** 0.5, rel=1e-12)
+    assert reverse == pytest.approx(1 / 16, abs=0.01)
+    model = Weights(torch.eye(256).double(), torch.eye(256).double(), ((early,), (late,)))
+    (found,) = [s for s in composition_scores(model, 1, torch.Generator().manual_seed(0)) if s.kind == "V"]
+    assert (found.early, found.late, found.value) == ((0, 0), (1, 0), right)
+
+
+# 2. Normalisation folded as (W·M)·g instead of (W·g)·M
+
+
+def centred(W: Tensor) -> Tensor:
+    return W - W.mean(-1, keepdim=True)
+
+
+def with_reads(weights: Weights, change: Callable[[Tensor, Tensor], Tensor], gains: list[Tensor]) -> Weights:
+    """``change`` made to every matrix that reads the residual stream, with the gain of the norm before it."""
+    layers = tuple(
+        tuple(Head(change(h.W_Q, g), change(h.W_K, g), change(h.W_V, g), h.W_O) for h in heads)
+        for heads, g in zip(weights.layers, gains[:-1], strict=True)
+    )
+    return Weights(weights.W_E, change(weights.W_U, gains[-1]), layers)
+
+
+def layer_norm_model(weights: Weights, gains: list[Tensor], tokens: Tensor) -> Tensor:
+    """Logits by torch's own LayerNorm with gain, nothing folded."""
+    d_model, eps = len(weights.W_E), torch.finfo(torch.float64).eps
+    x = weights.W_E.mT[tokens]
+    for heads, g in zip(weights.layers, gains[:-1], strict=True):
+        read = F.layer_norm(x, (d_model,), g, eps=eps)
+        x = x + sum(handmade.content_pattern(h, read) @ read @ h.W_OV.dense().mT for h in heads)
+    return F.layer_norm(x, (d_model,), gains[-1], eps=eps) @ weights.W_U.mT
+
+
+def test_mistake_2_centring_before_the_gain() -> None:
+    """Gain first, centring second: the model's matrices absorb the gain, ``weights`` centres them."""
+    g = torch.Generator().manual_seed(2)
+    plain, tokens = handmade.random_weights(2, n_layers=2), torch.randint(D_VOCAB, (BATCH, N_CTX), generator=g)
+    gains = [0.5 + torch.rand(13, generator=g, dtype=torch.float64) for _ in range(3)]
+    logits = layer_norm_model(plain, gains, tokens)
+    model = loaded(random_model(0, norm="layer"), with_reads(plain, torch.mul, gains))
+    trace, right = model.trace(tokens), model.weights()
+    wrong = with_reads(plain, lambda W, gain: centred(W) * gain, gains)
+    scaled = trace.scales[0].unsqueeze(-1) * model.embed(tokens)
+
+    def errors(weights: Weights) -> tuple[float, float]:
+        """Of the logits, and of the first head's pattern."""
+        pattern = handmade.content_pattern(weights.layers[0][0], scaled) - trace.patterns[0][:, 0]
+        paths = path_sum(weights, tokens, trace.patterns, trace.scales)
+        return exactness(paths, logits), pattern.abs().max().item()
+
+    assert max(errors(right)) < EXACT
+    assert min(errors(wrong)) > 0.1
+
+
+# 3. Frobenius norms taken after a cyclic permutation
+
+
+def test_mistake_3_norms_after_a_cyclic_permutation() -> None:
+    """Heads of rank 1: W_OV = a bᵀ, W_QK = q kᵀ. K-composition is the cosine of k and a, here 3/5; once the factors are
+    turned round it is multiplied by the cosine of q and b, here 0."""
+    e = torch.eye(3, dtype=torch.float64)
+    a, b, q, k = e[:, :1], e[:1], e[1:2], 0.6 * e[:1] + 0.8 * e[1:2]
+    early, late = Head(0 * b, 0 * b, b, a), Head(q, k, 0 * b, a)
+    cyclic = (early.W_V @ late.W_Q.mT @ late.W_K @ early.W_O).norm() / (late.W_QK.norm() * early.W_OV.norm())
+    assert composition(early, late, "K") == pytest.approx(0.6, rel=1e-12)
+    assert cyclic == 0
+
+
+# 4. Term importance with another batch's patterns; off by one in the order of terms
+
+
+def test_mistake_4_patterns_of_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "a.safetensors", random_model(4, norm="rms"), "words")
+    right = framework.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    trace = Transformer.trace
+    monkeypatch.setattr(Transformer, "trace", lambda model, tokens: trace(model, tokens.flip(0)))
+    wrong = framework.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    assert right < EXACT
+    assert wrong > 0.1
+
+
+def test_mistake_4_off_by_one_in_the_order_of_terms() -> None:
+    """Where only a virtual head does anything, it is worth all of log 23 nats, and the single heads nothing."""
+    weights = handmade.virtual_head(D_VOCAB)
+    weights = replace(weights, W_U=50 * weights.W_U)
+    tokens = torch.arange(1, D_VOCAB)[None]
+    still = torch.eye(D_VOCAB - 1, dtype=torch.float64)[None, None]
+    orders = by_order(weights, tokens, [still] * 2, [torch.ones(1, D_VOCAB - 1).double()] * 3)
+
+    def worth(terms: list[Tensor]) -> list[float]:
+        """By how much each order, added to those before, lowers the loss of saying the token again."""
+        sums = torch.stack(terms).cumsum(0)
+        losses = [F.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item() for logits in sums]
+        return [before - after for before, after in zip([math.log(D_VOCAB), *losses], losses, strict=False)]
+
+    assert worth(orders) == pytest.approx([0, 0, math.log(D_VOCAB)], abs=1e-12)
+    shifted = worth(orders[1:])  # the first entry taken for order 0
+    assert shifted == pytest.approx([0, math.log(D_VOCAB)], abs=1e-12)
+
+
+# 5. Head numbers hard-coded
+
+
+def seated(previous: int, induction: int) -> Transformer:
+    """The induction pair at these places among three heads a layer, the others silent and even."""
+    pair = handmade.induction_pair(D_VOCAB)
+    silent = Head(*[0 * getattr(pair.layers[0][0], f.name) for f in fields(Head)])
+    layers = tuple(
+        tuple(head if h == seat else silent for h in range(3))
+        for (head,), seat in zip(pair.layers, (previous, induction), strict=True)
+    )
+    shape = {"d_head": D_VOCAB, "d_model": 2 * D_VOCAB, "positions": "relative"}
+    model = loaded(random_model(5, **shape).float(), Weights(pair.W_E, pair.W_U, layers).to(torch.float32))
+    for layer in model.layers:
+        layer.bias.zero_()  # type: ignore[union-attr, operator]
+    model.layers[0].bias[previous, 1] = 30.0  # type: ignore[index, operator]
+    return model
+
+
+def test_mistake_5_head_numbers_that_belong_to_another_seed() -> None:
+    """All nine places of the two heads: the scores go with the heads, not with the places."""
+    hard_coded = []
+    for previous, induction in product(range(3), repeat=2):
+        model = seated(previous, induction)
+        subject = examine(model, cell_of(model), [], evidence(), HOW)
+        rows = {(row.layer, row.head): row for row in framework.head_rows(subject, evidence())}
+        for place, row in rows.items():
+            assert (row.previous_token > 0.9) == (place == (0, previous))
+            assert (row.prefix_matching > 0.5) == (place == (1, induction))
+            assert (row.copying_positivity > 0.9) == (place == (1, induction))
+            assert row.previous_head == (previous if row.layer else None)
+        assert rows[1, induction].qk_matching_positivity == pytest.approx(1, abs=1e-5)
+        edges = composition_scores(subject.weights, 1, torch.Generator().manual_seed(0))
+        best = max(edges, key=lambda s: s.value)
+        assert (best.kind, best.early, best.late) == ("K", (0, previous), (1, induction))
+        hard_coded.append(rows[1, 0].prefix_matching)
+    assert sum(score > 0.5 for score in hard_coded) == 3  # right in three of the nine by luck
+
+
+# 6. A detector that edits its cache in place, or drops its arguments when it is given several heads
+
+
+def tensors(thing: Any) -> Iterator[Tensor]:
+    """Every number in it."""
+    if isinstance(thing, Tensor):
+        yield thing
+    elif isinstance(thing, float):
+        yield torch.tensor(thing)
+    elif is_dataclass(thing):
+        yield from tensors([getattr(thing, f.name) for f in fields(thing)])
+    elif isinstance(thing, dict):
+        yield from tensors(list(thing.values()))
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            yield from tensors(part)
+
+
+def readers_of_patterns() -> list[Callable[..., Any]]:
+    """Every public function of ``pathsum.circuits`` that is given attention patterns, told by their shape."""
+    found = pkgutil.iter_modules(pathsum.circuits.__path__, "pathsum.circuits.")
+    modules = [importlib.import_module(module.name) for module in found]
+    functions = [f for m in modules for _, f in inspect.getmembers(m, inspect.isfunction) if f.__module__ == m.__name__]
+    return [f for f in functions if not f.__name__.startswith("_") and "query key" in str(taken(f))]
+
+
+def taken(function: Callable[..., Any]) -> dict[str, Any]:
+    """Types of a function's arguments by name."""
+    return {name: kind for name, kind in get_type_hints(function).items() if name != "return"}
+
+
+SIZES = {"batch": BATCH, "pos": N_CTX, "query": N_CTX, "key": N_CTX, "window": N_CTX + 1, "vocab": D_VOCAB}
+SIZES |= {"d_model": 13}  # and 3 of anything else
+
+
+def example(name: str, kind: Any) -> Any:
+    """What a function may be given under this name: of two layers of three heads, on a repeated block."""
+    model, g = random_model(6), torch.Generator().manual_seed(6)
+    tokens = handmade.repeated_tokens(6, BATCH, D_VOCAB, BLOCK)
+    trace = model.trace(tokens)
+    known = {"weights": model.weights(), "block": BLOCK, "patterns": list(trace.patterns), "scales": list(trace.scales)}
+    known |= {"path": ((0, 1), (1, 2)), "paths": [(), ((0, 1),)], "heads": list(known["weights"].layers[0])}
+    if name in known:
+        return known[name]
+    if kind is int:
+        return 1
+    assert hasattr(kind, "dim_str"), f"{name}: {kind}: say above what it may be"
+    words = kind.dim_str.split()
+    drawn = handmade.normal(g, *[SIZES.get(word, 3) for word in words])
+    if "bool" in kind.dtypes:
+        return drawn > 0
+    if "int64" in kind.dtypes:
+        return {"pos": tokens, "window": F.pad(tokens, (0, 1), value=1)}.get(words[-1], torch.arange(len(drawn)))
+    return drawn.exp().tril() / drawn.exp().tril().sum(-1, keepdim=True) if words[-1] == "key" else drawn
+
+
+def test_there_are_readers_of_patterns() -> None:
+    assert {prefix_matching, attention_by_distance, previous_token, bos, path_sum, by_order} <= set(
+        readers_of_patterns()
+    )
+
+
+@pytest.mark.parametrize("function", readers_of_patterns(), ids=lambda f: f.__name__)
+def test_mistake_6_a_detector_leaves_what_it_is_given_as_it_was(function: Callable[..., Any]) -> None:
+    """Bit by bit; and asked again, or given a tuple for a list, it says the same."""
+    asked = {name: example(name, kind) for name, kind in taken(function).items()}
+    before = copy.deepcopy(list(tensors(asked)))
+    first = copy.deepcopy(list(tensors(function(**asked))))
+    assert all(was.equal(now) for was, now in zip(before, tensors(asked), strict=True))
+    as_tuples = {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items()}
+    again = list(tensors(function(**as_tuples)))
+    assert first
+    assert all(a.equal(b) for a, b in zip(first, again, strict=True))
+
+
+def test_mistake_6_a_shared_cache_edited_in_place() -> None:
+    """A head that rests on BOS, asked about after a detector that leaves BOS out by overwriting it."""
+    cache = torch.zeros(1, 1, N_CTX, N_CTX, dtype=torch.float64)
+    cache[..., 0] = 1
+
+    def careless(pattern: Tensor) -> Tensor:
+        pattern[..., 0] = 0
+        return previous_token(pattern)
+
+    previous_token(cache)
+    attention_by_distance(cache)
+    prefix_matching(cache, BLOCK)
+    right = bos(cache).item()
+    careless(cache)
+    assert right == 1
+    assert bos(cache).item() == 0
+
+
+@pytest.mark.parametrize(
+    "score",
+    [functools.partial(prefix_matching, block=BLOCK), attention_by_distance, previous_token, bos],
+    ids=["prefix_matching", "attention_by_distance", "previous_token", "bos"],
+)
+def test_mistake_6_heads_asked_together_score_as_each_alone(score: Callable[[Tensor], Tensor]) -> None:
+    pattern = torch.cat(example("patterns", None), 1)
+    alone = torch.cat([score(pattern[:, h : h + 1]) for h in range(pattern.shape[1])])
+    torch.testing.assert_close(score(pattern), alone, rtol=0, atol=1e-15)
+    assert len(alone.unique(dim=0)) == 6
+
+
+# 7. BOS overwritten in one copy of a repeated sequence; tokens that were never trained
+
+
+def test_mistake_7_a_copy_with_another_beginning() -> None:
+    """The induction head finds 11 of 11 tokens. With BOS over the second copy's first, it finds 10 and what followed
+    the real BOS: this input is refused wherever tokens are given."""
+    weights = handmade.induction_pair(D_VOCAB)
+    right = handmade.repeated_tokens(7, BATCH, D_VOCAB, BLOCK)
+    wrong = right.clone()
+    wrong[:, BLOCK + 1] = 0
+
+    def score(tokens: Tensor) -> float:
+        (early,), (late,) = weights.layers
+        x = weights.W_E.mT[tokens]
+        x = x + handmade.previous_token_pattern(N_CTX) @ x @ early.W_OV.dense().mT
+        return prefix_matching(handmade.content_pattern(late, x)[:, None], BLOCK).item()
+
+    assert score(right) == pytest.approx(1, abs=1e-9)
+    assert score(wrong) == pytest.approx(10 / 11, abs=1e-9)
+    with pytest.raises(ValueError, match="expected the same block twice, got copies that differ"):
+        copying(torch.zeros(BATCH, 1, N_CTX, 46), wrong, weights.W_U.float(), BLOCK)
+    with pytest.raises(ValueError, match="expected the same block twice, got copies that differ"):
+        repeat_losses(torch.zeros(BATCH, N_CTX, D_VOCAB), wrong, BLOCK)
+
+
+def test_mistake_7_tokens_that_were_never_trained_and_bos_inside_a_block() -> None:
+    """Three of 22 ids do not occur in the text: a model knows nothing of them, and BOS belongs at position 0."""
+    model = random_model(7).float()
+    subject = examine(model, cell_of(model), [], evidence(), HOW)
+    drawn = subject.repeated_tokens[:, 1:]
+    assert not torch.isin(drawn, UNSEEN).any()
+    assert (drawn != 0).all()
+    assert drawn.unique().numel() == D_VOCAB - 1 - len(UNSEEN)
+    careless, _ = repeated_random(HOW.repeated_windows, N_CTX, D_VOCAB, torch.Generator().manual_seed(0))
+    share = torch.isin(careless[:, 1:], UNSEEN).double().mean().item()
+    assert share == pytest.approx(3 / 22, abs=4 * (3 / 22 / 341) ** 0.5)
+
+
+# 8. Eigenvalues in bf16
+
+
+def defective_head(eigenvalue: float = 0.05) -> Weights:
+    """One head whose circuit is a turned Jordan block: three eigenvalues of 0.05, which an error of ε moves by ε^⅓."""
+    eye, across = torch.eye(3, dtype=torch.float64), torch.tensor([[1.0, 2.0, 4.0]]).double()
+    mirror = eye - 2 / 21 * across.mT @ across
+    W_OV = mirror @ (eigenvalue * eye + eye.roll(1, 1).triu()) @ mirror
+    outputs = torch.cat([eye, -eye])  # six tokens whose outputs have mean 0, so that centring changes nothing
+    inputs = torch.cat([eye, -eye], 1) / 2
+    return Weights(inputs, outputs, ((Head(0 * eye, 0 * eye, eye, W_OV),),))
+
+
+def test_mistake_8_eigenvalues_in_half_precision() -> None:
+    """Positivity is 1: every eigenvalue is the same positive number. float32 is enough, bf16 is not, and refused."""
+    exact = defective_head()
+    rounded = exact.to(torch.bfloat16)
+    scores = [positivity(copying_eigenvalues(w, w.layers[0][0].W_OV)) for w in (exact, exact.to(torch.float32))]
+    wrong = rounded.to(torch.float32)
+    scores.append(positivity(copying_eigenvalues(wrong, wrong.layers[0][0].W_OV)))
+    assert scores[0] == pytest.approx(1, abs=1e-6)
+    assert scores[1] == pytest.approx(1, abs=0.03)
+    assert scores[2] < 0.8
+    with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
+        copying_eigenvalues(rounded, rounded.layers[0][0].W_OV)
+    rows = framework.eigenvalue_rows(exact.to(torch.float32))
+    assert [row.real for row in rows] == pytest.approx([0.05] * 3, abs=0.01)
+
+
+# 9. Results computed on weights that have since changed
+
+
+def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New weights that say nothing lose log 23 nats a token. A cache by path goes on describing the old ones."""
+    monkeypatch.setattr(extraction, "PARTS", (framework.tables,))
+    path, old = tmp_path / "a.safetensors", random_model(9)
+    new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
+
+    def overwritten() -> list[tuple[str, float]]:
+        """Hash and loss, before and after."""
+        found = []
+        for model in (old, new):
+            save_checkpoint(path, model, "words")
+            summary = extraction.extract("cell", cell_of(model), LOG, [path] * 2, evidence(), HOW).summary
+            found.append((summary.weights_hash, summary.val_loss_nats))
+        return found
+
+    first, second = overwritten()
+    assert first[0] == weights_hash(old) != weights_hash(new) == second[0]
+    assert second[1] == pytest.approx(math.log(D_VOCAB), abs=1e-6)
+    monkeypatch.setattr(extraction, "load_checkpoint", functools.cache(load_checkpoint))
+    assert overwritten() == [first, first]
+    assert abs(first[1] - second[1]) > 0.5
+
+
+def test_mistake_9_weights_taken_before_a_training_step_do_not_move_with_it() -> None:
+    model = random_model(9)
+    weights = model.weights()
+    before = copy.deepcopy(list(tensors(weights)))
+    for p in model.parameters():
+        p.mul_(2)
+    assert all(was.equal(now) for was, now in zip(before, tensors(weights), strict=True))

@@ -17,8 +17,9 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 def read_results() -> Results:
     """The declared cells' records; a cell without any is named as missing."""
     values = params()
-    found = {name: read_cell(CIRCUITS / name) for name in values["cells"] if (CIRCUITS / name / "summary.json").exists()}
-    missing = tuple(name for name in values["cells"] if name not in found)
+    made = [name for name in values["cells"] if (CIRCUITS / name / "summary.json").exists()]
+    missing = tuple(name for name in values["cells"] if name not in made)
+    found = {name: read_cell(CIRCUITS / name) for name in made}
     controls = {name: found.pop(name) for name in values["sweep"]["controls"] if name in found}
     corpus = read_json(STATISTICS / "summary.json", CorpusSummary)
     ngrams = read_rows(STATISTICS / "ngrams.parquet", NGramRow)

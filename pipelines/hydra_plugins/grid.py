@@ -28,8 +28,8 @@ def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConf
 
 
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
-    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed, then the controls. Overrides of cells that this
-    grid does not have are none of its business, but must be cells' names."""
+    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed, then the controls by name.
+    Overrides of cells that this grid does not have are none of its business, but must be cells' names."""
     config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
     cells = {
         cell_name(n_layers, n_heads, seed): cell(config, n_layers, n_heads, seed)
@@ -38,8 +38,12 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         for seed in sweep.seeds
     }
     for name, change in sweep.controls.items():
-        first = cell(config, change.model.n_layers, sweep.n_heads[0], sweep.seeds[0])
-        cells[name] = OmegaConf.merge(first, change)
+        n_layers = OmegaConf.select(change, "model.n_layers")
+        if n_layers is None or name in cells:
+            raise ValueError(f"sweep.controls.{name}: expected a name of its own, and a model.n_layers")
+        control = OmegaConf.merge(cell(config, n_layers, sweep.n_heads[0], sweep.seeds[0]), change)
+        assert isinstance(control, DictConfig)
+        cells[name] = control
     for name in sweep.overrides:
         if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+S\d+", name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")

@@ -15,7 +15,7 @@ from pathsum.report.figures import Figure, draw_all
 from pathsum.report.figures.learning import best
 from pathsum.report.metrics import CELL_METRICS
 from pathsum.report.story import story
-from pathsum.results import TABLES, Results
+from pathsum.results import TABLES, Cell, Results
 from pathsum.storage import frame
 
 
@@ -35,11 +35,9 @@ def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
     """Every table in full, by file name."""
-    cells = results.cells.values()
-    known = [{"cell": c.name, **{k: getattr(c.summary, k) for k in CELL_METRICS}} for c in cells]
-    summaries = pd.DataFrame(known, columns=["cell", *CELL_METRICS]).convert_dtypes()
     return {
-        "cells": summaries,
+        "cells": _summaries(results.cells.values()),
+        "controls": _summaries(results.controls.values()),
         "claims": pd.DataFrame(
             [(c.id, c.claim, c.section, c.measure, c.threshold, c.value, c.verdict, c.detail) for c in claims],
             columns=["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"],
@@ -49,6 +47,11 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "ngrams": frame(results.ngrams, NGramRow),
         **{name: _long(results, name, kind) for name, kind in TABLES.items()},
     }
+
+
+def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
+    known = [{"cell": c.name, **{k: getattr(c.summary, k) for k in CELL_METRICS}} for c in cells]
+    return pd.DataFrame(known, columns=["cell", *CELL_METRICS]).convert_dtypes()
 
 
 def _long(results: Results, name: str, kind: type[Any]) -> pd.DataFrame:

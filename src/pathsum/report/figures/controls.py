@@ -28,19 +28,21 @@ def controls(results: Results) -> Figure | None:
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)
         dashes = dict(zip(results.controls, DASHES * len(results.controls), strict=False))
-        for (name, n_layers), part in data.groupby(["cell", "n_layers"], sort=False):
-            x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(int(n_layers))
+        for name in dict.fromkeys(data["cell"]):
+            part = data[data["cell"] == name]
+            n_layers = int(part["n_layers"].iloc[0])
+            x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(n_layers)
             if name in dashes:
-                label = f"{name} ({symbols.layers_label(int(n_layers))})"
-                ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker="o" * (len(part) == 1), label=label)
+                label, dot = f"{name} ({symbols.layers_label(n_layers)})", "o" * (len(part) == 1)
+                ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker=dot, label=label)
             else:
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="best")
 
     caption = (
-        "Only where keys can see their predecessor does one layer form induction heads; where the text has no order, "
-        "or the weights are untrained, two layers do not. Thin: the cells of the grid."
+        "One layer with smeared keys must rise as two layers do; shuffled text and untrained weights must stay at the "
+        "bottom. Thin lines: the cells of the grid."
     )
     return picture("controls", "Controls", caption, data, (7.4, 4.0), paint)
 

@@ -25,7 +25,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     drawn = (figures["controls"],) if "controls" in figures else ()
     columns = ("control", "layers", "expected", "prefix matching", "previous token", "loss drop (nats)", "tokens", "")
     rows = tuple(_row(c) for c in results.controls.values())
-    return Section(TITLE, (text,), (*drawn, Table("Each control against what it must show.", columns, rows, "cells.csv")))
+    table = Table("Each control against what it must show.", columns, rows, "controls.csv")
+    return Section(TITLE, (text,), (*drawn, table))
 
 
 def _row(cell: Cell) -> tuple[Entry, ...]:

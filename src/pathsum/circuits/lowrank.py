@@ -52,3 +52,9 @@ class LowRank:
         """Singular values, from the triangular factors of two thin QR decompositions."""
         r_left, r_right = torch.linalg.qr(self.left).R, torch.linalg.qr(self.right.mT).R
         return torch.linalg.svdvals(r_left @ r_right.mT)
+
+    def svd(self) -> tuple[Float[Tensor, "write rank"], Float[Tensor, "rank"], Float[Tensor, "rank read"]]:
+        """U, S and Vᵀ with U S Vᵀ = this, largest first, from the same two thin QR decompositions."""
+        (q_left, r_left), (q_right, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right.mT)
+        U, S, V_T = torch.linalg.svd(r_left @ r_right.mT, full_matrices=False)
+        return q_left @ U, S, V_T @ q_right.mT

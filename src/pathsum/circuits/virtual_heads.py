@@ -1,0 +1,59 @@
+"""Virtual heads: two heads in a row act as one, with the pattern A^{h2} A^{h1} and the OV matrix W_OV^{h2} W_OV^{h1}
+(AMF "virtual attention heads").
+
+Its weights are judged by ``composition`` (V) and ``eigenvalues`` of the product, its pattern by ``positional`` and
+``induction``, as any head's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from pathsum.circuits.paths import Path, Patterns, Scales, path_logits
+from pathsum.circuits.weights import Weights
+
+
+def virtual_patterns(
+    early: Float[Tensor, "batch early query key"], late: Float[Tensor, "batch query key"]
+) -> Float[Tensor, "batch early query key"]:
+    """Where does a later head look through each earlier one? A^{h2} A^{h1}, the later on the left (FRAMEWORK §2).
+
+    Rows sum to 1. Costs batch · early · pos³.
+    """
+    return torch.matmul(late.unsqueeze(1), early)
+
+
+def removal_costs(
+    weights: Weights,
+    paths: Sequence[Path],
+    windows: Int[Tensor, "batch window"],
+    logits: Float[Tensor, "batch pos vocab"],
+    patterns: Patterns,
+    scales: Scales,
+) -> Float[Tensor, "n batch"]:
+    """What does the model lose without each path, the others kept? Mean loss of each window with the path's logits
+    taken away, minus its loss as it is; patterns and scales frozen as on these very windows (FRAMEWORK §9, mistake 4).
+
+    Nats a token: positive where the path helps. The spread over windows gives its error. Exact for the path itself:
+    what later heads attend to stays. Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError
+    where ``logits`` are not those of the windows' inputs.
+    """
+    if logits.shape[:2] != windows[:, 1:].shape:
+        raise ValueError(
+            f"expected logits for {windows.shape[0]} × {windows.shape[1] - 1} inputs, got {logits.shape[0]} × "
+            f"{logits.shape[1]}; give the logits, patterns and scales of these windows"
+        )
+    inputs, targets = windows[:, :-1], windows[:, 1:].long()
+    whole = _losses(logits, targets)
+    parts = (path_logits(weights, path, inputs, patterns, scales) for path in paths)
+    return torch.stack([_losses(logits - part, targets) - whole for part in parts])
+
+
+def _losses(logits: Float[Tensor, "batch pos vocab"], targets: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
+    losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    return losses.view(targets.shape).mean(-1)

@@ -1,0 +1,219 @@
+"""What heads are made of: token clusters, singular directions, joint copying, subspaces, deletion, virtual heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pathsum.circuits import eigenvalues, induction, positional
+from pathsum.circuits.composition import composition
+from pathsum.circuits.deleting import alignment, covariance, removed
+from pathsum.circuits.joint_copying import alike, pattern_similarity, side_by_side
+from pathsum.circuits.lowrank import LowRank
+from pathsum.circuits.qk_ov import ov_circuit
+from pathsum.circuits.subspaces import effective_rank, overlaps
+from pathsum.circuits.token_clusters import singular_directions, token_clusters
+from pathsum.circuits.virtual_heads import removal_costs, virtual_patterns
+from pathsum.circuits.weights import Head, Weights
+from pathsum.config import ExtractConfig
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.records import (
+    BandwidthRow,
+    DeletingRow,
+    DirectionRow,
+    JointCopyingRow,
+    OverlapRow,
+    TokenClusterRow,
+    VirtualHeadRow,
+)
+
+WINDOWS = 16  # of held-out text: patterns and costs of virtual heads, each a pass over them
+COMMON = 512  # tokens that clusters and directions may name, the most frequent of the corpus
+TOKENS, CLUSTERS = 8, 3  # named of each, and found a head
+ALIKE = 0.5  # cosine of patterns from which heads are grouped
+OTHER_SETS = 20  # that a group's joint copying is compared with, at most
+_SEED = 2021
+
+Place = tuple[int, int]  # (layer, head)
+
+
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``."""
+    generator = torch.Generator().manual_seed(_SEED)
+    weights = subject.weights
+    return {
+        "token_clusters": cluster_rows(weights, seen, generator),
+        "directions": direction_rows(weights, seen),
+        "joint_copying": joint_copying_rows(subject, seen, generator),
+        "overlaps": [OverlapRow(o.kind, *o.early, *o.late, o.share, o.chance, o.spread) for o in overlaps(weights)],
+        "bandwidth": bandwidth_rows(weights),
+        "deleting": deleting_rows(subject),
+        "virtual_heads": virtual_head_rows(subject, seen),
+    }
+
+
+def cluster_rows(weights: Weights, seen: Evidence, generator: torch.Generator) -> list[TokenClusterRow]:
+    """Groups of tokens that each head copies."""
+    common = _common(seen)
+    k = min(TOKENS, len(common))
+    return [
+        TokenClusterRow(layer, h, rank, c.eigenvalue, c.cohesion, c.chance, c.spread, _words(seen, c.tokens))
+        for layer, h, head in _heads(weights)
+        for rank, c in enumerate(token_clusters(weights, head.W_OV, common, CLUSTERS, k, generator), start=1)
+    ]
+
+
+def direction_rows(weights: Weights, seen: Evidence) -> list[DirectionRow]:
+    """What each head reads and writes."""
+    common = _common(seen)
+    k = min(TOKENS, len(common))
+    return [
+        DirectionRow(layer, h, rank, d.gain, d.share, _words(seen, d.read), _words(seen, d.written))
+        for layer, h, head in _heads(weights)
+        for rank, d in enumerate(singular_directions(weights, head.W_OV, common, CLUSTERS, k), start=1)
+    ]
+
+
+def joint_copying_rows(subject: Subject, seen: Evidence, generator: torch.Generator) -> list[JointCopyingRow]:
+    """Groups of at least two heads with alike patterns, against other sets of heads of their layer."""
+    present = seen.unigram.nonzero().squeeze(-1)
+    rows = []
+    for layer, heads in enumerate(subject.weights.layers):
+        similarity = pattern_similarity(subject.natural.patterns[layer][:WINDOWS])
+
+        def circuit(which: Sequence[int], heads: tuple[Head, ...] = heads) -> LowRank:
+            return ov_circuit(subject.weights, side_by_side([heads[h] for h in which]))
+
+        for group in alike(similarity, ALIKE):
+            if len(group) < 2:
+                continue
+            others = [s for s in combinations(range(len(heads)), len(group)) if s != group]
+            some = torch.randperm(len(others), generator=generator)[:OTHER_SETS].tolist()
+            chance = [eigenvalues.diagonal_rank(circuit(others[i]), present).top1 for i in some]
+            joint = eigenvalues.diagonal_rank(circuit(group), present)
+            rows.append(
+                JointCopyingRow(
+                    layer=layer,
+                    heads=" ".join(map(str, group)),
+                    similarity=min(similarity[a, b].item() for a, b in combinations(group, 2)),
+                    positivity=eigenvalues.positivity(circuit(group).eigenvalues()),
+                    top1=joint.top1,
+                    top5=joint.top5,
+                    best_top1=max(eigenvalues.diagonal_rank(circuit([h]), present).top1 for h in group),
+                    chance_top1=sum(chance) / len(chance) if chance else None,
+                )
+            )
+    return rows
+
+
+def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
+    """How many directions of the residual stream each part uses; W_E and W_U about their mean over tokens."""
+    if not weights.layers:
+        return []
+    d_model = len(weights.W_E)
+    eye = torch.eye(d_model, dtype=weights.W_E.dtype)
+    ends = {"W_E": (weights.W_E - weights.W_E.mean(1, keepdim=True)).mT, "W_U": weights.W_U - weights.W_U.mean(0)}
+    rows = [BandwidthRow(part, None, None, effective_rank(LowRank(W, eye)), d_model) for part, W in ends.items()]
+    for layer, h, head in _heads(weights):
+        for part, W in {"W_OV": head.W_OV, "W_QK": head.W_QK}.items():
+            rows.append(BandwidthRow(part, layer, h, effective_rank(W), min(W.left.shape)))
+    return rows
+
+
+def deleting_rows(subject: Subject) -> list[DeletingRow]:
+    """What heads beyond the first layer make of what the layers before them wrote on held-out text."""
+    rows = []
+    outputs = subject.natural.outputs
+    for layer in range(1, len(outputs)):
+        written = torch.stack([o.sum(1) for o in outputs[:layer]]).sum(0)
+        C = covariance(written)
+        for h, head in enumerate(subject.weights.layers[layer]):
+            found = alignment(head.W_OV, C)
+            rows.append(DeletingRow(layer, h, found.value, found.spread, removed(outputs[layer][:, h], written)))
+    return rows
+
+
+def virtual_head_rows(subject: Subject, seen: Evidence) -> list[VirtualHeadRow]:
+    """Every pair of heads in different layers: its weights, its pattern, and the cost of its path's removal."""
+    weights, natural = subject.weights, subject.natural
+    pairs = [(a, b) for a in _places(weights) for b in _places(weights) if a[0] < b[0]]
+    if not pairs:
+        return []
+    windows = seen.windows[:WINDOWS]
+    costs = removal_costs(
+        subject.model.weights(),
+        pairs,
+        windows,
+        natural.logits[:WINDOWS],
+        [p[:WINDOWS] for p in natural.patterns],
+        [s[:WINDOWS] for s in natural.scales],
+    )
+    errors = costs.std(1, correction=min(1, len(windows) - 1)) / math.sqrt(len(windows))
+    looks = _looks(subject)
+    rows = []
+    for (early, late), cost, error in zip(pairs, costs.mean(1).tolist(), errors.tolist(), strict=True):
+        first, second = weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]]
+        values = eigenvalues.copying_eigenvalues(weights, second.W_OV.after(first.W_OV))
+        previous, distance, attention, matching = looks[early, late]
+        rows.append(
+            VirtualHeadRow(
+                early_layer=early[0],
+                early_head=early[1],
+                late_layer=late[0],
+                late_head=late[1],
+                composition=composition(first, second, "V"),
+                composition_chance=1 / math.sqrt(len(weights.W_E)),
+                positivity=eigenvalues.positivity(values),
+                previous_token=previous,
+                peak_distance=distance,
+                peak_attention=attention,
+                prefix_matching=matching,
+                cost_nats=cost,
+                cost_error_nats=error,
+            )
+        )
+    return rows
+
+
+def _looks(subject: Subject) -> dict[tuple[Place, Place], tuple[float, int, float, float]]:
+    """Of each virtual head: previous-token score, the distance it looks at most and how much, prefix matching."""
+    natural, repeated = ([p[:WINDOWS] for p in t.patterns] for t in (subject.natural, subject.repeated))
+    found = {}
+    for late, second in _places(subject.weights):
+        for early in range(late):
+            by_distance = positional.attention_by_distance(virtual_patterns(natural[early], natural[late][:, second]))
+            peaks = by_distance[:, : by_distance.shape[1] // 2 + 1].max(-1)
+            again = virtual_patterns(repeated[early], repeated[late][:, second])
+            matching = induction.prefix_matching(again, subject.block)
+            for first in range(len(by_distance)):
+                found[(early, first), (late, second)] = (
+                    by_distance[first, 1].item(),
+                    int(peaks.indices[first]),
+                    peaks.values[first].item(),
+                    matching[first].item(),
+                )
+    return found
+
+
+def _places(weights: Weights) -> list[Place]:
+    return [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
+
+
+def _heads(weights: Weights) -> list[tuple[int, int, Head]]:
+    return [(layer, h, weights.layers[layer][h]) for layer, h in _places(weights)]
+
+
+def _common(seen: Evidence) -> Int[Tensor, "n"]:
+    """The most frequent tokens of the corpus: what a head makes of a rare one says little of the text."""
+    present = int((seen.unigram > 0).sum())
+    return seen.unigram.argsort(descending=True, stable=True)[: min(COMMON, present)]
+
+
+def _words(seen: Evidence, tokens: Int[Tensor, "k"]) -> str:
+    return "␟".join(seen.words[t] for t in tokens.tolist())

@@ -1,0 +1,101 @@
+"""How heads share the residual stream: who reads what whom wrote, and who takes it away."""
+
+from __future__ import annotations
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import OverlapRow
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, drop_legend, picture, row
+from pathsum.results import Cell, Results
+
+KINDS = ("Q", "K", "V")
+
+
+def subspaces(results: Results) -> Figure | None:
+    """Overlap of what earlier heads write with what later ones read, and what later ones make of it."""
+    rows = [
+        {
+            "cell": c.name,
+            "n_layers": c.summary.n_layers,
+            "kind": o.kind,
+            "early": symbols.head_label(o.early_layer, o.early_head),
+            "late": symbols.head_label(o.late_layer, o.late_head),
+            "times_chance": o.share / o.chance,
+            "spread": o.spread / o.chance,
+            "induction": induction_edge(c, o),
+        }
+        for c in results.cells.values()
+        for o in c.overlaps
+        if o.chance > 0
+    ]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows)
+    deleting = pd.DataFrame(
+        [
+            (c.summary.n_layers, d.alignment, d.removed, d.spread)
+            for c in results.cells.values()
+            for d in c.deleting
+            if d.spread > 0
+        ],
+        columns=["n_layers", "alignment", "removed", "spread"],
+    )
+
+    def paint(canvas: Canvas) -> None:
+        left, right = row(canvas, 2)
+        _overlaps(left, data)
+        _deleting(right, deleting)
+
+    caption = (
+        f"Left: {len(data) // 3} pairs of heads; line and band, a random rotation between the two, ± 2 standard "
+        "deviations. Above the band a head reads where the other writes, below it keeps out of its way; black, the "
+        "previous-token head as read by the induction head. Right: a head that deletes what earlier layers wrote lies "
+        "far to the left and high up, at −1 and 1 where it takes away all."
+    )
+    return picture("subspaces", "Who reads what whom wrote", caption, data, (10.4, 4.2), paint)
+
+
+def induction_edge(cell: Cell, edge: OverlapRow) -> bool:
+    """Is this the previous-token head, as read by the induction head?"""
+    previous, induction = cell.previous_token_head(), cell.induction_head()
+    if previous is None or induction is None:
+        return False
+    ends = (edge.early_layer, edge.early_head, edge.late_layer, edge.late_head)
+    return ends == (previous.layer, previous.head, induction.layer, induction.head)
+
+
+def _overlaps(ax: Axes, data: pd.DataFrame) -> None:
+    band = 2 * float(data["spread"].median())
+    ax.axhspan(1 - band, 1 + band, color=symbols.FAINT, alpha=0.25, lw=0)
+    ax.axhline(1, color=symbols.FAINT, ls="--", lw=1.2)
+    for at, kind in enumerate(KINDS):
+        part = data[data["kind"] == kind].reset_index(drop=True)
+        x = at + 0.7 * ((part.index + 0.5) / max(len(part), 1) - 0.5)  # side by side, in order of cells and heads
+        colours = [
+            symbols.ACCENT if i else symbols.layer_colour(n)
+            for i, n in zip(part["induction"], part["n_layers"], strict=True)
+        ]
+        sizes = [70 if i else 18 for i in part["induction"]]
+        ax.scatter(x, part["times_chance"], c=colours, s=sizes, alpha=0.7, linewidths=0)
+    ax.set_xticks(range(len(KINDS)), [f"{kind} reader" for kind in KINDS])
+    ax.set(ylabel="share of a head's writes that a later one reads,\ntimes chance", ylim=(0, None))
+    ax.set_title("every pair of heads")
+
+
+def _deleting(ax: Axes, data: pd.DataFrame) -> None:
+    if len(data):
+        band = 2 * float(data["spread"].median())
+        ax.axvspan(-band, band, color=symbols.FAINT, alpha=0.25, lw=0)
+        palette = {n: symbols.layer_colour(int(n)) for n in set(data["n_layers"])}
+        sns.scatterplot(data, x="alignment", y="removed", hue="n_layers", palette=palette, s=45, alpha=0.75, ax=ax)
+        drop_legend(ax)
+    ax.axhline(0, color=symbols.FAINT, lw=0.8)
+    ax.axvline(0, color=symbols.FAINT, lw=0.8)
+    reach = max(0.3, 1.1 * float(data[["alignment", "removed"]].abs().max().max())) if len(data) else 1.0
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    ax.set(xlabel="alignment with earlier writes (−1..1)", ylabel="share of earlier writes removed")
+    ax.set_title(f"{len(data)} heads beyond the first layer")

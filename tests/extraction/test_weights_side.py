@@ -1,0 +1,56 @@
+"""The tables of what heads are made of, of whatever depth."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from pathsum.config import CellConfig
+from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.weights_side import tables
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.results import TABLES
+from tests.extraction.test_cell import HOW, evidence
+from tests.training.small import CELL, MODEL
+from tests.training.test_loop import run
+
+NAMES = ("token_clusters", "directions", "joint_copying", "overlaps", "bandwidth", "deleting", "virtual_heads")
+
+
+def trained(folder: Path, **model: object) -> Subject:
+    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
+    run(folder, cell)
+    return examine(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "norm", "pairs"), [(0, "none", 0), (1, "rms", 0), (2, "rms", 4), (3, "layer", 12)]
+)
+def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: int, norm: str, pairs: int) -> None:
+    found = tables(trained(tmp_path, n_layers=n_layers, norm=norm), evidence(), HOW)
+    assert set(found) == set(NAMES) <= set(TABLES)
+    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    assert len(found["virtual_heads"]) == pairs
+    assert len(found["overlaps"]) == 3 * pairs
+    assert len(found["deleting"]) == 2 * max(0, n_layers - 1)
+    assert len(found["bandwidth"]) == (2 + 4 * n_layers if n_layers else 0)
+    assert all(v.late_layer > v.early_layer and math.isfinite(v.cost_error_nats) for v in found["virtual_heads"])
+
+
+def test_the_same_model_gives_the_same_tables(tmp_path: Path) -> None:
+    subject = trained(tmp_path)
+    assert tables(subject, evidence(), HOW) == tables(subject, evidence(), HOW)
+
+
+def test_a_virtual_head_through_a_silent_head_costs_nothing(tmp_path: Path) -> None:
+    """Its late head writes nothing: negative control."""
+    run(tmp_path, CELL)
+    model = load_checkpoint(max((tmp_path / "checkpoints").iterdir()), "words")
+    with torch.no_grad():
+        model.layers[1].W_O[1] = 0  # type: ignore[index, union-attr, operator]
+    found = tables(examine(model, CELL, [], evidence(), HOW), evidence(), HOW)["virtual_heads"]
+    for v in found:
+        assert (v.cost_nats == v.positivity == v.composition == 0) is (v.late_head == 1)

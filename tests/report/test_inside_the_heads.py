@@ -1,0 +1,54 @@
+"""The section on the insides of heads says what the records say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pathsum.report.document import Table
+from pathsum.report.figures.subspaces import subspaces
+from pathsum.report.sections.weights_side import section
+from tests.report import synthetic
+
+TWO = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
+CELL = TWO.cells["L2H3S0"]
+
+
+def said(**tables: object) -> str:
+    cell = replace(CELL, **tables)  # type: ignore[arg-type]
+    return " ".join(section(replace(TWO, cells={cell.name: cell}), {}).paragraphs)
+
+
+def test_a_sweep_without_heads_says_so() -> None:
+    found = section(synthetic.results(layers=(0,)), {})
+    assert found.paragraphs == ("This sweep has no heads.",)
+    assert found.blocks == ()
+
+
+def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
+    costly = replace(CELL.virtual_heads[4], cost_nats=0.5)
+    cell = replace(CELL, virtual_heads=[*CELL.virtual_heads[:4], costly])
+    found = section(replace(TWO, cells={cell.name: cell}), {})
+    table = found.blocks[-1]
+    assert isinstance(table, Table)
+    assert table.rows[0][1].text == "L0H1 → L1H1"
+    assert "costs 0.50 nats a token, most in L2H3S0 (L0H1 → L1H1). In 0 of 1 cell" in " ".join(found.paragraphs)
+
+
+def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
+    rows = [replace(CELL.deleting[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
+    assert "1 of 3 heads write against what they read of it beyond chance (alignment −0.90 to 0.90" in said(
+        deleting=rows
+    )
+
+
+def test_where_no_two_heads_look_alike_the_report_says_so() -> None:
+    assert "No two heads of a layer look at the same places" in said(joint_copying=[])
+
+
+def test_the_figure_marks_the_edge_from_the_previous_token_head_to_the_induction_head() -> None:
+    figure = subspaces(TWO)
+    assert figure is not None
+    marked = figure.data[figure.data["induction"]]
+    assert list(marked["kind"]) == ["Q", "K", "V"]
+    assert set(zip(marked["early"], marked["late"], strict=True)) == {("L0H0", "L1H0")}
+    assert subspaces(synthetic.results(layers=(0, 1))) is None

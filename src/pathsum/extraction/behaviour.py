@@ -1,0 +1,200 @@
+"""What each head does, what is known after each layer, and how the loss on single tokens moved in training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from pathsum.circuits import induction, positional
+from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.circuits.labels import (
+    Pattern,
+    Score,
+    after_earlier,
+    at_offset,
+    behaviour_of,
+    best_offset,
+    by_window,
+    duplicate_token,
+    even_pattern,
+    followers,
+    labels,
+)
+from pathsum.circuits.logit_lens import lens_losses
+from pathsum.circuits.value_weighted import value_weighted
+from pathsum.circuits.weights import Weights
+from pathsum.config import ExtractConfig
+from pathsum.data.repeated import repeated_random
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Trace, Transformer
+from pathsum.records import LabelRow, LensRow, TokenLossRow
+
+TRAJECTORY_WINDOWS = 8  # some two thousand tokens: noise on single tokens then averages out of a component
+SETTLED = 0.05  # of the training: before, every model learns which tokens are common, and nothing else is seen
+_SEED = 2022
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Patterns of all heads, layer by layer, on one kind of windows."""
+
+    pattern: Pattern
+    even: Float[Tensor, "n head query key"]  # chance: attention to all of the past alike, treated in the same way
+
+    @staticmethod
+    def plain(trace: Trace) -> Shown:
+        pattern = torch.cat(trace.patterns, 1)
+        return Shown(pattern, even_pattern(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
+
+    @staticmethod
+    def weighted(trace: Trace, read: Sequence[Tensor], weights: Weights) -> Shown:
+        """By the size of what is moved."""
+        layers = list(zip(trace.patterns, read, weights.layers, strict=False))
+        pattern = [value_weighted(p, x, heads) for p, x, heads in layers]
+        even = [value_weighted(even_pattern(p.shape[-1]).expand_as(p), x, heads) for p, x, heads in layers]
+        return Shown(torch.cat(pattern, 1), torch.cat(even, 1))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One behaviour of all heads, layer by layer."""
+
+    behaviour: str
+    values: Float[Tensor, "head batch"]
+    chance: Float[Tensor, "head"]
+
+
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``."""
+    generator = torch.Generator().manual_seed(_SEED)
+    with torch.no_grad():
+        read = reads(subject.model, seen.windows[:, :-1], subject.natural)
+        return {
+            "labels": label_rows(subject, seen, how, read, generator) if subject.weights.layers else [],
+            "lens": lens_rows(read, subject.weights.W_U, seen, generator),
+        }
+
+
+def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) -> list[Tensor]:
+    """What each layer reads of the residual stream, and last what the unembedding reads."""
+    stream = model.embed(tokens)
+    found = [model.normalise(stream)[0]]
+    for output in trace.outputs:
+        stream = stream + output.sum(1)
+        found.append(model.normalise(stream)[0])
+    return found
+
+
+def label_rows(
+    subject: Subject, seen: Evidence, how: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
+) -> list[LabelRow]:
+    """Every head's score for every behaviour, and the behaviours that it is called by."""
+    text = Shown.plain(subject.natural)
+    offsets = best_offset(text.pattern[::2])
+    found = [
+        _measure("offset", lambda pattern: at_offset(pattern, offsets), Shown(text.pattern[1::2], text.even)),
+        *_on_text(text, Shown.weighted(subject.natural, read, subject.weights), followers(seen.windows[:, :-1])),
+        *_on_repeats(subject),
+        _by_frequency(subject, seen, how, generator),
+    ]
+    known = [(m, mean_intervals(m.values, generator)) for m in found if m.values.shape[1] > 1]  # text may not repeat
+    places = [(layer, head) for layer, heads in enumerate(subject.weights.layers) for head in range(len(heads))]
+    rows = []
+    for at, (layer, head) in enumerate(places):
+        scores = [Score(m.behaviour, intervals[at], m.chance[at].item()) for m, intervals in known]
+        called = labels(scores)
+        for s in scores:
+            rows.append(
+                LabelRow(
+                    layer=layer,
+                    head=head,
+                    behaviour=s.behaviour,
+                    score=s.interval.mean,
+                    low=s.interval.low,
+                    high=s.interval.high,
+                    chance=s.chance,
+                    threshold=s.threshold,
+                    distance=int(offsets[at]) if s.behaviour == "offset" else None,
+                    labelled=behaviour_of(s.behaviour) in called,
+                )
+            )
+    return rows
+
+
+def _on_text(text: Shown, weighted: Shown, keys: Bool[Tensor, "batch query key"]) -> list[Measure]:
+    return [
+        _measure("previous token", positional.previous_token, text),
+        _after("induction: natural", text, keys),
+        _measure("rests on BOS", positional.bos, text),
+        _measure("BOS, value-weighted", positional.bos, weighted),
+        _after("natural, value-weighted", weighted, keys),
+    ]
+
+
+def _on_repeats(subject: Subject) -> list[Measure]:
+    block, trace, tokens = subject.block, subject.repeated, subject.repeated_tokens
+    copies = Shown.plain(trace)
+    weighted = Shown.weighted(trace, reads(subject.model, tokens, trace), subject.weights)
+
+    def matching(pattern: Pattern) -> Tensor:
+        return induction.prefix_matching(pattern, block)
+
+    def copying(output: Tensor, tokens: Tensor) -> Tensor:
+        return induction.copying(output, tokens, subject.weights.W_U, block)
+
+    copied = by_window(copying, torch.cat(trace.outputs, 1), tokens)
+    return [
+        _measure("duplicate token", lambda pattern: duplicate_token(pattern, block), copies),
+        _measure("induction: uniform", matching, copies),
+        _measure("uniform, value-weighted", matching, weighted),
+        Measure(
+            "copies the next token", copied, torch.zeros(len(copied))
+        ),  # a sign that knows nothing is as often up as down
+    ]
+
+
+def _by_frequency(subject: Subject, seen: Evidence, how: ExtractConfig, generator: torch.Generator) -> Measure:
+    """On a random block twice whose tokens are as frequent as in the corpus: unlike in text, none foretells another."""
+    n_ctx = subject.model.config.n_ctx
+    tokens, _ = repeated_random(how.repeated_windows, n_ctx, len(seen.words), generator, seen.unigram)
+    return _after("induction: by frequency", Shown.plain(subject.model.trace(tokens)), followers(tokens))
+
+
+def _measure(behaviour: str, score: Callable[[Pattern], Tensor], shown: Shown) -> Measure:
+    return Measure(behaviour, by_window(score, shown.pattern), by_window(score, shown.even).mean(-1))
+
+
+def _after(behaviour: str, shown: Shown, keys: Bool[Tensor, "batch query key"]) -> Measure:
+    even = shown.even.expand(len(keys), -1, -1, -1)
+    return Measure(behaviour, after_earlier(shown.pattern, keys), after_earlier(even, keys).mean(-1))
+
+
+def lens_rows(
+    read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], seen: Evidence, generator: torch.Generator
+) -> list[LensRow]:
+    """The loss on held-out windows if the model stopped after each layer."""
+    losses = lens_losses(read, W_U, seen.windows[:, 1:])
+    found = mean_intervals(losses, generator)
+    return [LensRow(layers, i.mean, i.low, i.high) for layers, i in enumerate(found)]
+
+
+@torch.no_grad()
+def token_loss_rows(checkpoints: Sequence[Path], log: Sequence[Evaluation], seen: Evidence) -> list[TokenLossRow]:
+    """The losses on single held-out tokens at each checkpoint from ``SETTLED`` on."""
+    windows = seen.windows[:: max(1, len(seen.windows) // TRAJECTORY_WINDOWS)][:TRAJECTORY_WINDOWS]
+    rows = []
+    for path, at in zip(checkpoints, log, strict=True):
+        if at.tokens_seen >= SETTLED * log[-1].tokens_seen:
+            logits = load_checkpoint(path, seen.tokenizer_hash)(windows[:, :-1])
+            losses = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
+            rows.append(TokenLossRow(at.step, at.tokens_seen, losses.tolist()))
+    return rows

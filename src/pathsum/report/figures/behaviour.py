@@ -1,0 +1,110 @@
+"""What is known after each layer, and how the loss on single tokens moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.circuits.trajectories import principal_components
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.results import Cell, Results
+
+LAYERS_READ = "layers before the unembedding"
+COMPONENTS = 2
+
+
+def logit_lens(results: Results) -> Figure | None:
+    """The held-out loss if the residual stream is unembedded after each layer, a line a cell."""
+    rows = [
+        (c.name, c.summary.n_layers, r.layers, r.loss_nats, r.low, r.high)
+        for c in results.cells.values()
+        for r in c.lens
+    ]
+    if not any(layers for _, _, layers, *_ in rows):
+        return None
+    data = pd.DataFrame(rows, columns=["cell", "n_layers", "layers", "loss_nats", "low", "high"])
+    corpus = results.corpus
+
+    def paint(canvas: Canvas) -> None:
+        (ax,) = row(canvas, 1)
+        for model, loss in (("unigram", corpus.unigram_loss_nats), ("bigram", corpus.bigram_loss_nats)):
+            ax.axhline(loss, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
+            ax.annotate(f"{model} model", (1, loss), xycoords=("axes fraction", "data"), ha="right", va="bottom")
+        for name, part in data.groupby("cell", sort=False):
+            colour = symbols.layer_colour(results.cells[str(name)].summary.n_layers)
+            errors = [part["loss_nats"] - part["low"], part["high"] - part["loss_nats"]]
+            ax.errorbar(part["layers"], part["loss_nats"], errors, color=colour, marker="o", alpha=0.7)
+        for n in dict.fromkeys(data["n_layers"]):
+            ax.plot([], [], color=symbols.layer_colour(n), marker="o", label=symbols.layers_label(n))
+        ax.set(xlabel=LAYERS_READ, ylabel=symbols.LOSS, xticks=sorted(set(data["layers"])))
+        ax.legend(loc="best")
+
+    after = [
+        f"{symbols.layers_label(n)} "
+        + ", ".join(symbols.span(list(at["loss_nats"])) for _, at in data[data["n_layers"] == n].groupby("layers"))
+        for n in results.layer_counts()
+    ]
+    caption = (
+        "Where the early dots of a line lie above the bigram model, the residual stream does not hold predictions yet, "
+        f"but what later layers read. Loss in nats after 0, 1, … layers: {'; '.join(after)}. Each line is a cell, bars "
+        "are 95 % intervals over windows."
+    )
+    return picture("logit_lens", "What is known after each layer", caption, data, (6.6, 4.2), paint)
+
+
+def trajectories(results: Results) -> Figure | None:
+    """Every cell's path through the plane in which the losses on single tokens move most, over all cells together."""
+    data, explained = _plane(results)
+    if data.empty:
+        return None
+
+    def paint(canvas: Canvas) -> None:
+        (ax,) = row(canvas, 1)
+        for name, path in data.groupby("cell", sort=False):
+            _path(ax, path, results.cells[str(name)])
+        for n in sorted(set(data["n_layers"])):
+            ax.plot([], [], color=symbols.layer_colour(n), marker=".", label=symbols.layers_label(n))
+        ax.set(xlabel="component 1 (nats a token)", ylabel="component 2 (nats a token)")
+        ax.legend(loc="best")
+
+    shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
+    caption = (
+        "The losses on the same held-out tokens at each checkpoint of all cells, on their two leading principal "
+        f"components ({shares} of all movement). Each line is a cell on its way through training, from the circle; the "
+        "black dot is the first checkpoint after the onset of induction. Where the ways of two depths part, one learns "
+        "what the other cannot. A bend alone says little: any smooth path bends in a plane."
+    )
+    return picture("trajectories", "How the losses on single tokens moved", caption, data, (7.4, 5.0), paint)
+
+
+def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
+    """A row a checkpoint, and the share of each component. Cells with another context see other tokens: those with the
+    commonest number of tokens are drawn."""
+    sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.token_losses)
+    size = max(sizes, key=lambda n: sizes[n], default=0)
+    rows = [
+        (c.name, c.summary.n_layers, r)
+        for c in results.cells.values()
+        for r in c.token_losses
+        if len(r.losses_nats) == size
+    ]
+    if len(rows) <= COMPONENTS or size < COMPONENTS:
+        return pd.DataFrame(), []
+    found = principal_components(torch.tensor([r.losses_nats for *_, r in rows]), COMPONENTS)
+    points = [(name, n, r.tokens_seen, *at) for (name, n, r), at in zip(rows, found.coordinates.tolist(), strict=True)]
+    columns = ["cell", "n_layers", "tokens_seen", "component_1", "component_2"]
+    return pd.DataFrame(points, columns=columns), found.explained.tolist()
+
+
+def _path(ax: Axes, path: pd.DataFrame, cell: Cell) -> None:
+    x, y, colour = path["component_1"], path["component_2"], symbols.layer_colour(cell.summary.n_layers)
+    ax.plot(x, y, color=colour, lw=1.2, alpha=0.6, marker=".")
+    ax.plot(x[:1], y[:1], color=colour, marker="o", ms=9, mfc="none")
+    after = path["tokens_seen"] >= (cell.summary.onset_tokens or float("inf"))
+    if after.any():
+        ax.plot(x[after].iloc[:1], y[after].iloc[:1], color=symbols.ACCENT, marker="o", zorder=3)

@@ -1,0 +1,226 @@
+"""What the losses hang on: heads, edges and virtual heads taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.circuits.in_context import in_context_loss_drop
+from pathsum.circuits.induction import prefix_matching
+from pathsum.config import ExtractConfig
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.terms import term_rows
+from pathsum.model.intervene import (
+    Act,
+    Acts,
+    Place,
+    Recording,
+    attending,
+    carried,
+    reading_otherwise,
+    record,
+    rerun,
+)
+from pathsum.model.transformer import Trace, Transformer
+from pathsum.records import AblationRow
+
+WINDOWS = 12  # of each kind: an intervention then costs some 50 ms on one thread
+METHODS = ("zero", "mean", "resample")
+CONTROL = "turned"  # what a head of the same pattern and size would have written in other directions is taken away
+RECOMPUTED, FROZEN = "recomputed", "frozen"
+_SEED = 2021
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``."""
+    generator = torch.Generator().manual_seed(_SEED)
+    d_model = subject.weights.W_E.shape[0]
+    rotation = torch.linalg.qr(torch.randn(d_model, d_model, generator=generator, dtype=torch.float64)).Q.float()
+    natural, block = _spread(seen.windows), subject.block
+    repeated = subject.repeated_tokens[:WINDOWS]
+    text = Bench.of(subject.model, natural[:, :-1], natural[:, 1:], slice(None), subject.natural, rotation)
+    copies = Bench.of(
+        subject.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), subject.repeated, rotation
+    )
+    return {
+        "ablations": ablation_rows(subject.model, (text, copies), block, generator),
+        "terms": term_rows(subject.model, text.clean, text.tokens, text.targets, generator),
+    }
+
+
+def _spread(windows: Int[Tensor, "all window"]) -> Int[Tensor, "batch window"]:
+    return windows[torch.arange(min(WINDOWS, len(windows))) * len(windows) // min(WINDOWS, len(windows))]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Windows that every intervention is measured on, the run without one, and what may stand in a head's place."""
+
+    clean: Recording
+    tokens: Int[Tensor, "batch pos"]
+    targets: Int[Tensor, "batch pos"]
+    scored: slice  # positions whose predictions count
+    means: tuple[Float[Tensor, "head pos d_model"], ...]  # of what each head writes, over all windows of its kind
+    rotation: Float[Tensor, "d_model d_model"]
+
+    @staticmethod
+    def of(
+        model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, everything: Trace, rotation: Tensor
+    ) -> Bench:
+        means = tuple(output.mean(0) for output in everything.outputs)
+        return Bench(record(model, tokens), tokens, targets, scored, means, rotation)
+
+    def instead(self, place: Place, method: str) -> Float[Tensor, "batch pos d_model"]:
+        """What stands in place of what a head writes."""
+        layer, head = place
+        output = self.clean.trace.outputs[layer][:, head]
+        match method:
+            case "zero":
+                return torch.zeros_like(output)
+            case "mean":
+                return self.means[layer][head].expand_as(output)
+            case "resample":
+                return output.roll(1, 0)  # another window's
+        assert method == CONTROL, method
+        return output - output @ self.rotation
+
+    def losses(self, model: Transformer, read: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch n"]:
+        """Nats, at each position that counts."""
+        targets = self.targets[:, self.scored]
+        logits = F.linear(read[:, self.scored], model.W_U)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
+
+
+# ---- ablations ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One intervention, on each bench."""
+
+    target: str
+    kind: str | None
+    place: Place
+    early: Place | None
+    method: str
+    patterns: str
+    acts: tuple[Acts, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured under an intervention."""
+
+    loss: Float[Tensor, "batch"]  # held-out text, by window
+    loss_drop: float
+    second_copy: Float[Tensor, "copies"]  # repeated tokens, by window
+    prefix_matching: float  # the best head's
+
+
+def ablation_rows(
+    model: Transformer, benches: tuple[Bench, Bench], block: int, generator: torch.Generator
+) -> list[AblationRow]:
+    """Every intervention's effect: with it minus without."""
+    trials: list[Trial] = []
+    found: list[Measured] = []
+    without = _measure(model, benches, block, Trial("", None, (0, 0), None, "", RECOMPUTED, ({}, {})))
+    for some in (_heads(benches), _edges(model, benches), _patterns(model, benches)):
+        for trial in some:
+            found.append(_measure(model, benches, block, trial))
+            trials.append(trial)
+    if not trials:
+        return []
+    losses = mean_intervals(torch.stack([f.loss - without.loss for f in found]), generator)
+    copies = mean_intervals(torch.stack([f.second_copy - without.second_copy for f in found]), generator)
+    return [
+        AblationRow(
+            target=t.target,
+            kind=t.kind,
+            layer=t.place[0],
+            head=t.place[1],
+            early_layer=None if t.early is None else t.early[0],
+            early_head=None if t.early is None else t.early[1],
+            method=t.method,
+            patterns=t.patterns,
+            loss_nats=a.mean,
+            loss_low=a.low,
+            loss_high=a.high,
+            loss_drop_nats=f.loss_drop - without.loss_drop,
+            second_copy_nats=b.mean,
+            second_copy_low=b.low,
+            second_copy_high=b.high,
+            prefix_matching=f.prefix_matching - without.prefix_matching,
+            windows=len(f.loss),
+        )
+        for t, f, a, b in zip(trials, found, losses, copies, strict=True)
+    ]
+
+
+def _measure(model: Transformer, benches: tuple[Bench, Bench], block: int, trial: Trial) -> Measured:
+    run = carried if trial.patterns == FROZEN else rerun
+    text, copies = (run(model, bench.clean, acts) for bench, acts in zip(benches, trial.acts, strict=True))
+    losses = benches[0].losses(model, text.read)
+    return Measured(
+        loss=losses.mean(1),
+        loss_drop=in_context_loss_drop(losses.mean(0)),
+        second_copy=benches[1].losses(model, copies.read).mean(1),
+        prefix_matching=max(
+            (prefix_matching(p[:, None], block).item() for layer in copies.patterns for p in layer), default=0.0
+        ),
+    )
+
+
+def _places(clean: Recording) -> list[Place]:
+    return [(layer, h) for layer, output in enumerate(clean.trace.outputs) for h in range(output.shape[1])]
+
+
+def _heads(benches: Sequence[Bench]) -> Iterator[Trial]:
+    for place in _places(benches[0].clean):
+        layer, head = place
+        for method in (*METHODS, CONTROL):
+            acts = tuple(
+                {place: Act(b.clean.trace.patterns[layer][:, head], b.instead(place, method))} for b in benches
+            )
+            for patterns in (RECOMPUTED, FROZEN):
+                yield Trial("head", None, place, None, method, patterns, acts)
+
+
+def _edges(model: Transformer, benches: Sequence[Bench]) -> Iterator[Trial]:
+    """Without an edge of kind V and with patterns frozen, a virtual head is missing and nothing else."""
+    for early in _places(benches[0].clean):
+        for layer in range(early[0] + 1, len(model.layers)):
+            for kind in "QKV":
+                for method in METHODS:
+                    acts = [
+                        reading_otherwise(model, b.clean, layer, kind, early, b.instead(early, method)) for b in benches
+                    ]
+                    for head, here in enumerate(zip(*acts, strict=True)):
+                        late = (layer, head)
+                        each = tuple({late: act} for act in here)
+                        yield Trial("edge", kind, late, early, method, RECOMPUTED, each)
+                        if kind == "V":
+                            yield Trial("virtual", None, late, early, method, FROZEN, each)
+
+
+def _patterns(model: Transformer, benches: Sequence[Bench]) -> Iterator[Trial]:
+    """Each first-layer head made a perfect previous-token head, where a later layer could read it."""
+    if len(model.layers) < 2:
+        return
+    for head in range(benches[0].clean.trace.patterns[0].shape[1]):
+        place = (0, head)
+        acts = tuple({place: attending(model, b.clean, place, _previous_token(b.tokens.shape[1]))} for b in benches)
+        yield Trial("pattern", None, place, None, "previous token", RECOMPUTED, acts)
+
+
+def _previous_token(pos: int) -> Float[Tensor, "query key"]:
+    pattern = torch.diag(torch.ones(pos - 1), -1)
+    pattern[0, 0] = 1  # the beginning of the sequence has nothing before it
+    return pattern

@@ -1,0 +1,84 @@
+"""What is lost without each head."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture
+from pathsum.results import Cell, Results
+
+MOST_CELLS = 4
+PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
+STYLES = {
+    "zero": ("o", "#d55e00", "zeros"),
+    "mean": ("s", "#009e73", "its mean"),
+    "resample": ("D", "#0072b2", "another window's"),
+    "turned": ("x", symbols.FAINT, "control: as much in random directions"),
+}
+
+
+def ablations(results: Results) -> Figure | None:
+    """The rise of either loss when a head's output is replaced, by what; later layers computed again."""
+    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.ablations]
+    if not cells:
+        return None
+    shown = cells[:MOST_CELLS]
+    data = pd.concat([_heads(c) for c in cells], ignore_index=True)
+
+    def paint(canvas: Canvas) -> None:
+        axes = canvas.subplots(len(shown), len(PANELS), squeeze=False)
+        for panels, cell in zip(axes, shown, strict=True):
+            for ax, column in zip(panels, PANELS, strict=True):
+                _panel(ax, cell, column, data[data["cell"] == cell.name])
+        canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(STYLES))
+
+    windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.ablations}))
+    caption = (
+        "Shaded: the strongest previous-token head and the best induction head, without which repeats should be lost. "
+        "A negative value means that the loss falls. Bars: 95 % bootstrap intervals over "
+        f"{windows} windows. Later layers are computed again."
+    )
+    if len(cells) > len(shown):
+        caption += f" Drawn are the first {len(shown)} of {len(cells)} cells; the table has all."
+    return picture("ablations", "What is lost without each head", caption, data, (12.0, 0.6 + 2.7 * len(shown)), paint)
+
+
+def _heads(cell: Cell) -> pd.DataFrame:
+    rows = [
+        {
+            "cell": cell.name,
+            "head": symbols.head_label(a.layer, a.head),
+            "instead": a.method,
+            "loss_nats": a.loss_nats,
+            "loss_low": a.loss_low,
+            "loss_high": a.loss_high,
+            "second_copy_nats": a.second_copy_nats,
+            "second_copy_low": a.second_copy_low,
+            "second_copy_high": a.second_copy_high,
+        }
+        for a in cell.ablations
+        if a.target == "head" and a.patterns == "recomputed"
+    ]
+    return pd.DataFrame(rows)
+
+
+def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
+    heads = list(dict.fromkeys(data["head"]))
+    for offset, (method, (marker, colour, label)) in enumerate(STYLES.items()):
+        part = data[data["instead"] == method]
+        x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
+        y = part[f"{column}_nats"]
+        bars = [y - part[f"{column}_low"], part[f"{column}_high"] - y]
+        ax.errorbar(x, y, yerr=bars, fmt=marker, color=colour, ms=5, lw=1.2, label=label)
+    for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):
+        if head is not None:
+            at = heads.index(symbols.head_label(head.layer, head.head))
+            ax.axvspan(at - 0.45, at + 0.45, color=symbols.ACCENT, alpha=0.07, lw=0)
+            ax.annotate(name, (at, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8.5)
+    ax.axhline(0, color=symbols.FAINT, lw=0.8)
+    ax.set_xticks(range(len(heads)), heads, rotation=90 if len(heads) > 10 else 0)
+    ax.set(ylabel="loss without − with the head\n(nats a token)")
+    ax.set_title(f"{cell.name}: {PANELS[column]}", pad=18)

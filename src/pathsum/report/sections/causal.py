@@ -1,0 +1,153 @@
+"""By intervention: what the losses hang on."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from pathsum.records import AblationRow
+from pathsum.report.claims.causal import edge_label
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures import Figure
+from pathsum.report.symbols import head_label, number, span
+from pathsum.results import Cell, Results
+
+TITLE = "By intervention"
+ORDERS = ("direct path", "single heads", "virtual heads")
+
+
+def section(results: Results, figures: Mapping[str, Figure]) -> Section:
+    """What is lost without a head or an edge, and what each order of paths is worth."""
+    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.ablations]
+    if not cells:
+        return Section(TITLE, ("This sweep has no cell of two layers to intervene on.",), ())
+    method = (
+        "What a head writes is replaced by zeros, by its mean over windows, or by what it writes in another window; "
+        "everything after it is computed again. The control takes away what a head of the same pattern and size would "
+        "have written in random directions. An edge is one head's writes as seen by the queries, keys or values of "
+        "one later head alone, read at the scale of norm that it had; its control is the other edges of its kind."
+    )
+    worth = (
+        "The table of terms fixes the attention patterns and adds the direct path, then single heads, then virtual "
+        "heads. At their own scale, as AMF does it, norms see only the orders added so far; with scales frozen at the "
+        "whole model's, terms add up exactly, and one that is small beside the rest of the residual stream says little."
+    )
+    heads = (
+        "Rise of the loss on the second copy of repeated random tokens with another window's writes in a head's place: "
+        f"{' '.join(_cell(c) for c in cells)}"
+    )
+    drawn = (figures["ablations"],) if "ablations" in figures else ()
+    return Section(TITLE, (method, heads, worth, *_carriers(cells)), (*drawn, edges(cells), terms(cells)))
+
+
+def _cell(cell: Cell) -> str:
+    """What either head is worth, the others beside it; and what a perfect pattern changes."""
+    previous, induction = cell.previous_token_head(), cell.induction_head()
+    ours = [(h.layer, h.head) for h in (previous, induction) if h is not None]
+    cost = {(a.layer, a.head): a.second_copy_nats for a in _heads(cell)}
+    told = [f"{head_label(*place)} {_signed(cost[place])} nats" for place in dict.fromkeys(ours) if place in cost]
+    if others := [v for place, v in cost.items() if place not in ours]:
+        told.append(f"the others {_signed(statistics.median(others))} at the median")
+    ideal = {(a.layer, a.head): a.second_copy_nats for a in cell.ablations if a.target == "pattern"}
+    if (own := ideal.pop(ours[0], None) if ours else None) is not None:
+        told.append(f"{head_label(*ours[0])} given a perfect previous-token pattern {_signed(own)}")
+    if ideal:
+        told.append(f"another first-layer head given it {span(list(ideal.values()))}")
+    return f"{cell.name} {', '.join(told)}."
+
+
+def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Whether the strongest Q-edges come from heads that attend to the present token."""
+    told = []
+    for cell in cells:
+        costs = [a for a in cell.ablations if (a.target, a.kind, a.method) == ("edge", "Q", "resample")]
+        edge = max(costs, key=lambda a: a.second_copy_nats)
+        early = (edge.early_layer or 0, edge.early_head or 0)
+        own = [d.attention for d in cell.distances if (d.layer, d.head, d.distance) == (*early, 0)]
+        told += [f"{number(x)} for {head_label(*early)} of {cell.name}" for x in own]
+    if not told:
+        return ()
+    return (
+        f"The head on the strongest Q-edge attends to the present token itself by {', '.join(told)}. Where that is "
+        "near 1, the head carries the token in place of the embedding, and virtual heads through it do what single "
+        "heads would.",
+    )
+
+
+def _heads(cell: Cell) -> list[AblationRow]:
+    return [a for a in cell.ablations if (a.target, a.method, a.patterns) == ("head", "resample", "recomputed")]
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "") + number(value)
+
+
+def edges(cells: Sequence[Cell]) -> Table:
+    """Of each kind, the edge that the second copy hangs on most."""
+    columns = (
+        "cell",
+        "edge",
+        "zeros (nats)",
+        "mean (nats)",
+        "another window (nats)",
+        "other edges of its kind",
+        "held-out loss (nats)",
+        "prefix matching",
+    )
+    fields = tuple(_edge(cell, kind) for cell in cells for kind in "KQV" if _of_kind(cell, kind))
+    caption = (
+        "The edge of each kind whose removal raises the loss on the second copy most, with another window's writes in "
+        "its place; by what stands there, with 95 % intervals. Last: other edges' median, and the change of the "
+        "held-out loss and of the best prefix matching, by another window's."
+    )
+    return Table(caption, columns, fields, "ablations.csv")
+
+
+def _of_kind(cell: Cell, kind: str) -> dict[tuple[str, str], AblationRow]:
+    """By edge and by what stands in its place."""
+    return {(edge_label(a), a.method): a for a in cell.ablations if a.target == "edge" and a.kind == kind}
+
+
+def _edge(cell: Cell, kind: str) -> tuple[Entry, ...]:
+    found = _of_kind(cell, kind)
+    costs = {name: a.second_copy_nats for (name, method), a in found.items() if method == "resample"}
+    strongest = max(costs, key=lambda name: costs[name])
+    others = [v for name, v in costs.items() if name != strongest]
+    by_method = [found[strongest, method] for method in ("zero", "mean", "resample")]
+    last = by_method[-1]
+    return (
+        Entry(cell.name),
+        Entry(strongest),
+        *(_interval(a.second_copy_nats, a.second_copy_low, a.second_copy_high) for a in by_method),
+        Entry(_signed(statistics.median(others)) if others else "–", "number"),
+        Entry(_signed(last.loss_nats), "number"),
+        Entry(_signed(last.prefix_matching), "number"),
+    )
+
+
+def terms(cells: Sequence[Cell]) -> Table:
+    """What each order is worth."""
+    columns = ("cell", "order", "paths", "own scale (nats)", "scales frozen (nats)", "removed last (nats)")
+    fields = tuple(
+        (
+            Entry(cell.name),
+            Entry(ORDERS[min(t.order, 2)] if t.order < 3 else f"paths of {t.order} heads"),
+            Entry(str(t.paths), "number"),
+            _interval(t.own_scale_nats, t.own_scale_low, t.own_scale_high),
+            _interval(t.added_nats, t.added_low, t.added_high),
+            _interval(t.removed_nats, t.removed_low, t.removed_high),
+        )
+        for cell in cells
+        for t in cell.terms
+        if t.layer is None
+    )
+    caption = (
+        "What each order of paths is worth on held-out text: the fall of the loss when it joins the lower orders "
+        "(from log d_vocab), and its rise when it is taken from all. 95 % intervals over windows. By layer and by head "
+        "in the CSV."
+    )
+    return Table(caption, columns, fields, "terms.csv")
+
+
+def _interval(value: float | None, low: float | None, high: float | None) -> Entry:
+    return Entry(f"{number(value)} [{number(low)}, {number(high)}]", "number")

@@ -1,0 +1,82 @@
+"""The tables of interventions: complete at every depth, and each difference the one it says it is."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from pathsum.config import CellConfig
+from pathsum.extraction.causal import tables
+from pathsum.extraction.evidence import Subject, examine
+from pathsum.model.transformer import Transformer
+from pathsum.records import AblationRow
+from pathsum.results import TABLES
+from tests.extraction.test_cell import HOW, evidence
+from tests.training.small import CELL, D_VOCAB, MODEL
+
+
+def untrained(scale: float = 0.5, **model: object) -> Subject:
+    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
+    g = torch.Generator().manual_seed(3)
+    made = Transformer(cell.model, D_VOCAB, g).requires_grad_(False)
+    for p in made.parameters():
+        p.add_(scale * torch.randn(p.shape, generator=g))
+    return examine(made, cell, [], evidence(), HOW)
+
+
+def ablations(subject: Subject) -> list[AblationRow]:
+    rows: list[AblationRow] = tables(subject, evidence(), HOW)["ablations"]
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "norm", "smeared", "pairs"), [(0, "none", False, 0), (1, "rms", True, 0), (2, "layer", False, 4)]
+)
+def test_every_head_and_edge_is_intervened_on(n_layers: int, norm: str, smeared: bool, pairs: int) -> None:
+    found = tables(untrained(n_layers=n_layers, norm=norm, smeared_keys=smeared), evidence(), HOW)
+    assert set(found) == {"ablations", "terms"} <= set(TABLES)
+    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    counts = [sum(r.target == target for r in found["ablations"]) for target in ("head", "edge", "virtual", "pattern")]
+    assert counts == [2 * n_layers * 4 * 2, 9 * pairs, 3 * pairs, 2 * (n_layers > 1)]
+    assert len(found["terms"]) == 1 + n_layers + 3 * n_layers
+    for r in found["ablations"]:
+        assert r.loss_low <= r.loss_nats <= r.loss_high
+        assert r.patterns == "recomputed" or r.prefix_matching == 0
+
+
+def test_orders_tell_the_whole_fall_of_the_loss_at_either_scale() -> None:
+    subject = untrained(norm="rms")
+    orders = [t for t in tables(subject, evidence(), HOW)["terms"] if t.layer is None]
+    windows = evidence().windows
+    logits = subject.model(windows[:, :-1])
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten()).item()
+    fall = math.log(D_VOCAB) - loss
+    assert sum(t.added_nats for t in orders) == pytest.approx(fall, abs=1e-4)
+    assert sum(t.own_scale_nats for t in orders) == pytest.approx(fall, abs=1e-4)
+    assert [t.paths for t in orders] == [1, 4, 4]
+
+
+def test_a_silent_head_can_be_taken_away_and_has_no_edges() -> None:
+    subject = untrained(norm="rms")
+    subject.model.layers[0].W_O[1] = 0  # type: ignore[union-attr, index]
+    silent = examine(subject.model, subject.cell, [], evidence(), HOW)
+    rows = [r for r in ablations(silent) if r.target != "pattern"]
+    without = [r for r in rows if (r.layer, r.head) == (0, 1) or (r.early_layer, r.early_head) == (0, 1)]
+    assert len(without) == 8 + 2 * (9 + 3)
+    assert max(abs(r.loss_nats) + abs(r.second_copy_nats) + abs(r.prefix_matching) for r in without) < 1e-6
+    assert max(abs(r.loss_nats) for r in rows) > 1e-3
+
+
+def test_without_a_norm_a_virtual_head_is_its_value_edge() -> None:
+    rows = ablations(untrained(norm="none"))
+    edges = {(r.early_head, r.head, r.method): r.loss_nats for r in rows if r.kind == "V"}
+    virtual = {(r.early_head, r.head, r.method): r.loss_nats for r in rows if r.target == "virtual"}
+    assert virtual == pytest.approx(edges, abs=1e-6)
+    assert len(virtual) == 12
+
+
+def test_the_same_model_gives_the_same_tables() -> None:
+    subject = untrained()
+    assert tables(subject, evidence(), HOW) == tables(subject, evidence(), HOW)

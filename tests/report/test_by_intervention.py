@@ -1,0 +1,42 @@
+"""What is said of interventions is what the rows say, whatever the sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pathsum.report.claims.causal import edge_label, strongest_edge
+from pathsum.report.figures import draw_all
+from pathsum.report.sections.causal import section
+from tests.report import synthetic
+
+
+def test_a_sweep_without_a_second_layer_says_that_nothing_was_intervened_on() -> None:
+    results = synthetic.results(layers=(0, 1))
+    found = section(results, draw_all(results))
+    assert found.blocks == ()
+    assert found.paragraphs == ("This sweep has no cell of two layers to intervene on.",)
+
+
+def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval() -> None:
+    results = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
+    (cell,) = results.cells.values()
+    edges, terms = section(results, {}).blocks
+    assert [row[1].text[-3:] for row in edges.rows] == ["(K)", "(Q)", "(V)"]
+    strongest = strongest_edge(cell, "resample")
+    assert strongest is not None
+    assert edges.rows[0][1].text == edge_label(strongest) == "L0H0 → L1H0 (K)"
+    assert edges.rows[0][4].text.startswith(f"{strongest.second_copy_nats:.2f} [{strongest.second_copy_low:.2f}, ")
+    assert [row[1].text for row in terms.rows] == ["direct path", "single heads", "virtual heads"]
+
+
+def test_one_head_a_layer_has_no_others_to_stand_beside() -> None:
+    results = synthetic.results(layers=(2,), heads=(1,), seeds=(0,))
+    found = section(results, draw_all(results))
+    assert "the others" not in found.paragraphs[1]
+    assert [row[5].text for row in found.blocks[1].rows] == ["–"] * 3
+
+
+def test_a_cell_extracted_without_distances_is_still_told() -> None:
+    results = synthetic.results(layers=(2,), seeds=(0,))
+    bare = {name: dataclasses.replace(c, distances=[]) for name, c in results.cells.items()}
+    assert len(section(dataclasses.replace(results, cells=bare), {}).paragraphs) == 3

@@ -24,6 +24,7 @@
 | ``late``     | head of a later layer                                          | h2           |
 | ``edge``     | pair of an early and a late head                               |              |
 | ``pair``     | counted pair of tokens                                         |              |
+| ``path``     | path through heads; ``path_`` of a second axis                  |              |
 | ``kind``     | which of several counts                                        |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
 | ``top``      | place in a list of the largest                                 |              |

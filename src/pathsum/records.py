@@ -151,6 +151,193 @@ class ExactnessRow:
     max_relative_error: float  # |sum of paths − logits| / |logits|, largest, float64
 
 
+@dataclass(frozen=True)
+class TokenClusterRow:
+    """A group of tokens that a head maps onto each other: a leading real positive eigenvector of W_U W_OV W_E."""
+
+    layer: int
+    head: int
+    rank: int  # from 1, by eigenvalue
+    eigenvalue: float  # logits
+    cohesion: float  # mean logit that they add to each other, in standard deviations of the circuit
+    chance: float  # mean of the same in the head with its writes turned at random
+    spread: float  # and its standard deviation
+    tokens: str  # printable, largest weight first, joined by U+241F
+
+
+@dataclass(frozen=True)
+class DirectionRow:
+    """A singular direction of W_OV: tokens that stand out where it reads, and where it then writes."""
+
+    layer: int
+    head: int
+    rank: int  # from 1
+    gain: float  # singular value
+    share: float  # of ‖W_OV‖², 0..1
+    read: str  # printable, joined by U+241F
+    written: str
+
+
+@dataclass(frozen=True)
+class JointCopyingRow:
+    """Heads of one layer with alike patterns, their OV circuits added up."""
+
+    layer: int
+    heads: str  # numbers joined by spaces
+    similarity: float  # smallest cosine of two of their patterns, 0..1
+    positivity: float  # Σλ / Σ|λ| of the sum
+    top1: float  # share of tokens whose own logit the sum raises most
+    top5: float
+    best_top1: float  # of the best of them alone
+    chance_top1: float | None  # mean over other sets of as many heads of the layer; None where there is no other
+
+
+@dataclass(frozen=True)
+class OverlapRow:
+    kind: str  # Q, K or V: which of the late head's readers
+    early_layer: int
+    early_head: int
+    late_layer: int
+    late_head: int
+    share: float  # of what the early head writes, in the subspace that the late one reads, 0..1
+    chance: float  # mean under random rotations
+    spread: float  # standard deviation under random rotations
+
+
+@dataclass(frozen=True)
+class BandwidthRow:
+    part: str  # W_E, W_U, W_OV or W_QK
+    layer: int | None  # None for W_E and W_U
+    head: int | None
+    effective_rank: float  # participation ratio of the singular values, 1..rank
+    rank: int  # the most that it could be
+
+
+@dataclass(frozen=True)
+class DeletingRow:
+    """What a head makes of what earlier layers wrote; heads of the first layer have no row."""
+
+    layer: int
+    head: int
+    alignment: float  # −1 writes the opposite of what it reads of them, 1 the same
+    spread: float  # of alignment under random rotations, about a mean of 0
+    removed: float  # share of their writes that its output cancels at the same position, on held-out text
+
+
+@dataclass(frozen=True)
+class VirtualHeadRow:
+    early_layer: int
+    early_head: int
+    late_layer: int
+    late_head: int
+    composition: float  # ‖W_OV^late W_OV^early‖ / (‖W_OV^late‖ ‖W_OV^early‖), 0..1
+    composition_chance: float  # root mean square under random rotations
+    positivity: float  # Σλ / Σ|λ| of W_U W_OV^late W_OV^early W_E
+    previous_token: float  # of A^late A^early, on held-out text
+    peak_distance: int  # where it looks most, among distances up to half the window
+    peak_attention: float
+    prefix_matching: float  # of A^late A^early, on repeated random tokens
+    cost_nats: float  # loss on held-out text without its path, minus loss with it
+    cost_error_nats: float  # standard error over windows
+
+
+@dataclass(frozen=True)
+class AblationRow:
+    """What changes when a head, an edge, a virtual head or a pattern is intervened on: with it minus without."""
+
+    target: str  # head | edge | virtual | pattern
+    kind: str | None  # Q, K or V: which of the later head's readers no longer sees the earlier one; None but for edges
+    layer: int  # of an edge or a virtual head: the later head
+    head: int
+    early_layer: int | None  # the earlier head of an edge or a virtual head; None for the others
+    early_head: int | None
+    method: str  # what stands in place: zero | mean | resample (another window's) | turned (control) | previous token
+    patterns: str  # recomputed | frozen (norm scales too): those of later layers
+    loss_nats: float  # on held-out windows
+    loss_low: float  # 95 % bootstrap over windows
+    loss_high: float
+    loss_drop_nats: float  # of the in-context loss drop, on the same windows
+    second_copy_nats: float  # loss on the second copy of repeated random tokens
+    second_copy_low: float  # 95 % bootstrap over windows
+    second_copy_high: float
+    prefix_matching: float  # of the best head's; 0 where patterns are frozen
+    windows: int  # that either loss is a mean over
+
+
+@dataclass(frozen=True)
+class TermRow:
+    """What paths are worth on held-out windows, patterns and norm scales frozen there: of all heads, of a layer's or of
+    one. Intervals: 95 % bootstrap over windows."""
+
+    order: int  # heads on each path
+    layer: int | None  # None: of all layers
+    head: int | None  # None: of all heads
+    paths: int
+    added_nats: float  # fall of the loss when they join all paths of lower orders; the direct path joins log d_vocab
+    added_low: float
+    added_high: float
+    removed_nats: float  # rise of the loss when they alone are taken away
+    removed_low: float
+    removed_high: float
+    own_scale_nats: float | None  # as added_nats, norms taking the scale of these orders alone; None but for orders
+    own_scale_low: float | None
+    own_scale_high: float | None
+    windows: int
+
+
+@dataclass(frozen=True)
+class ScorePathRow:
+    """A pair of paths in a head's attention scores on repeated random tokens; a head's pairs add up to its scores.
+
+    A path is "direct", the heads on it ("L0H3"), or "position"; both sides "position" is a bias by distance, if any.
+    """
+
+    layer: int
+    head: int
+    query: str  # the path to the query
+    key: str  # the path to the key
+    preference_nats: float  # of the key after the earlier occurrence, over the query's mean key
+    preference_error_nats: float  # standard error over windows
+    variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
+    exactness: float  # of the whole head: the sum over pairs against its attention, largest relative error, float64
+
+
+@dataclass(frozen=True)
+class LabelRow:
+    """A head's score for one behaviour, its 95 % bootstrap interval over windows, and what looking at all of the past
+    alike would score."""
+
+    layer: int
+    head: int
+    behaviour: str  # a kind of test follows a colon; value-weighted ones only stand beside the plain
+    score: float  # mean attention, 0..1; of copying the mean sign, −1..1
+    low: float
+    high: float
+    chance: float
+    threshold: float | None  # what ``low`` must exceed for the label; None where the score gives none
+    distance: int | None  # tokens back, of ``offset``; None for the others
+    labelled: bool  # is the head called by this behaviour?
+
+
+@dataclass(frozen=True)
+class LensRow:
+    """The held-out loss if the residual stream is unembedded after this many layers; 95 % bootstrap over windows."""
+
+    layers: int  # from 0: the embedding alone
+    loss_nats: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TokenLossRow:
+    """A checkpoint's loss on single held-out tokens: the same tokens for every cell with the same context."""
+
+    step: int
+    tokens_seen: int
+    losses_nats: list[float]
+
+
 # ---- the verdicts (reports/) ----------------------------------------------------------------------------------------
 
 

@@ -7,22 +7,35 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pathsum.evaluation import Evaluation
 from pathsum.records import (
+    AblationRow,
+    BandwidthRow,
     BigramRow,
     CellSummary,
     CompositionRow,
     CorpusSummary,
+    DeletingRow,
+    DirectionRow,
     DistanceRow,
     EigenvalueRow,
     ExactnessRow,
     HeadRow,
+    JointCopyingRow,
+    LabelRow,
+    LensRow,
     NGramRow,
+    OverlapRow,
+    ScorePathRow,
     SkipTrigramRow,
+    TermRow,
+    TokenClusterRow,
+    TokenLossRow,
+    VirtualHeadRow,
 )
 from pathsum.storage import read_json, read_lines, read_rows, write_json, write_rows
 
@@ -34,6 +47,19 @@ TABLES: dict[str, type[Any]] = {
     "skip_trigrams": SkipTrigramRow,
     "bigrams": BigramRow,
     "exactness": ExactnessRow,
+    "token_clusters": TokenClusterRow,
+    "directions": DirectionRow,
+    "joint_copying": JointCopyingRow,
+    "overlaps": OverlapRow,
+    "bandwidth": BandwidthRow,
+    "deleting": DeletingRow,
+    "virtual_heads": VirtualHeadRow,
+    "ablations": AblationRow,
+    "terms": TermRow,
+    "score_paths": ScorePathRow,
+    "labels": LabelRow,
+    "lens": LensRow,
+    "token_losses": TokenLossRow,
 }  # the field of Cell, which is also the name of its parquet file
 
 
@@ -50,6 +76,19 @@ class Cell:
     skip_trigrams: list[SkipTrigramRow]
     bigrams: list[BigramRow]
     exactness: list[ExactnessRow]
+    token_clusters: list[TokenClusterRow] = field(default_factory=list)
+    directions: list[DirectionRow] = field(default_factory=list)
+    joint_copying: list[JointCopyingRow] = field(default_factory=list)
+    overlaps: list[OverlapRow] = field(default_factory=list)
+    bandwidth: list[BandwidthRow] = field(default_factory=list)
+    deleting: list[DeletingRow] = field(default_factory=list)
+    virtual_heads: list[VirtualHeadRow] = field(default_factory=list)
+    ablations: list[AblationRow] = field(default_factory=list)
+    terms: list[TermRow] = field(default_factory=list)
+    score_paths: list[ScorePathRow] = field(default_factory=list)
+    labels: list[LabelRow] = field(default_factory=list)
+    lens: list[LensRow] = field(default_factory=list)
+    token_losses: list[TokenLossRow] = field(default_factory=list)
 
     @property
     def name(self) -> str:

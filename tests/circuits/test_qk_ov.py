@@ -65,6 +65,38 @@ def test_the_top_entries_are_those_of_the_whole_table(block: int) -> None:
     torch.testing.assert_close(some.dense()[top.rows, top.columns], top.values, **EXACT)
 
 
+@pytest.mark.parametrize("block", [1, 7, 256])
+@pytest.mark.parametrize("k", [1, 3, 31, 200, 29 * 19])
+def test_of_equal_entries_the_first_are_kept(block: int, k: int) -> None:
+    """Against the dense table, place by place: small whole numbers tie often, and their products are exact."""
+    g = torch.Generator().manual_seed(8)
+    some = LowRank(*(torch.randint(-2, 3, shape, generator=g).double() for shape in ((29, 5), (5, 19))))
+    order = some.dense().flatten().argsort(descending=True, stable=True)[:k]
+    top = top_entries(some, k, block)
+    assert (top.rows * 19 + top.columns).tolist() == order.tolist()
+    assert top.values.tolist() == some.dense().flatten()[order].tolist()
+    columns = torch.tensor([3, 17, 3, 11, 0])
+    values, rows = top_rows(some, columns, min(k, 29), block)
+    by_column = some.dense()[:, columns].mT.sort(descending=True, stable=True)
+    assert rows.tolist() == by_column.indices[:, :k].tolist()
+    assert values.tolist() == by_column.values[:, :k].tolist()
+
+
+def test_rows_in_rising_order_hide_nothing() -> None:
+    """Each block beats all before it, and the last one holds the most: the least kept must keep up."""
+    rising = LowRank(torch.arange(29.0).unsqueeze(1), torch.arange(1.0, 20.0).unsqueeze(0))
+    expected = rising.dense().flatten().argsort(descending=True, stable=True)[:31]
+    top = top_entries(rising, 31, block=2)
+    assert (top.rows * 19 + top.columns).tolist() == expected.tolist()
+
+
+def test_parameters_are_read_like_plain_tensors() -> None:
+    some = table(9, 7, 5)
+    trained = LowRank(some.left.requires_grad_(), some.right)
+    assert not top_entries(trained, 3).values.requires_grad
+    assert not top_rows(trained, torch.arange(5), 3)[0].requires_grad
+
+
 def test_a_small_table_has_only_its_own_entries() -> None:
     assert len(top_entries(table(6, 2, 3, rank=1), k=7).values) == 6
     with pytest.raises(ValueError, match="expected k ≥ 1"):

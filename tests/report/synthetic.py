@@ -6,19 +6,33 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pathsum.evaluation import Evaluation
 from pathsum.records import (
+    AblationRow,
+    BandwidthRow,
     BigramRow,
     CellSummary,
     CompositionRow,
     CorpusSummary,
+    DeletingRow,
+    DirectionRow,
     DistanceRow,
     EigenvalueRow,
     ExactnessRow,
     HeadRow,
+    JointCopyingRow,
+    LabelRow,
+    LensRow,
     NGramRow,
+    OverlapRow,
+    ScorePathRow,
     SkipTrigramRow,
+    TermRow,
+    TokenClusterRow,
+    TokenLossRow,
+    VirtualHeadRow,
 )
 from pathsum.results import Cell, Results
 
@@ -142,7 +156,107 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             BigramRow(t, u, 500 - i, -rng.uniform(0, 5), -rng.uniform(0, 5)) for i, (t, u) in enumerate(_pairs() * 4)
         ],
         exactness=[ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7) for e in log],
+        **_weights_side(heads, rng),
+        **_behaviour(n_layers, heads, log),
+        ablations=_ablations(heads, works, rng),
+        terms=_terms(n_layers, n_heads, works),
+        score_paths=_score_paths(heads, works, rng),
     )
+
+
+def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[AblationRow]:
+    """Without heads 0 and the K-edge between them repeats are lost."""
+
+    def row(
+        target: str, kind: str | None, method: str, late: HeadRow, early: HeadRow | None, lost: float
+    ) -> AblationRow:
+        before = (None, None) if early is None else (early.layer, early.head)
+        x, y = rng.uniform(0, 0.2), lost + rng.uniform(0, 0.1)
+        return AblationRow(
+            target, kind, late.layer, late.head, *before, method, "recomputed", x, x - 0.1, x + 0.1, 0.0, y, y - 0.1,
+            y + 0.1, 0.0, 12,
+        )  # fmt: skip
+
+    planted = "K" if works else "V"
+    first = [(method, h) for h in heads for method in ("zero", "mean", "resample", "turned")]
+    pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
+    return [
+        *(row("head", None, method, h, None, 2.0 * (works and h.head == 0)) for method, h in first),
+        *(
+            row("edge", kind, method, late, early, 2.0 * (kind == planted and early.head == late.head == 0))
+            for kind in "QKV"
+            for method in ("zero", "mean", "resample")
+            for early, late in pairs
+        ),
+        *(row("pattern", None, "previous token", h, None, 0.1) for h in heads if pairs and h.layer == 0),
+    ]
+
+
+def _terms(n_layers: int, n_heads: int, works: bool) -> list[TermRow]:
+    worth = (2.0, 1.5, 0.2 if works else 1.9)
+    paths = (1, n_layers * n_heads, n_heads**2)
+    return [
+        TermRow(n, None, None, paths[n], x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, 12)
+        for n, x in enumerate(worth[: n_layers + 1])
+    ]
+
+
+def _score_paths(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[ScorePathRow]:
+    """Heads 0 match prefixes by K-composition with head 0.0 where the paper holds, else through both sides."""
+    names = ["direct", *(f"L0H{h.head}" for h in heads if h.layer == 0)]
+    planted = ("direct" if works else names[-1], "L0H0") if heads else ()
+
+    def row(h: HeadRow, query: str, key: str) -> ScorePathRow:
+        worth = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
+        return ScorePathRow(h.layer, h.head, query, key, worth, 0.01, worth / 8, 1e-15)
+
+    late = [h for h in heads if h.layer == 1]
+    pairs = [*((q, k) for q in names for k in names), ("position", "position")]
+    return [row(h, *pair) for h in late for pair in pairs]
+
+
+def _behaviour(n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
+    def rows(h: HeadRow) -> list[LabelRow]:
+        kinds = (*("induction: " + k for k in ("uniform", "by frequency", "natural")), "uniform, value-weighted")
+        scores = {"previous token": h.previous_token, "copies the next token": h.copying, "rests on BOS": h.bos}
+        scores |= {"BOS, value-weighted": h.bos, "offset": h.previous_token} | dict.fromkeys(kinds, h.prefix_matching)
+        return [
+            LabelRow(h.layer, h.head, b, x, x - 0.02, x + 0.02, 0.01, 0.1, h.head if b == "offset" else None, x > 0.5)
+            for b, x in scores.items()
+        ]
+
+    return {
+        "labels": [r for h in heads for r in rows(h)],
+        "lens": [LensRow(n, 6.0 - n, 5.9 - n, 6.1 - n) for n in range(n_layers + 1)],
+        "token_losses": [
+            TokenLossRow(e.step, e.tokens_seen, [4 - 0.1 * i, 4 - 0.02 * i * n_layers, 3.0]) for i, e in enumerate(log)
+        ],
+    }
+
+
+def _weights_side(heads: Sequence[HeadRow], rng: random.Random) -> dict[str, list[Any]]:
+    pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
+    return {
+        "token_clusters": [
+            TokenClusterRow(h.layer, h.head, 1, 2.0, rng.gauss(1, 1), 0.1, 0.3, "␟".join(HOSTILE)) for h in heads
+        ],
+        "directions": [
+            DirectionRow(h.layer, h.head, 1, 3.0, 0.1, "␟".join(HOSTILE), "␟".join(HOSTILE[::-1])) for h in heads
+        ],
+        "joint_copying": [JointCopyingRow(h.layer, "0 1", 0.6, 0.7, 0.5, 0.6, 0.3, None) for h in heads[:1]],
+        "overlaps": [
+            OverlapRow(kind, a.layer, a.head, b.layer, b.head, rng.uniform(0.1, 0.4), 0.25, 0.01)
+            for kind in "QKV"
+            for a, b in pairs
+        ],
+        "bandwidth": [BandwidthRow(part, None, None, 20.0, 32) for part in ("W_E", "W_U")]
+        + [BandwidthRow("W_OV", h.layer, h.head, 6.5, 8) for h in heads],
+        "deleting": [DeletingRow(h.layer, h.head, rng.gauss(0, 0.05), 0.01, 0.02) for h in heads if h.layer],
+        "virtual_heads": [
+            VirtualHeadRow(a.layer, a.head, b.layer, b.head, 0.1, 0.09, 0.5, 0.2, 2, 0.3, 0.1, rng.gauss(0, 0.02), 0.01)
+            for a, b in pairs
+        ],
+    }
 
 
 def _pairs() -> list[tuple[str, str]]:

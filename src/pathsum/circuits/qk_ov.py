@@ -49,37 +49,64 @@ def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"])
     return LowRank(circuit.left, circuit.right - mean_key.unsqueeze(-1))
 
 
+@torch.no_grad()
 def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
-    """Which entries of a table are the largest? The ``k`` largest, or all where there are fewer.
+    """Which entries of a table are the largest? The ``k`` largest, or all where there are fewer; of equal ones the
+    first in reading order.
 
-    Costs rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1.
+    Once k are held, a row whose largest entry does not beat the least of them is not looked at again. Costs
+    rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1.
     """
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape
+    first = 1 + k // n_columns  # rows that hold k entries: the least of these turns most later ones away
+    buffer = table.left.new_empty(min(max(first, block), n_rows), n_columns)
     values = table.left.new_empty(0)
     places = torch.empty(0, dtype=torch.int64, device=values.device)
-    for start in range(0, n_rows, block):
-        some = (table.left[start : start + block] @ table.right).flatten()
-        top = some.topk(min(k, some.numel()))
-        values, places = torch.cat([values, top.values]), torch.cat([places, top.indices + start * n_columns])
-        order = values.argsort(descending=True, stable=True)[:k]
-        values, places = values[order], places[order]
+    start = 0
+    for rows in (table.left[:first], *table.left[first:].split(block)):
+        some = torch.mm(rows, table.right, out=buffer[: len(rows)])
+        least = values[-1] if len(values) == k else -torch.inf
+        better = (some.amax(1) > least).nonzero().squeeze(-1)
+        row, column = (some[better] > least).nonzero(as_tuple=True)
+        values = torch.cat([values, some[better[row], column]])
+        places = torch.cat([places, (start + better[row]) * n_columns + column])
+        values, order = _largest(values, min(k, len(values)))
+        places, start = places[order], start + len(rows)
     return TopEntries(values, places // n_columns, places % n_columns)
 
 
+@torch.no_grad()
 def top_rows(
     table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """Which rows stand out in each of these columns? Values and row numbers, largest first.
+    """Which rows stand out in each of these columns? Values and row numbers, largest first, of equal ones the first.
 
     Of an OV circuit: what attending to each source raises most. Costs rows · n · rank, and rows × block numbers at a
     time. ValueError where ``k`` is not among the rows.
     """
     if not 1 <= k <= table.shape[0]:
         raise ValueError(f"expected 1 ≤ k ≤ {table.shape[0]} rows, got k = {k}")
-    tops = [(table.left @ table.right[:, some]).topk(k, dim=0) for some in columns.split(block)]
-    return torch.cat([top.values.mT for top in tops]), torch.cat([top.indices.mT for top in tops])
+    buffer = table.left.new_empty(min(block, len(columns)), table.shape[0])
+    tops = []
+    for some in columns.split(block):
+        by_column = torch.mm(table.right[:, some].mT, table.left.mT, out=buffer[: len(some)])
+        tops.append(by_column.max(-1, keepdim=True) if k == 1 else _largest(by_column, k))
+    return torch.cat([values for values, _ in tops]), torch.cat([rows for _, rows in tops])
+
+
+def _largest(
+    table: Float[Tensor, "*shape columns"], k: int
+) -> tuple[Float[Tensor, "*shape k"], Int[Tensor, "*shape k"]]:
+    """The ``k`` largest of each row and where they stand, largest first, of equal ones the first; topk leaves open
+    which."""
+    least = table.topk(k).values[..., -1:]
+    above, tied = table > least, table == least
+    kept = above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
+    places = kept.nonzero()[:, -1].view(*table.shape[:-1], k)
+    values, order = table.gather(-1, places).sort(dim=-1, descending=True, stable=True)
+    return values, places.gather(-1, order)
 
 
 def shares(unigram: Float[Tensor, "vocab"]) -> Float[Tensor, "vocab"]:

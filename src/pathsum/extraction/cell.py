@@ -11,7 +11,7 @@ from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.phase_change import onset
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import framework, weights_side
+from pathsum.extraction import behaviour, causal, framework, score_paths, weights_side
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
@@ -22,7 +22,13 @@ from pathsum.training.evaluate import loss_by_position
 COPYING = 0.5  # eigenvalue positivity from which a head is counted as copying
 
 Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
-PARTS: tuple[Part, ...] = (framework.tables, weights_side.tables)  # each makes some tables, by field of Cell
+PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
+    framework.tables,
+    weights_side.tables,
+    behaviour.tables,
+    causal.tables,
+    score_paths.tables,
+)
 
 
 def extract(
@@ -33,7 +39,8 @@ def extract(
     model = load_checkpoint(checkpoints[-1], seen.tokenizer_hash)
     subject = examine(model, cell, log, seen, how)
     tables: dict[str, list[Any]] = {
-        "exactness": [certificate(path, at, seen, how) for path, at in zip(checkpoints, log, strict=True)]
+        "exactness": [certificate(path, at, seen, how) for path, at in zip(checkpoints, log, strict=True)],
+        "token_losses": behaviour.token_loss_rows(checkpoints, log, seen),
     }
     for part in PARTS:
         tables |= part(subject, seen, how)

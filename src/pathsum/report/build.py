@@ -18,6 +18,8 @@ from pathsum.report.story import story
 from pathsum.results import TABLES, Cell, Results
 from pathsum.storage import frame
 
+UNPRINTED = "token_losses"  # thousands of numbers a row: they are for figures to reduce
+
 
 def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) -> dict[str, Figure]:
     """index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) in ``folder``; equal records, equal bytes.
@@ -45,7 +47,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "learning": _learning(results),
         "corpus": frame([results.corpus], CorpusSummary),
         "ngrams": frame(results.ngrams, NGramRow),
-        **{name: _long(results, name, kind) for name, kind in TABLES.items()},
+        **{name: _long(results, name, kind) for name, kind in TABLES.items() if name != UNPRINTED},
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.records import HeadRow
+from pathsum.report.claims.causal import order, virtual_heads_little
 from pathsum.report.claims.framework import loss_drop_across_onset
 from pathsum.report.document import Entry, Table
 from pathsum.report.symbols import head_label, millions, number, span, visible
@@ -39,41 +39,6 @@ def bigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
     )
     columns = ("token", "next", "count", "corpus log P (nats)", "W_U W_E log P (nats)")
     return (Table(f"The commonest bigrams, corpus against {cells[0].name}.", columns, fields, "bigrams.csv"),)
-
-
-def heads(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """What every head does."""
-    fields = tuple(_head(c, h) for c in cells for h in c.heads)
-    columns = (
-        "cell",
-        "head",
-        "prefix matching",
-        "previous token",
-        "attention to BOS",
-        "copying positivity",
-        "copies top-1 / top-5",
-        "QK matching",
-    )
-    if not fields:
-        return ()
-    caption = (
-        "What each head does: mean attention 0..1, positivity −1..1. Copies top-1: share of tokens whose own logit "
-        "they raise most."
-    )
-    return (Table(caption, columns, fields, "heads.csv"),)
-
-
-def _head(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
-    return (
-        Entry(cell.name),
-        Entry(head_label(h.layer, h.head)),
-        _n(h.prefix_matching),
-        _n(h.previous_token),
-        _n(h.bos),
-        _n(h.copying_positivity),
-        Entry(f"{number(h.copying_top1)} / {number(h.copying_top5)}", "number"),
-        _n(h.qk_matching_positivity),
-    )
 
 
 def skip_trigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
@@ -162,14 +127,14 @@ def references(results: Results) -> Table:
         _tokens(two),
         _formed(two, "prefix matching of a formed induction head", "0.68–0.75 (public 2-layer checkpoints)", 0.6, "pm"),
         _formed(two, "attention of a previous-token head", "≈ 1.0 (public 2-layer checkpoints)", 0.9, "prev"),
-        ("rank of terms: direct path, heads, virtual heads", "in this order (AMF)", "–", "not measured here"),
+        _rank_of_terms(two),
         (
             "composition scores",
             "AMF's corrected figure",
             "norms taken of the products themselves, before any cyclic permutation",
             "by construction",
         ),
-        ("top-1 copying by one head / two together", "31 % / 96 %", "–", "not measured here"),
+        _joint_copying(two),
     )
     caption = "Reference values, ours beside them. Agreement is of kind and size, not a test."
     return Table(caption, ("quantity", "papers", "ours", "agrees"), tuple(tuple(Entry(x) for x in f) for f in fields))
@@ -198,6 +163,26 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
         (names[0], papers[0], f"{span(before)} nats", _agrees(max(before) < 0.15)),
         (names[1], papers[1], f"{span(after)} nats", _agrees(min(after) >= 0.3)),
     )
+
+
+def _joint_copying(two: Sequence[Cell]) -> tuple[str, str, str, str]:
+    name, paper = "top-1 copying by the best head of a pattern / all of it together", "31 % / 96 % (two heads)"
+    groups = [g for c in two for g in c.joint_copying if g.layer > 0]
+    if not groups:
+        return name, paper, "–", "no two later heads look at the same places" if two else "no such cell"
+    best = max(groups, key=lambda g: g.top1)
+    return name, paper, f"{best.best_top1:.0%} / {best.top1:.0%}".replace("%", " %"), _agrees(best.top1 >= 0.9)
+
+
+def _rank_of_terms(two: Sequence[Cell]) -> tuple[str, str, str, str]:
+    name, paper = "rank of terms: virtual heads", "below the direct path and single heads (AMF)"
+    orders = [[t.own_scale_nats for n in range(3) if (t := order(c, n)) is not None] for c in two]
+    known = [[v for v in values if v is not None] for values in orders]
+    if not all(len(values) == 3 for values in known) or not known:
+        return name, paper, "–", "not measured here"
+    ours = "; ".join(span(list(values)) for values in zip(*known, strict=True))
+    agrees = all(virtual_heads_little(c).passes for c in two)
+    return name, paper, f"{ours} nats: direct path; single heads; virtual heads", _agrees(agrees)
 
 
 def _tokens(two: Sequence[Cell]) -> tuple[str, str, str, str]:

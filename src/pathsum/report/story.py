@@ -11,7 +11,7 @@ from pathsum.report import rows
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.sections import controls
+from pathsum.report.sections import behaviour, causal, controls, score_paths, weights_side
 from pathsum.report.symbols import head_label, number, plural, span
 from pathsum.results import Cell, Results
 
@@ -27,6 +27,9 @@ EVIDENCE = {
     "loss_drop_gap": LEARNING,
     "phase_change_two_layer": LEARNING,
     "phase_change_coincides": LEARNING,
+    "virtual_heads_little": causal.TITLE,
+    "induction_key_edge": causal.TITLE,
+    "induction_scores_k": score_paths.TITLE,
     "smeared_keys_induction": controls.TITLE,
 }  # every other claim: two layers
 
@@ -50,19 +53,19 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
                 _one(results),
                 (
                     *drawn("eigenvalues"),
-                    *rows.heads(results.with_layers(1)),
                     *rows.skip_trigrams(results.with_layers(1)),
                 ),
             ),
             Section(
                 TWO,
                 _two(results),
-                (
-                    *drawn("attention_by_distance", "composition", "induction_corner"),
-                    *rows.heads(results.with_layers(2)),
-                ),
+                drawn("attention_by_distance", "composition", "induction_corner"),
             ),
-            Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position")),
+            behaviour.section(results, figures),
+            causal.section(results, figures),
+            score_paths.section(results, figures),
+            weights_side.section(results, figures),
+            Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
             controls.section(results, figures),
             Section(SWEEP, _sweep(results), rows.sweep(results)),
             Section(REFERENCES, (), (rows.references(results),)),

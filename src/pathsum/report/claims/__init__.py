@@ -8,12 +8,14 @@ passes, partly where some do, not where none does, "not testable here" where the
 from __future__ import annotations
 
 from pathsum.records import ClaimResult
-from pathsum.report.claims import controls, framework
+from pathsum.report.claims import causal, controls, framework, score_paths
 from pathsum.report.claims.judging import Claim, judge
 from pathsum.results import Results
 
 CLAIMS: tuple[Claim, ...] = (
     *framework.CLAIMS,
+    *causal.CLAIMS,
+    *score_paths.CLAIMS,
     *controls.CLAIMS,
 )
 

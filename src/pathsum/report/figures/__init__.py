@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathsum.report.figures.base import Figure
+from pathsum.report.figures.behaviour import logit_lens, trajectories
 from pathsum.report.figures.bigrams import bigrams
+from pathsum.report.figures.causal import ablations
 from pathsum.report.figures.controls import controls
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import composition, induction_corner
 from pathsum.report.figures.learning import headline, loss_by_position, phase_change
+from pathsum.report.figures.score_paths import score_paths
+from pathsum.report.figures.subspaces import subspaces
 from pathsum.results import Results
 
 FIGURES = (
@@ -17,9 +21,14 @@ FIGURES = (
     attention_by_distance,
     composition,
     induction_corner,
+    ablations,
+    score_paths,
     phase_change,
     loss_by_position,
     controls,
+    subspaces,
+    logit_lens,
+    trajectories,
 )
 
 __all__ = ["FIGURES", "Figure", "draw_all"]

@@ -1,0 +1,65 @@
+"""What the framework says of the terms in an induction head's scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pathsum.records import ScorePathRow
+from pathsum.report.claims.judging import Claim, Finding, at_least
+from pathsum.report.symbols import head_label, number
+from pathsum.results import Cell, Results
+
+DIRECT, POSITION = "direct", "position"
+TERMS = ("direct", "Q", "K", "Q&K", "position")  # which side reads an earlier head: neither, queries, keys, both
+
+
+def term(row: ScorePathRow) -> str:
+    """Which kind of composition is a pair of paths?"""
+    if POSITION in (row.query, row.key):
+        return POSITION
+    return {(False, False): "direct", (True, False): "Q", (False, True): "K", (True, True): "Q&K"}[
+        row.query != DIRECT, row.key != DIRECT
+    ]
+
+
+def of_induction_head(cell: Cell) -> list[ScorePathRow]:
+    """Its pairs; none where it is in the first layer or scores do not split."""
+    head = cell.induction_head()
+    return [] if head is None else [r for r in cell.score_paths if (r.layer, r.head) == (head.layer, head.head)]
+
+
+def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambda _: True) -> float:
+    """Preference of these pairs together, nats."""
+    return math.fsum(r.preference_nats for r in rows if keep(r))
+
+
+def through_keys(cell: Cell) -> float:
+    """Preference of the pairs whose key comes through the previous-token head alone, nats."""
+    previous = cell.previous_token_head()
+    name = "" if previous is None else head_label(previous.layer, previous.head)
+    return total(of_induction_head(cell), lambda r: r.key == name)
+
+
+def _k_term(results: Results) -> dict[str, Finding]:
+    return {c.name: _share_of_k(of_induction_head(c)) for c in results.with_layers(2) if c.score_paths}
+
+
+def _share_of_k(rows: list[ScorePathRow]) -> Finding:
+    whole = total(rows)
+    if whole <= 0:
+        return Finding(None, False, "prefers no such key" if rows else "the best prefix-matching head is in layer 0")
+    of_both = total(rows, lambda r: term(r) == "Q&K") / whole
+    return at_least(total(rows, lambda r: term(r) == "K") / whole, 0.5, f"Q&K {number(of_both)}")
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "induction_scores_k",
+        "An induction head's scores come from K-composition: its query reads the embedding, its key an earlier head.",
+        "AMF, How Induction Heads Work",
+        "K's part of the best induction head's preference for the token after the earlier occurrence",
+        "≥ 0.5",
+        _k_term,
+    ),
+)

@@ -1,0 +1,55 @@
+"""What the report makes of the pairs of paths in a head's scores."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pathsum.records import ScorePathRow
+from pathsum.report.claims import judge_all
+from pathsum.report.claims.judging import UNTESTABLE
+from pathsum.report.claims.score_paths import term, through_keys
+from pathsum.report.figures.score_paths import score_paths
+from pathsum.report.sections.score_paths import section
+from pathsum.results import Results
+from tests.report import synthetic
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "expected"),
+    [
+        ("direct", "direct", "direct"),
+        ("L0H1", "direct", "Q"),
+        ("direct", "L0H1", "K"),
+        ("L0H1 L1H0", "L0H1", "Q&K"),
+        ("position", "L0H1", "position"),
+        ("direct", "position", "position"),
+    ],
+)
+def test_a_pair_is_named_by_the_sides_that_read_an_earlier_head(query: str, key: str, expected: str) -> None:
+    assert term(ScorePathRow(1, 0, query, key, 0.0, 0.0, 0.0, 0.0)) == expected
+
+
+def only(n_layers: int, **changes: object) -> Results:
+    cell = dataclasses.replace(synthetic.cell(n_layers, 3, 0), **changes)
+    return dataclasses.replace(synthetic.results(), cells={cell.name: cell})
+
+
+def test_the_table_says_what_was_planted() -> None:
+    results = only(2)
+    (table,) = section(results, {}).blocks
+    ((_, head, direct, _, K, _, _, _, through, carrier),) = [[e.text for e in row] for row in table.rows]  # type: ignore[union-attr]
+    assert (head, K[:3], through[:4]) == ("L1H0", "8.0", "L0H0")
+    assert direct.removeprefix("−") in ("0.00 (0.00)", "0.01 (0.00)", "0.02 (0.00)")
+    assert carrier.startswith("direct")
+    assert through_keys(results.cells["L2H3S0"]) == pytest.approx(8, abs=0.1)
+
+
+@pytest.mark.parametrize("results", [only(0), only(1), only(2, score_paths=[])])
+def test_without_such_scores_the_report_says_so_and_judges_nothing(results: Results) -> None:
+    found = section(results, {})
+    assert found.paragraphs == ("This sweep has no induction head past the first layer whose scores split.",)
+    assert found.blocks == ()
+    assert score_paths(results) is None
+    assert {c.verdict for c in judge_all(results) if c.id == "induction_scores_k"} == {UNTESTABLE}

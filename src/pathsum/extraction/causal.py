@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -135,7 +135,7 @@ def ablation_rows(
     for some in (_heads(benches), _edges(model, benches), _patterns(model, benches)):
         for trial in some:
             found.append(_measure(model, benches, block, trial))
-            trials.append(trial)
+            trials.append(replace(trial, acts=()))  # patterns of hundreds of edges are gigabytes
     if not trials:
         return []
     losses = mean_intervals(torch.stack([f.loss - without.loss for f in found]), generator)

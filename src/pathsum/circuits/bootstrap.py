@@ -30,13 +30,23 @@ def mean_intervals(
     difference. Under some ten windows the interval is a little too narrow: by √(1 − 1/batch) and by the normal's tail.
     Costs rows · batch · draws. ValueError under two windows.
     """
-    rows, batch = values.shape
+    rows = len(values)
+    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
+    drawn = resampled_means(values, generator, draws)
+    low, high = torch.quantile(drawn, ends, dim=-1) if rows else values.new_zeros(2, 0)
+    means = values.double().mean(-1)
+    return [Interval(*three) for three in torch.stack([means, low, high], -1).tolist()]
+
+
+def resampled_means(
+    values: Float[Tensor, "rows batch"], generator: torch.Generator, draws: int = DRAWS
+) -> Float[Tensor, "rows n"]:
+    """What might each row's mean have been, had other windows been drawn? One column a draw, the same draws for all
+    rows. In the unit of ``values``, float64. Costs rows · batch · draws. ValueError under two windows."""
+    batch = values.shape[1]
     if batch < 2:
         raise ValueError(f"expected at least two windows to draw from, got {batch}; measure on more")
     drawn = torch.randint(batch, (draws, batch), generator=generator)
     one = torch.full((draws, batch), 1 / batch, dtype=torch.float64)
     share = torch.zeros_like(one).scatter_add_(1, drawn, one)
-    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-    low, high = torch.quantile(values.double() @ share.mT, ends, dim=-1) if rows else values.new_zeros(2, 0)
-    means = values.double().mean(-1)
-    return [Interval(*three) for three in torch.stack([means, low, high], -1).tolist()]
+    return values.double() @ share.mT

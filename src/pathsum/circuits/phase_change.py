@@ -1,20 +1,27 @@
-"""When does in-context learning begin? (ICL "the phase change")"""
+"""When does in-context learning begin, and what forms before it? (ICL "the phase change")"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LEAST_BENT = 12  # evaluations that tell a bend from noise
+CLEAR = 12.0  # n log(RSS₁ / RSS₂): white noise of LEAST_BENT evaluations or more goes above in under 1 % of curves
+KNOWN = 0.95  # share of draws that must change where the curve does
 LEAST_RISE = 0.2  # of prefix matching: heads that form reach 0.3 and more, those that do not stay under 0.1
 
 
 @dataclass(frozen=True)
 class Onset:
-    """When a developmental curve is half-way."""
+    """When a developmental curve changes."""
 
-    tokens_seen: int  # interpolated
+    tokens_seen: int  # interpolated where a rise is half-way
     low: int  # the last evaluation before
     high: int  # the first one after
 
@@ -27,6 +34,69 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
     under ``least_rise``, in the series' unit: no phase change within these tokens. For a series that falls, give its
     negative. ValueError where the lengths differ, tokens do not increase or a value is not finite.
     """
+    _check(tokens_seen, series)
+    rise = series[-1] - series[0]
+    if rise < least_rise or rise <= 0:
+        return None
+    half = series[0] + rise / 2
+    last_below = max(i for i, value in enumerate(series) if value < half)
+    (low, high), (a, b) = tokens_seen[last_below : last_below + 2], series[last_below : last_below + 2]
+    return Onset(round(low + (high - low) * (half - a) / (b - a)), low, high)
+
+
+def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
+    """When does the slope of a loss change for the steeper? The evaluation at which two straight lines that meet fit
+    best, over the logarithm of tokens (ICL "the phase change", its bump in the loss).
+
+    In tokens, with the evaluations on either side. None where one line does nearly as well (least squares,
+    n log(RSS₁ / RSS₂) < CLEAR), where the loss bends towards the flat, as a power law does, or under LEAST_BENT
+    evaluations. A learning rate that decays bends a loss too: compare with models that cannot change. Calibrated for
+    errors that are independent; those of training are not quite. ValueError as for ``onset``, and where no token is
+    seen.
+    """
+    _check(tokens_seen, losses)
+    if tokens_seen[0] < 1:
+        raise ValueError("expected some tokens seen at every evaluation, for their logarithm; leave out the first")
+    if len(losses) < LEAST_BENT:
+        return None
+    x, y = torch.tensor(tokens_seen, dtype=torch.float64).log(), torch.tensor(losses, dtype=torch.float64)
+    line = torch.linalg.qr(torch.stack([torch.ones_like(x), x], 1)).Q
+    at = range(2, len(x) - 2)  # each line passes through three evaluations or more
+    hinges = torch.stack([(x - x[k]).clamp(min=0) for k in at], 1)
+    left, hinges = y - line @ (line.mT @ y), hinges - line @ (line.mT @ hinges)
+    bent = hinges.mT @ left
+    gain = bent.square() / hinges.square().sum(0)
+    best = int(gain.argmax())
+    before = left.square().sum().item()
+    after = before - gain[best].item()
+    if bent[best] >= 0 or before <= 1e-20 * y.square().sum().item():  # an exact line leaves rounding only
+        return None
+    if after > 0 and len(x) * math.log(before / after) < CLEAR:
+        return None
+    return Onset(*(tokens_seen[at[best] + i] for i in (0, -1, 1)))
+
+
+def change_interval(
+    find: Callable[[Sequence[int], Sequence[float]], Onset | None],
+    tokens_seen: Sequence[int],
+    drawn: Float[Tensor, "rows n"],
+    level: float = 0.95,
+) -> tuple[int, int] | None:
+    """Between which tokens does ``find`` see the change, had other documents been drawn? Percentiles over the columns
+    of ``drawn``, each a curve with a row an evaluation.
+
+    None where fewer than KNOWN of the curves change: whether there is a change then hangs on the documents. Says
+    nothing of other seeds. Costs ``find`` a draw.
+    """
+    found = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
+    if not found or len(found) < KNOWN * drawn.shape[1]:
+        return None
+    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
+    low, high = torch.quantile(torch.tensor(found, dtype=torch.float64), ends).round().long().tolist()
+    return low, high
+
+
+def _check(tokens_seen: Sequence[int], series: Sequence[float]) -> None:
     if len(tokens_seen) != len(series) or len(series) < 2:
         raise ValueError(
             f"expected two evaluations or more, with tokens and a value each, got {len(tokens_seen)} and {len(series)}"
@@ -35,10 +105,3 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
         raise ValueError(
             "expected increasing tokens seen and finite values; sort the evaluations, and drop broken ones"
         )
-    rise = series[-1] - series[0]
-    if rise < least_rise or rise <= 0:
-        return None
-    half = series[0] + rise / 2
-    last_below = max(i for i, value in enumerate(series) if value < half)
-    (low, high), (a, b) = tokens_seen[last_below : last_below + 2], series[last_below : last_below + 2]
-    return Onset(round(low + (high - low) * (half - a) / (b - a)), low, high)

@@ -1,0 +1,131 @@
+"""What forms when: the curves of training on single windows, and where they change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from pathsum.circuits.bootstrap import resampled_means
+from pathsum.circuits.composition import composition
+from pathsum.circuits.in_context import in_context_loss_drop
+from pathsum.circuits.induction import prefix_matching
+from pathsum.circuits.labels import MOST, by_window
+from pathsum.circuits.phase_change import Onset, bend, change_interval, onset
+from pathsum.circuits.positional import previous_token
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.behaviour import SETTLED
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Transformer
+from pathsum.records import ChangePointRow, FormationRow
+
+TEXT, COPIES = 32, 12  # windows of held-out text, and of repeated random tokens, which differ less
+CHUNK = 4  # windows at a time: 32 at once take half as long again, for the memory they ask for
+DRAWS = 500
+Find = Callable[[Sequence[int], Sequence[float]], Onset | None]
+CHANGES: dict[str, Find] = {  # where a quantity changes, and how much it must rise at least
+    "previous_token": partial(onset, least_rise=MOST),
+    "k_composition": partial(onset, least_rise=0.25),  # of chance
+    "prefix_matching": onset,
+    "loss_drop_nats": partial(onset, least_rise=0.15),  # up to there ICL sees no learning from context
+    "loss_nats": bend,
+}
+Place = tuple[int, int]
+_SEED = 2022
+
+
+@torch.no_grad()
+def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
+    """By field of ``Cell``: the values at the first checkpoint and at those from ``SETTLED`` on, and the change-point
+    of each quantity that has one."""
+    pair, log = final_pair(subject), subject.log
+    kept = [i for i, at in enumerate(log) if i == 0 or at.tokens_seen >= SETTLED * log[-1].tokens_seen]
+    each = [measure(load_checkpoint(checkpoints[i], seen.tokenizer_hash), pair, subject, seen) for i in kept]
+    curves = {name: torch.stack([values[name] for values in each]) for name in each[0]}
+    tokens = [log[i].tokens_seen for i in kept]
+    generator = torch.Generator().manual_seed(_SEED)
+    found = [change(name, tokens, curve, generator) for name, curve in curves.items()]
+    return {
+        "formation": [formation_row(log[i], values) for i, values in zip(kept, each, strict=True)],
+        "changes": [row for row in found if row is not None],
+    }
+
+
+def final_pair(subject: Subject) -> tuple[int, Place] | None:
+    """The first-layer head that is the previous-token head in the end, and the induction head; None without heads."""
+    if not subject.weights.layers:
+        return None
+    matching = [prefix_matching(p, subject.block).tolist() for p in subject.repeated.patterns]
+    places = [(layer, head) for layer, row in enumerate(matching) for head in range(len(row))]
+    previous = int(previous_token(subject.natural.patterns[0]).argmax())
+    return previous, max(places, key=lambda place: matching[place[0]][place[1]])
+
+
+def measure(
+    model: Transformer, pair: tuple[int, Place] | None, subject: Subject, seen: Evidence
+) -> dict[str, Float[Tensor, "batch"]]:
+    """One checkpoint, a value a window (of composition, which needs none, one value)."""
+    windows = seen.windows[:: max(1, len(seen.windows) // TEXT)][:TEXT]
+    losses, looked = [], []
+    for chunk in windows.split(CHUNK):
+        trace = model.trace(chunk[:, :-1])
+        each = cross_entropy(trace.logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
+        losses.append(each.view(len(chunk), -1).double())
+        looked += [trace.patterns[0][:, pair[0], None]] if pair else []
+    by_position = torch.cat(losses)
+    found = {
+        "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in by_position], dtype=torch.float64),
+        "loss_nats": by_position.mean(1),
+    }
+    if pair is None:
+        return found
+    previous, (layer, head) = pair
+    copies = torch.cat(
+        [model.trace(chunk).patterns[layer][:, head, None] for chunk in subject.repeated_tokens[:COPIES].split(CHUNK)]
+    )
+    found["previous_token"] = by_window(previous_token, torch.cat(looked))[0].double()
+    found["prefix_matching"] = by_window(lambda p: prefix_matching(p, subject.block), copies)[0].double()
+    if layer > 0:
+        weights = model.weights().layers
+        score = composition(weights[0][previous], weights[layer][head], "K")
+        found["k_composition"] = torch.tensor([score * math.sqrt(model.W_E.shape[0]) - 1], dtype=torch.float64)
+    return found
+
+
+def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> FormationRow:
+    """The means over windows."""
+    mean = {name: value.mean().item() for name, value in values.items()}
+    return FormationRow(
+        step=at.step,
+        tokens_seen=at.tokens_seen,
+        previous_token=mean.get("previous_token"),
+        k_composition=mean.get("k_composition"),
+        prefix_matching=mean.get("prefix_matching"),
+        loss_drop_nats=mean["loss_drop_nats"],
+        loss_nats=mean["loss_nats"],
+    )
+
+
+def change(
+    name: str, tokens: Sequence[int], curve: Float[Tensor, "rows batch"], generator: torch.Generator
+) -> ChangePointRow | None:
+    """Where the mean over windows changes, if it does. An untrained model's loss is on no line."""
+    find = CHANGES[name]
+    if name == "loss_nats":
+        tokens, curve = tokens[1:], curve[1:]
+    found = find(tokens, curve.mean(1).tolist()) if len(tokens) > 1 else None
+    if found is None:
+        return None
+    windows, low, high = curve.shape[1], None, None
+    if windows > 1:
+        ends = change_interval(find, tokens, resampled_means(curve, generator, DRAWS))
+        low, high = ends or (None, None)
+    return ChangePointRow(name, found.tokens_seen, found.low, found.high, low, high, windows if windows > 1 else None)

@@ -1,0 +1,72 @@
+"""What forms when: the change-points of training, cell by cell."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import ChangePointRow
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.results import Results
+
+QUANTITIES = {  # in the order in which a mechanism would form
+    "previous_token": "previous-token head",
+    "k_composition": "K-composition",
+    "prefix_matching": "prefix matching",
+    "loss_drop_nats": "in-context loss drop",
+    "loss_nats": "bend of the loss",
+}
+SHARE = 0.7  # of a row's height that its cells stand in
+
+
+def formation(results: Results) -> Figure | None:
+    """A row a quantity, a mark a two-layer cell, with the evaluations on either side and the interval over windows."""
+    cells = [c for c in results.with_layers(2) if c.changes]
+    fields = [f.name for f in dataclasses.fields(ChangePointRow)]
+    rows = [(c.name, c.summary.n_heads, c.summary.seed, *dataclasses.astuple(r)) for c in cells for r in c.changes]
+    if not rows:
+        return None
+    data = pd.DataFrame(rows, columns=["cell", "n_heads", "seed", *fields])
+    data = data.astype({"low_documents": float, "high_documents": float})
+    heads = sorted(set(data["n_heads"]))
+    colours = dict(zip(heads, sns.color_palette("Dark2", len(heads)), strict=True))
+
+    def paint(canvas: Canvas) -> None:
+        (ax,) = row(canvas, 1)
+        for at, name in enumerate(c.name for c in cells):
+            part = data[data["cell"] == name]
+            _marks(ax, part, (at + 0.5) / len(cells) * SHARE - SHARE / 2, colours[part["n_heads"].iloc[0]])
+        counts = {q: int((data["quantity"] == q).sum()) for q in QUANTITIES}
+        of = len(results.with_layers(2))
+        labels = [f"{name}\n({counts[q]} of {symbols.plural(of, 'cell')})" for q, name in QUANTITIES.items()]
+        ax.set_yticks(range(len(labels)), labels)
+        ax.set(xlabel=symbols.TOKENS_SEEN, xlim=(0, max(c.summary.tokens_seen for c in cells) / 1e6))
+        ax.set_ylim(len(labels) - 0.5, -0.5)
+        for h, colour in colours.items():
+            ax.plot([], [], color=colour, marker="o", ls="", label=symbols.plural(h, "head"))
+        ax.legend(loc="best", title="a layer")
+
+    caption = (
+        "If marks move to the right from row to row, what stands above forms first. Each mark is a two-layer cell, in "
+        "the same order in every row: half of a quantity's rise, and for the loss the bend to a steeper slope over log "
+        "tokens. Pale bars reach to the evaluations on either side: where they overlap, the order is open. Lines are "
+        "95 % intervals over windows; hollow marks hang on which windows are drawn. Composition is of the weights and "
+        "has no windows."
+    )
+    return picture("formation", "What forms when", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
+
+
+def _marks(ax: Axes, part: pd.DataFrame, shift: float, colour: tuple[float, float, float]) -> None:
+    order = list(QUANTITIES)
+    for _, r in part.iterrows():
+        y = order.index(r["quantity"]) + shift
+        ax.plot([r["low"] / 1e6, r["high"] / 1e6], [y, y], color=colour, lw=7, alpha=0.25, solid_capstyle="butt")
+        unsure = pd.isna(r["low_documents"]) and not pd.isna(r["windows"])
+        if not pd.isna(r["low_documents"]):
+            ax.plot([r["low_documents"] / 1e6, r["high_documents"] / 1e6], [y, y], color=colour, lw=1.6)
+        ax.plot([r["tokens_seen"] / 1e6], [y], color=colour, marker="o", ms=5, mfc="white" if unsure else colour)

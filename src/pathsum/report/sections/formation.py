@@ -1,0 +1,90 @@
+"""What forms when: in which order the pieces of induction appear."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from pathsum.report.claims.formation import change_of
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures import Figure
+from pathsum.report.figures.formation import QUANTITIES
+from pathsum.report.symbols import number, plural, span
+from pathsum.results import Cell, Results
+
+TITLE = "What forms when"
+
+
+def section(results: Results, figures: Mapping[str, Figure]) -> Section:
+    """The change-points of two-layer cells, and their order."""
+    cells = [c for c in results.with_layers(2) if c.changes]
+    if not cells:
+        return Section(TITLE, ("No two-layer cell of this sweep changes in training.",), ())
+    method = (
+        "Each quantity is followed through the checkpoints, of the heads that are the previous-token and the induction "
+        "head in the end. A rise is dated where it is half-way, the K-composition of the two by its score above "
+        "chance, and the loss by the bend where its slope over log tokens becomes steeper."
+    )
+    drawn = (figures["formation"],) if "formation" in figures else ()
+    paragraphs = (method, _order(cells), _bends(results))
+    return Section(TITLE, tuple(p for p in paragraphs if p), (*drawn, _table(cells)))
+
+
+def _order(cells: Sequence[Cell]) -> str:
+    """When each quantity changes, against prefix matching in the same cell."""
+    told = []
+    for quantity in ("previous_token", "k_composition", "loss_drop_nats"):
+        lags = [
+            (change.tokens_seen - matching.tokens_seen) / 1e6
+            for c in cells
+            if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
+        ]
+        if lags:
+            before = sum(lag < 0 for lag in lags)
+            told.append(
+                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'cell')} ({span(lags)} M tokens)"
+            )
+    return f"Against prefix matching in the same cell: {'; '.join(told)}." if told else ""
+
+
+def _bends(results: Results) -> str:
+    """Is a bend of the loss a sign of the phase change? Not if cells without one bend too."""
+
+    def count(cells: Sequence[Cell]) -> str:
+        sure = sum((bend := change_of(c, "loss_nats")) is not None and bend.low_documents is not None for c in cells)
+        seen = sum(change_of(c, "loss_nats") is not None for c in cells)
+        return f"{seen} of {plural(len(cells), 'cell')}" + (f" ({sure} whatever the windows)" if seen else "")
+
+    known = [c for c in results.cells.values() if c.formation]
+    with_onset = [c for c in known if change_of(c, "prefix_matching")]
+    without = [c for c in known if not change_of(c, "prefix_matching")]
+    if not with_onset or not without:
+        return ""
+    return (
+        f"The loss bends to a steeper slope in {count(with_onset)} whose prefix matching rises, and in "
+        f"{count(without)} where it does not. It tells of a phase change only if the first are many and the second "
+        "few: a learning rate that falls can bend a loss too."
+    )
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    columns = ("heads a layer", "seeds", *QUANTITIES.values())
+    heads = sorted({c.summary.n_heads for c in cells})
+    fields = tuple(_row(n, [c for c in cells if c.summary.n_heads == n]) for n in heads)
+    caption = (
+        "Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where no cell "
+        "changes. Intervals over windows of each cell are in the CSV."
+    )
+    return Table(caption, columns, fields, "changes.csv")
+
+
+def _row(n_heads: int, cells: Sequence[Cell]) -> tuple[Entry, ...]:
+    return (Entry(str(n_heads), "number"), Entry(str(len(cells)), "number"), *(_dated(cells, q) for q in QUANTITIES))
+
+
+def _dated(cells: Sequence[Cell], quantity: str) -> Entry:
+    tokens = [change.tokens_seen / 1e6 for c in cells if (change := change_of(c, quantity))]
+    if not tokens:
+        return Entry("–", "number")
+    few = f", {len(tokens)} of {len(cells)}" if len(tokens) < len(cells) else ""
+    return Entry(f"{number(statistics.median(tokens))} ({span(tokens)}{few})", "number")

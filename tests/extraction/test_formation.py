@@ -1,0 +1,90 @@
+"""Curves of training on single windows average to the log's, and change only where something forms."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from pathsum.circuits.composition import composition
+from pathsum.config import CellConfig
+from pathsum.evaluation import Evaluation
+from pathsum.extraction import formation
+from pathsum.extraction.evidence import examine
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.results import TABLES
+from pathsum.storage import read_lines
+from pathsum.training.evaluate import evaluate
+from tests.extraction.test_cell import HOW, evidence
+from tests.training.small import CELL, MODEL
+from tests.training.test_loop import run
+
+SEEN = evidence()
+
+
+def trained(folder: Path, **model: object) -> tuple[list[Path], list[Evaluation], CellConfig]:
+    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
+    run(folder, cell)
+    return sorted((folder / "checkpoints").iterdir()), read_lines(folder / "log.jsonl", Evaluation), cell
+
+
+@pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (1, "rms"), (2, "layer")])
+def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, norm: str) -> None:
+    checkpoints, log, cell = trained(tmp_path, n_layers=n_layers, norm=norm)
+    model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
+    subject = examine(model, cell, log, SEEN, HOW)
+    found = formation.tables(checkpoints, subject, SEEN)
+    assert set(found) == {"formation", "changes"} <= set(TABLES)
+    assert [r.step for r in found["formation"]] == [e.step for e in log if e.step == 0 or e.step >= 2]
+    last = found["formation"][-1]
+    again = evaluate(model, SEEN.windows, subject.repeated_tokens, subject.block, 0, 0)
+    assert last.loss_nats == pytest.approx(again.val_loss_nats, rel=1e-5)
+    assert last.loss_drop_nats == pytest.approx(again.in_context_loss_drop_nats, abs=1e-5)
+    if not n_layers:
+        assert last.previous_token is last.prefix_matching is last.k_composition is None
+        return
+    assert last.previous_token == pytest.approx(max(again.previous_token[0]), abs=1e-6)
+    assert last.prefix_matching == pytest.approx(max(max(row) for row in again.prefix_matching), abs=1e-6)
+    pair = formation.final_pair(subject)
+    assert pair is not None
+    previous, (layer, head) = pair
+    assert (last.k_composition is None) == (layer == 0)
+    if layer:
+        weights = model.weights()
+        score = composition(weights.layers[0][previous], weights.layers[1][head], "K")
+        assert last.k_composition == pytest.approx(score * math.sqrt(MODEL.d_model) - 1)
+
+
+def test_a_curve_that_rises_in_every_window_changes_and_noise_does_not() -> None:
+    tokens = list(range(0, 2001, 100))
+    t = torch.tensor(tokens, dtype=torch.float64)[:, None]
+    noise = 0.02 * torch.randn(len(tokens), 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found = formation.change("prefix_matching", tokens, torch.sigmoid((t - 1030) / 50) + noise, generator())
+    assert found is not None
+    assert (found.low, found.high, found.windows) == (1000, 1100, 7)
+    assert found.low_documents is not None
+    assert found.high_documents is not None
+    assert 980 < found.low_documents <= found.tokens_seen <= found.high_documents < 1080
+    for name in formation.CHANGES:
+        assert formation.change(name, tokens, noise, generator()) is None
+
+
+def test_composition_has_no_documents_to_draw() -> None:
+    tokens = [0, 10, 20]
+    found = formation.change("k_composition", tokens, torch.tensor([[0.0], [0.1], [0.8]]), generator())
+    assert found is not None
+    assert (found.low, found.high) == (10, 20)
+    assert found.low_documents is found.high_documents is found.windows is None
+
+
+def test_the_same_checkpoints_give_the_same_rows(tmp_path: Path) -> None:
+    checkpoints, log, cell = trained(tmp_path)
+    subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW)
+    first, second = (formation.tables(checkpoints, subject, SEEN) for _ in range(2))
+    assert first == second
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)

@@ -1,0 +1,44 @@
+"""The order in which things form: told in tokens against prefix matching, and refused where it is the other way."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pathsum.report.claims.formation import CLAIMS
+from pathsum.report.claims.judging import NOT, REPRODUCED, judge
+from pathsum.report.figures.formation import formation
+from pathsum.report.sections.formation import section
+from tests.report import synthetic
+
+WORKS = synthetic.results()
+
+
+def test_the_claim_s_value_is_the_lag_and_an_equal_time_is_not_before() -> None:
+    found = judge(CLAIMS[0], WORKS)
+    assert (found.verdict, found.value) == (REPRODUCED, 700_000)
+    late = {
+        name: dataclasses.replace(c, changes=[dataclasses.replace(r, tokens_seen=5_000_000) for r in c.changes])
+        for name, c in WORKS.cells.items()
+    }
+    assert judge(CLAIMS[0], dataclasses.replace(WORKS, cells=late)).verdict == NOT
+
+
+def test_the_section_tells_the_order_and_which_losses_bend() -> None:
+    told = section(WORKS, {})
+    assert "previous-token head before it in 4 of 4 cells (−0.70 M tokens)" in told.paragraphs[1]
+    assert "in-context loss drop before it in 0 of 4 cells (0.10 M tokens)" in told.paragraphs[1]
+    assert "steeper slope in 0 of 4 cells whose" in told.paragraphs[2]
+    assert "in 2 of 6 cells (0 whatever the windows) where it does not" in told.paragraphs[2]
+
+
+def test_without_two_layers_nothing_is_drawn() -> None:
+    shallow = synthetic.results(layers=(0, 1))
+    assert formation(shallow) is None
+    assert section(shallow, {}).paragraphs == ("No two-layer cell of this sweep changes in training.",)
+    assert section(shallow, {}).blocks == ()
+
+
+def test_the_figure_draws_every_change_of_two_layer_cells() -> None:
+    drawn = formation(WORKS)
+    assert drawn is not None
+    assert len(drawn.data) == sum(len(c.changes) for c in WORKS.with_layers(2)) == 16

@@ -36,6 +36,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import pathsum.circuits
+from pathsum.circuits.atlas import occurrences
 from pathsum.circuits.composition import composition, composition_scores
 from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
 from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
@@ -298,6 +299,7 @@ def example(name: str, kind: Any) -> Any:
     trace = model.trace(tokens)
     known = {"weights": model.weights(), "block": BLOCK, "patterns": list(trace.patterns), "scales": list(trace.scales)}
     known |= {"path": ((0, 1), (1, 2)), "paths": [(), ((0, 1),)], "heads": list(known["weights"].layers[0])}
+    known["at"] = occurrences(F.pad(tokens, (0, 1), value=1))
     if name in known:
         return known[name]
     if kind is int:

@@ -28,6 +28,7 @@
 | ``kind``     | which of several counts                                        |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
 | ``top``      | place in a list of the largest                                 |              |
+| ``token``    | place in a token stream                                        |              |
 | ``rows``     | any matrix's rows                                              |              |
 | ``columns``  | any matrix's columns                                           |              |
 | ``shape``    | any shape                                                      |              |

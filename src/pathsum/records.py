@@ -122,17 +122,44 @@ class DistanceRow:
 
 @dataclass(frozen=True)
 class SkipTrigramRow:
-    """source … destination → out."""
+    """source … destination → out, among those that a head is worth most by on held-out text."""
 
     layer: int
     head: int
-    rank: int
+    rank: int  # by effect_logits · places
     source: str
     destination: str
     out: str
-    qk_nats: float  # score of the key above the query's own mean
-    ov_logit: float  # what attending to source adds to out, centred over the vocabulary
-    effect: float  # what the table is ranked by
+    places: int  # of the windows of the patterns: source before destination → out
+    effect_logits: float  # mean over places of what the source adds to out, above the mean over outputs
+    change_nats: float  # mean log P(out) minus that without all the source adds; direct part only after layer 0
+    qk_nats: float  # score of the key above the query's own mean, from the weights
+    ov_logit: float  # what attending to source adds to out, centred over the vocabulary, from the weights
+    text_places: int  # of all other held-out windows: source before destination
+    text_hits: int  # of those, followed by out
+    text_expected: float  # hits if the source told nothing
+    text_lift: float | None  # hits over expected; None where both are under 5
+
+
+@dataclass(frozen=True)
+class SkipTrigramBugRow:
+    """A triple that a head raises because it raises two others with its source, and that the text does not bear out."""
+
+    layer: int
+    head: int
+    rank: int  # by price_nats · places
+    source: str
+    destination: str
+    out: str
+    places: int  # of the windows of the patterns: source before destination, something else than out after it
+    price_nats: float  # mean rise of the loss there by what the source adds to the logit of out, > 0
+    balance_nats: float  # the same over the places where out follows, too; negative where the triple pays
+    qk_nats: float  # as in SkipTrigramRow, > 0
+    ov_logit: float  # > 0
+    text_places: int
+    text_hits: int  # not above text_expected
+    text_expected: float
+    text_lift: float | None
 
 
 @dataclass(frozen=True)
@@ -336,6 +363,57 @@ class TokenLossRow:
     step: int
     tokens_seen: int
     losses_nats: list[float]
+
+
+@dataclass(frozen=True)
+class ForeignSummary:
+    """A model that this project did not train (foreign/<name>/), on the text that was given with it."""
+
+    name: str
+    n_layers: int
+    n_heads: int  # a layer
+    d_model: int
+    d_vocab: int
+    context: int  # tokens a window
+    windows: int  # shown of the text
+    loss_nats: float  # on those
+    repeat_first_loss_nats: float  # on the first copy of repeated random tokens
+    repeat_second_loss_nats: float
+    prefix_matching: float | None  # best head's, 0..1; None without heads
+    prefix_matching_head: str | None  # layer.head
+    prefix_matching_chance: float  # of an even pattern
+    previous_token: float | None  # best of the first layer, 0..1
+    previous_token_head: str | None
+    copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5
+    bigram_correlation: float  # direct path against the text's log P(next | token), centred, weighted, −1..1
+    direct_path_kl_nats: float  # KL(text's bigram ‖ softmax of the direct path), frequency-weighted
+    exactness: float | None  # largest relative error of the sum of paths, float64; None: too many paths to add up
+
+
+@dataclass(frozen=True)
+class FormationRow:
+    """What has formed by a checkpoint, of the heads that are the previous-token and the induction head in the end."""
+
+    step: int
+    tokens_seen: int
+    previous_token: float | None  # mean attention to the token before, 0..1; None without heads
+    k_composition: float | None  # score over chance, minus 1; None where the induction head is in the first layer
+    prefix_matching: float | None  # 0..1
+    loss_drop_nats: float  # on the windows whose bootstrap gives the intervals: fewer than the log's
+    loss_nats: float
+
+
+@dataclass(frozen=True)
+class ChangePointRow:
+    """Where a quantity of ``FormationRow`` changes: half of its rise, or of the loss the bend to a steeper slope."""
+
+    quantity: str  # the field
+    tokens_seen: int
+    low: int  # the evaluations on either side
+    high: int
+    low_documents: int | None  # 95 % bootstrap over windows; None where the change hangs on which windows are drawn
+    high_documents: int | None
+    windows: int | None  # None of composition, which is of the weights
 
 
 # ---- the verdicts (reports/) ----------------------------------------------------------------------------------------

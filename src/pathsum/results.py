@@ -17,6 +17,7 @@ from pathsum.records import (
     BandwidthRow,
     BigramRow,
     CellSummary,
+    ChangePointRow,
     CompositionRow,
     CorpusSummary,
     DeletingRow,
@@ -24,6 +25,7 @@ from pathsum.records import (
     DistanceRow,
     EigenvalueRow,
     ExactnessRow,
+    FormationRow,
     HeadRow,
     JointCopyingRow,
     LabelRow,
@@ -31,6 +33,7 @@ from pathsum.records import (
     NGramRow,
     OverlapRow,
     ScorePathRow,
+    SkipTrigramBugRow,
     SkipTrigramRow,
     TermRow,
     TokenClusterRow,
@@ -45,6 +48,7 @@ TABLES: dict[str, type[Any]] = {
     "composition": CompositionRow,
     "distances": DistanceRow,
     "skip_trigrams": SkipTrigramRow,
+    "skip_trigram_bugs": SkipTrigramBugRow,
     "bigrams": BigramRow,
     "exactness": ExactnessRow,
     "token_clusters": TokenClusterRow,
@@ -60,6 +64,8 @@ TABLES: dict[str, type[Any]] = {
     "labels": LabelRow,
     "lens": LensRow,
     "token_losses": TokenLossRow,
+    "formation": FormationRow,
+    "changes": ChangePointRow,
 }  # the field of Cell, which is also the name of its parquet file
 
 
@@ -73,7 +79,6 @@ class Cell:
     eigenvalues: list[EigenvalueRow]
     composition: list[CompositionRow]
     distances: list[DistanceRow]
-    skip_trigrams: list[SkipTrigramRow]
     bigrams: list[BigramRow]
     exactness: list[ExactnessRow]
     token_clusters: list[TokenClusterRow] = field(default_factory=list)
@@ -89,6 +94,10 @@ class Cell:
     labels: list[LabelRow] = field(default_factory=list)
     lens: list[LensRow] = field(default_factory=list)
     token_losses: list[TokenLossRow] = field(default_factory=list)
+    formation: list[FormationRow] = field(default_factory=list)
+    changes: list[ChangePointRow] = field(default_factory=list)
+    skip_trigrams: list[SkipTrigramRow] = field(default_factory=list)
+    skip_trigram_bugs: list[SkipTrigramBugRow] = field(default_factory=list)
 
     @property
     def name(self) -> str:

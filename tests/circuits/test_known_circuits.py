@@ -20,10 +20,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from pathsum.circuits.atlas import carried, effects, occurrences, strongest
 from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.eigenvalues import copying_eigenvalues, matching_eigenvalues, positivity
 from pathsum.circuits.induction import copying, prefix_matching
-from pathsum.circuits.skip_trigrams import skip_trigrams
+from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.weights import Head, Weights
 from tests import handmade
 
@@ -124,9 +125,14 @@ def test_planted_skip_trigrams_are_all_recovered_in_order_of_effect_and_nothing_
     for source, destination, out, nats, logit in planted:
         qk[destination, source], ov[out, source] = nats, logit
     weights = handmade.skip_trigram_head(qk, ov)
-    even = torch.ones(D_VOCAB, dtype=handmade.DTYPE)
-    found = skip_trigrams(weights, weights.layers[0][0], even, k=4)
-    assert [(t.source, t.destination, t.out) for t in found[:3]] == [p[:3] for p in planted]
-    share = (D_VOCAB - 1) / D_VOCAB  # the means that softmax does not see, taken off
-    assert [t.effect for t in found[:3]] == pytest.approx([p[3] * p[4] * share**2 for p in planted], rel=1e-12)
-    assert sum(t.effect for t in found[3:]) < found[2].effect / 2
+    windows = torch.tensor([[0, source, 21, destination, out] for source, destination, out, _, _ in planted])
+    head, at = weights.layers[0][0], occurrences(windows)
+    pattern = handmade.content_pattern(head, weights.W_E.mT[windows[:, :-1]])
+    ones = torch.ones(3, 4, dtype=handmade.DTYPE)
+    effect = effects(ov_circuit(weights, head.W_OV), carried(pattern, ones, ones, at), at)
+    found = strongest(effect, at, k=4)
+    assert [t.triple for t in found] == [p[:3] for p in planted]
+    share = (D_VOCAB - 1) / D_VOCAB  # the mean over outputs, which softmax does not see, taken off
+    attention = [math.exp(p[3]) / (math.exp(p[3]) + 3) for p in planted]
+    expected = [a * p[4] * share for a, p in zip(attention, planted, strict=True)]
+    assert [t.total for t in found] == pytest.approx(expected, rel=1e-12)

@@ -14,6 +14,7 @@ from pathsum.records import (
     BandwidthRow,
     BigramRow,
     CellSummary,
+    ChangePointRow,
     CompositionRow,
     CorpusSummary,
     DeletingRow,
@@ -21,6 +22,7 @@ from pathsum.records import (
     DistanceRow,
     EigenvalueRow,
     ExactnessRow,
+    FormationRow,
     HeadRow,
     JointCopyingRow,
     LabelRow,
@@ -28,6 +30,7 @@ from pathsum.records import (
     NGramRow,
     OverlapRow,
     ScorePathRow,
+    SkipTrigramBugRow,
     SkipTrigramRow,
     TermRow,
     TokenClusterRow,
@@ -148,9 +151,16 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             for d in range(N_CTX)
         ],
         skip_trigrams=[
-            SkipTrigramRow(h.layer, h.head, k, t, u, t if works else u + "…", 3.0 - k / 9, 2.0, 6.0 - k)
+            SkipTrigramRow(
+                h.layer, h.head, k, t, u, t if works else u + "…", 30 - k, 2.0, 0.5, 3.0 - k / 9, 2.0, 90, 30, 10.0, 3.0
+            )
             for h in heads
-            for k, (t, u) in enumerate(_pairs())
+            for k, (t, u) in enumerate(_pairs(), start=1)
+        ],
+        skip_trigram_bugs=[
+            SkipTrigramBugRow(h.layer, h.head, k, t, u, u, 30, 0.04 / k, 0.01, 3.0, 2.0, 90, 2, 2.5, None)
+            for h in heads
+            for k, (t, u) in enumerate(_pairs()[:3], start=1)
         ],
         bigrams=[
             BigramRow(t, u, 500 - i, -rng.uniform(0, 5), -rng.uniform(0, 5)) for i, (t, u) in enumerate(_pairs() * 4)
@@ -158,6 +168,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         exactness=[ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7) for e in log],
         **_weights_side(heads, rng),
         **_behaviour(n_layers, heads, log),
+        **_formation(n_layers, log, works),
         ablations=_ablations(heads, works, rng),
         terms=_terms(n_layers, n_heads, works),
         score_paths=_score_paths(heads, works, rng),
@@ -231,6 +242,26 @@ def _behaviour(n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation
         "token_losses": [
             TokenLossRow(e.step, e.tokens_seen, [4 - 0.1 * i, 4 - 0.02 * i * n_layers, 3.0]) for i, e in enumerate(log)
         ],
+    }
+
+
+def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[str, list[Any]]:
+    """The previous-token head forms first where the paper holds, else last; the zero-layer loss bends, unsurely."""
+
+    def change(quantity: str, tokens: int, windows: int | None) -> ChangePointRow:
+        around = (tokens - 90_000, tokens + 90_000) if windows else (None, None)
+        return ChangePointRow(quantity, tokens, tokens - 200_000, tokens + 300_000, *around, windows)
+
+    unsure = ChangePointRow("loss_nats", 4_000_000, 3_000_000, 5_000_000, None, None, 32)
+    pieces = [
+        change("previous_token", 3_500_000 if works else 6_000_000, 32),
+        change("k_composition", 3_600_000, None),
+        change("prefix_matching", 4_200_000, 12),
+        change("loss_drop_nats", 4_300_000, 32),
+    ]
+    return {
+        "formation": [FormationRow(e.step, e.tokens_seen, 0.1, None, 0.1, 0.1, e.val_loss_nats) for e in log],
+        "changes": pieces if n_layers == 2 else [unsure] if n_layers == 0 else [],
     }
 
 

@@ -68,7 +68,7 @@ def singular_directions(
     written through W_U (FRAMEWORK §3).
 
     Both ends name the ``k`` of ``sources`` that stand out on the side of the token that is read most, above the mean of
-    all. None of a head that is zero. Costs d_vocab · d_model · directions. ValueError where there are not ``k`` sources.
+    all. None of a head that is zero. Costs d_vocab · d_model · directions. ValueError without ``k`` sources.
     """
     _check(sources, k, least=1)
     U, S, V_T = W_OV.svd()

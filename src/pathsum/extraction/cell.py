@@ -11,7 +11,7 @@ from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.phase_change import onset
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import behaviour, causal, framework, score_paths, weights_side
+from pathsum.extraction import atlas, behaviour, causal, formation, framework, score_paths, weights_side
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
@@ -28,6 +28,7 @@ PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     behaviour.tables,
     causal.tables,
     score_paths.tables,
+    atlas.tables,
 )
 
 
@@ -41,6 +42,7 @@ def extract(
     tables: dict[str, list[Any]] = {
         "exactness": [certificate(path, at, seen, how) for path, at in zip(checkpoints, log, strict=True)],
         "token_losses": behaviour.token_loss_rows(checkpoints, log, seen),
+        **formation.tables(checkpoints, subject, seen),
     }
     for part in PARTS:
         tables |= part(subject, seen, how)

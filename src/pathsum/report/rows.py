@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathsum.report.claims.causal import order, virtual_heads_little
 from pathsum.report.claims.framework import loss_drop_across_onset
 from pathsum.report.document import Entry, Table
-from pathsum.report.symbols import head_label, millions, number, span, visible
+from pathsum.report.symbols import millions, number, span, visible
 from pathsum.results import Cell, Results
 
-ENTRIES_A_HEAD = 4
 BIGRAMS = 12
 
 
@@ -39,24 +38,6 @@ def bigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
     )
     columns = ("token", "next", "count", "corpus log P (nats)", "W_U W_E log P (nats)")
     return (Table(f"The commonest bigrams, corpus against {cells[0].name}.", columns, fields, "bigrams.csv"),)
-
-
-def skip_trigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The strongest skip-trigrams of each head of the cell with the lowest loss."""
-    known = [c for c in cells if c.skip_trigrams]
-    if not known:
-        return ()
-    best = min(known, key=lambda c: c.summary.val_loss_nats)
-    shown: dict[tuple[int, int], int] = {}
-    fields = []
-    for r in sorted(best.skip_trigrams, key=lambda r: (r.layer, r.head, r.rank)):
-        shown[r.layer, r.head] = shown.get((r.layer, r.head), 0) + 1
-        if shown[r.layer, r.head] <= ENTRIES_A_HEAD:
-            names = (_token(r.source), _token(r.destination), _token(r.out))
-            fields.append((Entry(head_label(r.layer, r.head)), *names, _n(r.qk_nats), _n(r.ov_logit), _n(r.effect)))
-    columns = ("head", "source", "… destination", "→ out", "QK (nats)", "OV (logit)", "effect")
-    caption = f"The strongest skip-trigrams of each head of {best.name}; every head of every cell is in the CSV."
-    return (Table(caption, columns, tuple(fields), "skip_trigrams.csv"),)
 
 
 def sweep(results: Results) -> tuple[Table, ...]:

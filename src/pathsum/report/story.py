@@ -11,7 +11,7 @@ from pathsum.report import rows
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.sections import behaviour, causal, controls, score_paths, weights_side
+from pathsum.report.sections import atlas, behaviour, causal, controls, formation, score_paths, weights_side
 from pathsum.report.symbols import head_label, number, plural, span
 from pathsum.results import Cell, Results
 
@@ -27,6 +27,7 @@ EVIDENCE = {
     "loss_drop_gap": LEARNING,
     "phase_change_two_layer": LEARNING,
     "phase_change_coincides": LEARNING,
+    "previous_token_first": formation.TITLE,
     "virtual_heads_little": causal.TITLE,
     "induction_key_edge": causal.TITLE,
     "induction_scores_k": score_paths.TITLE,
@@ -50,11 +51,8 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
             Section(ZERO, _zero(results), (*drawn("bigrams"), *rows.bigrams(results.with_layers(0)))),
             Section(
                 ONE,
-                _one(results),
-                (
-                    *drawn("eigenvalues"),
-                    *rows.skip_trigrams(results.with_layers(1)),
-                ),
+                (*_one(results), *atlas.paragraphs(results.with_layers(1))),
+                (*drawn("eigenvalues"), *atlas.tables(results.with_layers(1))),
             ),
             Section(
                 TWO,
@@ -66,6 +64,7 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
             score_paths.section(results, figures),
             weights_side.section(results, figures),
             Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
+            formation.section(results, figures),
             controls.section(results, figures),
             Section(SWEEP, _sweep(results), rows.sweep(results)),
             Section(REFERENCES, (), (rows.references(results),)),

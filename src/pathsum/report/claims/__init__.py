@@ -8,7 +8,7 @@ passes, partly where some do, not where none does, "not testable here" where the
 from __future__ import annotations
 
 from pathsum.records import ClaimResult
-from pathsum.report.claims import causal, controls, framework, score_paths
+from pathsum.report.claims import causal, controls, formation, framework, score_paths
 from pathsum.report.claims.judging import Claim, judge
 from pathsum.results import Results
 
@@ -16,6 +16,7 @@ CLAIMS: tuple[Claim, ...] = (
     *framework.CLAIMS,
     *causal.CLAIMS,
     *score_paths.CLAIMS,
+    *formation.CLAIMS,
     *controls.CLAIMS,
 )
 

@@ -34,9 +34,14 @@ def _word(token: str) -> str:
     return token.lstrip(" ␣Ġ▁").casefold() or token
 
 
-def _copying_skip_trigrams(cell: Cell) -> Finding:
+def copying_share(cell: Cell) -> float | None:
+    """Of the skip-trigrams that the heads are worth most by, which share copies its source? None without heads."""
     copying = [copies(row.source, row.out) for row in cell.skip_trigrams]
-    return at_least(sum(copying) / len(copying) if copying else None, 0.5, "" if copying else "no table")
+    return sum(copying) / len(copying) if copying else None
+
+
+def _copying_skip_trigrams(cell: Cell) -> Finding:
+    return at_least(share := copying_share(cell), 0.5, "no table" if share is None else "")
 
 
 def _no_induction(cell: Cell) -> Finding:
@@ -168,7 +173,8 @@ CLAIMS: tuple[Claim, ...] = (
         "one_layer_skip_trigrams",
         "A one-layer head is a table of skip-trigrams, spent mostly on copying.",
         "AMF, Interpretation as Skip-Trigrams",
-        "share of the strongest skip-trigrams whose output is their source again (case and leading space aside)",
+        "share of each head's strongest skip-trigrams, by their whole effect on the next token's logit over held-out "
+        "text, whose output is their source again (case and leading space aside)",
         "≥ 0.5",
         each(1, _copying_skip_trigrams),
     ),

@@ -7,6 +7,7 @@ from pathsum.report.figures.behaviour import logit_lens, trajectories
 from pathsum.report.figures.bigrams import bigrams
 from pathsum.report.figures.causal import ablations
 from pathsum.report.figures.controls import controls
+from pathsum.report.figures.formation import formation
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import composition, induction_corner
 from pathsum.report.figures.learning import headline, loss_by_position, phase_change
@@ -25,6 +26,7 @@ FIGURES = (
     score_paths,
     phase_change,
     loss_by_position,
+    formation,
     controls,
     subspaces,
     logit_lens,

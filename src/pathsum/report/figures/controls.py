@@ -45,4 +45,3 @@ def controls(results: Results) -> Figure | None:
         "bottom. Thin lines: the cells of the grid."
     )
     return picture("controls", "Controls", caption, data, (7.4, 4.0), paint)
-

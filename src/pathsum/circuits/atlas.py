@@ -1,0 +1,180 @@
+"""Skip-trigrams of a head by what they are worth on real text: source … destination → out.
+
+An occurrence is a place of a text and a token that stands before it: the destination is the token at the place, out the
+one after it, the source all earlier positions with that token together. Position 0, which begins every sequence, and
+the destination itself are no sources: what they add is a bigram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.lowrank import LowRank
+
+Triple = tuple[int, int, int]  # source, destination, out, as token ids
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """Every occurrence in some windows, sorted by (source, destination, out)."""
+
+    windows: Int[Tensor, "batch window"]
+    first: Int[Tensor, "batch pos"]  # where the token of each position stands first, after position 0
+    window: Int[Tensor, "n"]
+    query: Int[Tensor, "n"]
+    key: Int[Tensor, "n"]  # the source's first position
+    source: Int[Tensor, "n"]
+    destination: Int[Tensor, "n"]
+    out: Int[Tensor, "n"]
+    which: Int[Tensor, "n"]  # distinct triple, in the order of occurrence
+    starts: Int[Tensor, "k"]  # where each distinct triple begins
+
+    def slice(self, source: int, destination: int, out: int | None = None) -> slice:
+        """Which occurrences are of these tokens, before whatever token where ``out`` is None?"""
+        low, high = 0, len(self.source)
+        for column, value in ((self.source, source), (self.destination, destination), (self.out, out)):
+            if value is not None:
+                part = column[low:high]
+                low, high = (low + int(torch.searchsorted(part, value, right=right)) for right in (False, True))
+        return slice(low, high)
+
+
+@dataclass(frozen=True)
+class SkipTrigram:
+    """What a triple is worth, over all its places."""
+
+    triple: Triple
+    places: int  # where the source stands before destination → out
+    total: float  # logits that the source adds to out, summed over places
+
+
+def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
+    """Where does which token stand before which two? Costs batch · pos² numbers and a sort of half as many."""
+    tokens, nexts = windows[:, :-1], windows[:, 1:]
+    places = torch.arange(tokens.shape[1], device=windows.device)
+    same = tokens[:, :, None] == tokens[:, None, :]
+    same[:, :, 0] = False
+    first = same.to(torch.uint8).argmax(-1)
+    first[:, 0] = 0
+    new = (first == places) & (places > 0)
+    window, query, key = (new[:, None, :] & (places < places[:, None])).nonzero(as_tuple=True)
+    source, destination, out = tokens[window, key], tokens[window, query], nexts[window, query]
+    size = int(windows.max()) + 1
+    triples, order = ((source * size + destination) * size + out).sort(stable=True)
+    _, which, places_of = torch.unique_consecutive(triples, return_inverse=True, return_counts=True)
+    return Occurrences(
+        windows=windows,
+        first=first,
+        window=window[order],
+        query=query[order],
+        key=key[order],
+        source=source[order],
+        destination=destination[order],
+        out=out[order],
+        which=which,
+        starts=places_of.cumsum(0) - places_of,
+    )
+
+
+def carried(
+    pattern: Float[Tensor, "batch query key"],
+    read: Float[Tensor, "batch pos"],
+    final: Float[Tensor, "batch pos"],
+    at: Occurrences,
+) -> Float[Tensor, "n"]:
+    """How much of its source does a head carry to each occurrence? s_final Σ_k A[q, k] s_read[k] over the source's
+    positions k (FRAMEWORK §2), scales ``read`` of the head's layer and ``final`` of W_U frozen. Weight, from 0.
+
+    Times a column of ``ov_circuit`` it is exactly what the source adds to the logits: all of it for a head of the first
+    layer, the direct part (the token at the position, not what earlier heads wrote there) for a later one."""
+    mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
+    merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
+    return merged[at.window, at.query, at.key]
+
+
+def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Float[Tensor, "n"]:
+    """What does each source add to the logit of the token that comes next? ``weight`` · (W_U W_OV W_E)[out, source]
+    (AMF "one-layer models: skip-trigrams"); ``circuit`` from ``ov_circuit``, ``weight`` from ``carried``.
+
+    Logits above the mean over outputs, exact. Costs batch · pos² · d_head."""
+    out, source = circuit.left[at.windows[:, 1:]], circuit.right.mT[at.windows[:, :-1]]
+    return weight * (out @ source.mT)[at.window, at.query, at.key]
+
+
+def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
+    """Which skip-trigrams is a head worth most by? The ``k`` triples with the largest sum of ``effect`` over the text,
+    largest first, those above 0 only. A rare triple of great effect ranks below a common one. ValueError where ``k`` <
+    1."""
+    if k < 1:
+        raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
+    total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
+    places = torch.diff(at.starts, append=at.starts.new_tensor([len(effect)]))
+    best = total.topk(min(k, len(total)))
+    return [
+        SkipTrigram((int(at.source[i]), int(at.destination[i]), int(at.out[i])), int(places[n]), value)
+        for value, n, i in zip(best.values.tolist(), best.indices, at.starts[best.indices], strict=True)
+        if value > 0
+    ]
+
+
+def worth(
+    circuit: LowRank, logits: Float[Tensor, "batch pos vocab"], weight: Float[Tensor, "n"], at: Occurrences, t: Triple
+) -> float:
+    """How much less likely is out where a head no longer carries the source? log P(out) minus log P(out) with
+    ``weight`` · (W_U W_OV W_E)[:, source] taken from all ``logits`` of the place, meaned over the triple's places.
+
+    Nats, positive where the head helps; scales and every other source frozen. Costs places · d_vocab."""
+    source, _, out = t
+    here = at.slice(*t)
+    z = logits[at.window[here], at.query[here]]
+    moved = weight[here, None] * (circuit.left @ circuit.right[:, source])
+    return (z.log_softmax(-1) - (z - moved).log_softmax(-1))[:, out].mean().item()
+
+
+# ---- bugs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a skip-trigram costs."""
+
+    places: int  # source … destination, and something else than out after it
+    loss_nats: float  # mean rise of the loss there
+    balance_nats: float  # mean rise of the loss over all places with source … destination; negative: it pays
+
+
+def crossed(triples: Sequence[Triple]) -> list[Triple]:
+    """Which triples must a head raise because it raises ``triples``? AMF "skip-trigram bugs": "keep … in → mind" and
+    "keep … at → bay" raise "keep … at → mind" too, as attention hangs on (source, destination) and the output on
+    (source, out) alone. Each source's destinations with its outs, those of ``triples`` left out."""
+    listed = set(triples)
+    pairs = {(s, d): None for s, d, _ in triples}
+    outs = {(s, o): None for s, _, o in triples}
+    return [(s, d, o) for s, d in pairs for s_, o in outs if s == s_ and (s, d, o) not in listed]
+
+
+def price(
+    circuit: LowRank,
+    log_probs: Float[Tensor, "batch pos vocab"],
+    weight: Float[Tensor, "n"],
+    at: Occurrences,
+    t: Triple,
+) -> Price:
+    """What does raising out cost where source … destination is followed by something else, and on balance?
+
+    The loss minus the loss without δ = ``weight`` · (W_U W_OV W_E)[out, source] in the logit of out alone:
+    −log(1 − P(out) (1 − e^−δ)), less δ where out does follow; exact. ``log_probs`` are the model's. Nats, 0 where there
+    are no such places."""
+    source, destination, out = t
+    here = at.slice(source, destination)
+    follows = at.out[here] == out
+    added = weight[here] * (circuit.left[out] @ circuit.right[:, source])
+    p = log_probs[at.window[here], at.query[here], out].exp()
+    rise = -torch.log1p(p * torch.expm1(-added)) - added * follows
+    places = int((~follows).sum())
+    return Price(places, rise[~follows].sum().item() / max(1, places), rise.sum().item() / max(1, len(rise)))

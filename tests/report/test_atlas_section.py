@@ -1,0 +1,42 @@
+"""What the report says of skip-trigrams is what the records say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pathsum.report.sections.atlas import BUGS, ENTRIES_A_HEAD, paragraphs, tables
+from tests.report import synthetic
+
+ONE = synthetic.cell(1, 3, 0)
+
+
+def test_without_heads_there_is_nothing_to_say() -> None:
+    none = [synthetic.cell(0, 0, 0)]
+    assert paragraphs(none) == tables(none) == ()
+
+
+def test_the_first_of_each_head_are_shown_with_their_counts() -> None:
+    atlas, bugs = tables([ONE])
+    assert len(atlas.rows) == 3 * ENTRIES_A_HEAD
+    assert atlas.rows[0][-1].text == "3.00 (30 of 90)"
+    assert bugs.rows[0][-1].text == "– (2 of 90)"
+    assert len(bugs.rows) == BUGS
+
+
+def test_the_dearest_bug_over_the_text_comes_first() -> None:
+    dear = replace(ONE.skip_trigram_bugs[-1], price_nats=0.01, places=9999)
+    bugs = tables([replace(ONE, skip_trigram_bugs=[*ONE.skip_trigram_bugs[:-1], dear])])[1]
+    assert bugs.rows[0][4].text == "9,999"
+
+
+def test_shares_are_of_the_rows_that_can_tell() -> None:
+    rows = [replace(ONE.skip_trigrams[0], text_lift=x, change_nats=-1.0) for x in (0.5, None, 2.0)]
+    text = " ".join(paragraphs([replace(ONE, skip_trigrams=rows)]))
+    assert "likelier to the model with the source than without it for 0 of 3" in text
+    assert "The text bears out 1 of 2 of those" in text
+
+
+def test_a_cell_without_bugs_says_so() -> None:
+    clean = replace(ONE, skip_trigram_bugs=[])
+    assert "No head raises a crossed skip-trigram" in paragraphs([clean])[1]
+    assert len(tables([clean])) == 1

@@ -42,7 +42,13 @@ lint: setup ## format and lint in place
 sweep: setup ## an ad-hoc Hydra sweep: make sweep ARGS='model.n_layers=1,2 model.n_heads=2,4'
 	python -m pipelines.train --multirun $(ARGS)
 
+bench: setup ## time and memory of one head's circuits at d_vocab 50,000, into bench/results.json
+	python -m bench.circuits
+
+extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
+	python -m pipelines.extract_foreign --weights '$(WEIGHTS)' --tokenizer '$(TOKENIZER)' --text '$(TEXT)' --bos '$(BOS)' $(ARGS)
+
 report: setup ## draw the report again from stored records
 	dvc repro --single-item report --force
 
-.PHONY: help setup params repro smoke test lint sweep report
+.PHONY: help setup params repro smoke test lint sweep bench extract report

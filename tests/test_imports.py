@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "tracking": {"config", "evaluation"},
     "results": {"records", "evaluation", "storage"},
     "data": {"config", "records", "storage"},
-    "model": {"config", "circuits.weights"},
+    "model": {"config", "circuits.weights", "circuits.folding"},
     "training": {"config", "evaluation", "storage", "data", "model", "circuits"},
     "extraction": {"config", "records", "evaluation", "results", "data", "model", "circuits", "training"},
     "report": {"records", "evaluation", "storage", "results", "circuits.trajectories"},  # a plane spanned by all cells

@@ -14,6 +14,7 @@ from pathsum.circuits.weights import Weights
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.data.repeated import repeated_random
 from pathsum.evaluation import Evaluation
+from pathsum.model.foreign import Foreign
 from pathsum.model.transformer import Trace, Transformer
 
 _SEED = 2021
@@ -32,12 +33,10 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A trained model, and its traces on held-out text and on repeated random tokens (float32)."""
+class Examined:
+    """A model, whoever trained it, and its traces on held-out text and on repeated random tokens (float32)."""
 
-    cell: CellConfig
-    log: list[Evaluation]
-    model: Transformer
+    model: Transformer | Foreign
     weights: Weights  # each token's embedding at the scale at which the layers read it
     natural: Trace  # on Evidence.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # BOS and a random block twice
@@ -45,17 +44,33 @@ class Subject:
     repeated: Trace  # on those
 
 
+@dataclass(frozen=True)
+class Subject(Examined):
+    """A cell of this project: where the model comes from, too."""
+
+    model: Transformer
+    cell: CellConfig
+    log: list[Evaluation]
+
+
 def examine(model: Transformer, cell: CellConfig, log: list[Evaluation], seen: Evidence, how: ExtractConfig) -> Subject:
-    """Show ``model`` the evidence. Costs two traces: windows × heads × pos² numbers each."""
+    """Show a cell's ``model`` the evidence. Costs as ``show``."""
+    e = show(model, cell.model.n_ctx, seen, how)
+    return Subject(model, e.weights, e.natural, e.repeated_tokens, e.block, e.repeated, cell, log)
+
+
+def show(model: Transformer | Foreign, n_ctx: int, seen: Evidence, how: ExtractConfig) -> Examined:
+    """Show ``model`` the evidence, windows of ``n_ctx`` tokens. Costs two traces: windows × heads × pos² numbers
+    each."""
     generator = torch.Generator().manual_seed(_SEED)
     present = (seen.unigram > 0).float()
-    repeated, block = repeated_random(how.repeated_windows, cell.model.n_ctx, len(seen.words), generator, present)
+    repeated, block = repeated_random(how.repeated_windows, n_ctx, len(seen.words), generator, present)
     with torch.no_grad():
         natural, again = model.trace(seen.windows[:, :-1]), model.trace(repeated)
-    return Subject(cell, log, model, effective(model), natural, repeated, block, again)
+    return Examined(model, effective(model), natural, repeated, block, again)
 
 
-def effective(model: Transformer) -> Weights:
+def effective(model: Transformer | Foreign) -> Weights:
     """The model's weights, with each token's embedding at the scale at which the layers read it where there is a norm:
     a bare token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
     weights = model.weights()

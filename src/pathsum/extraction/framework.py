@@ -1,4 +1,4 @@
-"""The framework's own tables: certificate, heads, eigenvalues, composition, skip-trigrams, bigrams."""
+"""The framework's own tables: certificate, heads, eigenvalues, composition, bigrams."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import torch
 from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
 from pathsum.circuits.composition import CompositionScore, benjamini_hochberg, composition_scores
 from pathsum.circuits.qk_ov import ov_circuit
-from pathsum.circuits.skip_trigrams import skip_trigrams
 from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace
 from pathsum.records import (
@@ -24,14 +23,13 @@ from pathsum.records import (
     EigenvalueRow,
     ExactnessRow,
     HeadRow,
-    SkipTrigramRow,
 )
 
 SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
 _SEED = 2021
 
 
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
     scores = composition_scores(subject.weights.to(torch.float64), how.rotations, generator)
@@ -40,7 +38,6 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
         "eigenvalues": eigenvalue_rows(subject.weights),
         "composition": composition_rows(scores),
         "distances": distance_rows(subject.natural),
-        "skip_trigrams": skip_trigram_rows(subject.weights, seen, how.top_k),
         "bigrams": bigram_rows(subject.weights, seen, how.top_k),
     }
 
@@ -54,7 +51,7 @@ def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: Extract
     return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)))
 
 
-def head_rows(subject: Subject, seen: Evidence) -> list[HeadRow]:
+def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
     """Each head's scores: on repeated random tokens, on held-out text, and from its weights."""
     weights, block, trace = subject.weights, subject.block, subject.repeated
     natural = subject.natural.patterns
@@ -116,26 +113,6 @@ def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
         for layer, pattern in enumerate(natural.patterns)
         for h, by_distance in enumerate(positional.attention_by_distance(pattern).tolist())
         for distance, attention in enumerate(by_distance[: farthest + 1])
-    ]
-
-
-def skip_trigram_rows(weights: Weights, seen: Evidence, k: int) -> list[SkipTrigramRow]:
-    """The ``k`` leading skip-trigrams of every head."""
-    return [
-        SkipTrigramRow(
-            layer,
-            h,
-            rank,
-            seen.words[t.source],
-            seen.words[t.destination],
-            seen.words[t.out],
-            t.qk_nats,
-            t.ov_logit,
-            t.effect,
-        )
-        for layer, heads in enumerate(weights.layers)
-        for h, head in enumerate(heads)
-        for rank, t in enumerate(skip_trigrams(weights, head, seen.unigram, k), start=1)
     ]
 
 

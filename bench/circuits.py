@@ -1,0 +1,114 @@
+"""How long do a head's circuits take at d_vocab 50,000, and how much memory? `python -m bench.circuits`
+
+One random head of a 768-wide, 12 × 64 model. Each measurement has its own process, so that its peak memory is its own.
+"Theirs" is the same answer the plain way in the same process: topk of every row block, timed on a slice of the rows and
+scaled up; eigenvalues of the d_model × d_model product instead of the d_head × d_head one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import platform
+import resource
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pathsum.circuits.eigenvalues import copying_eigenvalues
+from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
+from pathsum.circuits.weights import Head, Weights
+
+RESULTS = Path(__file__).with_name("results.json")
+D_MODEL, D_HEAD, N_HEADS, TOP, THREADS = 768, 64, 12, 1000, 2
+SLICE = 1000  # rows of each table that the plain way is timed on
+
+
+def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
+    """One layer, and token frequencies that fall off as 1/rank."""
+    g = torch.Generator().manual_seed(0)
+
+    def matrix(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=g) / math.sqrt(shape[-1])
+
+    heads = tuple(Head(*(matrix(D_HEAD, D_MODEL) for _ in range(3)), matrix(D_MODEL, D_HEAD)) for _ in range(n_heads))
+    return Weights(matrix(D_MODEL, d_vocab), matrix(d_vocab, D_MODEL), (heads,)), 1 / torch.arange(1.0, d_vocab + 1)
+
+
+def top_entries_of_a_head(d_vocab: int) -> tuple[float, float, float]:
+    """The 1,000 largest entries of OV and of QK: seconds, peak GiB, seconds the plain way."""
+    weights, unigram = random_model(d_vocab, 1)
+    head = weights.layers[0][0]
+
+    def tables() -> tuple[Any, Any]:
+        return ov_circuit(weights, head.W_OV), qk_circuit(weights, head.W_QK, unigram)
+
+    ours = seconds(lambda: [top_entries(table, TOP) for table in tables()])
+    peak = peak_gib()
+    circuits = tables()
+
+    def plainly() -> None:
+        for table in circuits:
+            for rows in table.left[:SLICE].split(256):
+                (rows @ table.right).flatten().topk(TOP)
+
+    return ours, peak, seconds(plainly) * d_vocab / min(SLICE, d_vocab)
+
+
+def eigenvalues_of_all_heads(d_vocab: int) -> tuple[float, float, float]:
+    """Copying eigenvalues of 12 heads: seconds, peak GiB, seconds the plain way."""
+    weights, _ = random_model(d_vocab, N_HEADS)
+    heads = weights.layers[0]
+    ours = seconds(lambda: [copying_eigenvalues(weights, head.W_OV) for head in heads])
+    peak = peak_gib()
+
+    product = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
+    shared = seconds(lambda: weights.W_E @ weights.W_U)
+    one = seconds(lambda: torch.linalg.eigvals(product @ heads[0].W_OV.dense()))
+    return ours, peak, shared + one * len(heads)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def peak_gib() -> float:
+    """Of this process so far; Linux counts in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def measure(work: Callable[[int], tuple[float, float, float]], d_vocab: int) -> tuple[float, float, float]:
+    """``work`` in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
+        return pool.submit(work, d_vocab).result()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--d-vocab", type=int, default=50_000, help="only the default is written to results.json")
+    d_vocab = parser.parse_args().d_vocab
+    machine = f"{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    print(f"{'d_vocab ' + str(d_vocab):32} {'ours (s)':>9} {'plain (s)':>10} {'ratio':>7} {'peak (GiB)':>11}")
+    for name, work in (("top_entries", top_entries_of_a_head), ("eigenvalues", eigenvalues_of_all_heads)):
+        ours, peak, theirs = measure(work, d_vocab)
+        print(f"{name:32} {ours:9.1f} {theirs:10.1f} {theirs / ours:7.1f} {peak:11.2f}")
+        times = {"ours": round(ours, 2), "theirs": round(theirs, 1), "ratio": round(theirs / ours, 2), "unit": "s"}
+        memory = {"ours": round(peak, 2), "theirs": None, "ratio": None, "unit": "GiB, peak"}
+        found[f"extract.{name}_50k"] = times | {"machine": machine}
+        found[f"extract.{name}_50k_memory"] = memory | {"machine": machine}
+    if d_vocab == 50_000:
+        RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

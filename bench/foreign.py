@@ -1,0 +1,73 @@
+"""Are the logits of weights that TransformerLens wrote the ones it computes? `python -m bench.foreign FOLDER`
+
+Every kind of positions and normalisation, with biases and gains drawn at random; theirs in float32. TransformerLens is
+no dependency, and may need a torch of its own: `python -m bench.foreign FOLDER --write` in an environment that has it
+(`pip install 'transformer_lens<4' safetensors`) writes weights, configurations, tokens and its logits; without
+``--write``, in this project's, they are compared: exit status 1 where any differ by more than 1e-4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+TOLERANCE = 1e-4
+POSITIONS: tuple[dict[str, Any], ...] = (
+    {"positional_embedding_type": "shortformer"},
+    {"positional_embedding_type": "standard"},
+    {"positional_embedding_type": "rotary"},
+    {"positional_embedding_type": "rotary", "rotary_dim": 12, "rotary_adjacent_pairs": True, "rotary_base": 500},
+)
+NORMS = ("LN", "LNPre", "RMS", "RMSPre", None)
+SHAPE = {"d_model": 48, "d_head": 16, "n_heads": 3, "n_ctx": 61, "d_vocab": 101, "attn_only": True, "device": "cpu"}
+
+
+def write(folder: Path) -> None:
+    from transformer_lens import HookedTransformer, HookedTransformerConfig  # an optional tool
+
+    for number, (n_layers, positions, norm) in enumerate(product((0, 1, 3), POSITIONS, NORMS)):
+        extra = {"use_attn_scale": False} if number % 5 == 2 else {}
+        model = HookedTransformer(
+            HookedTransformerConfig(**SHAPE, **positions, **extra, n_layers=n_layers, normalization_type=norm)
+        )
+        torch.manual_seed(number)
+        for name, parameter in model.named_parameters():
+            centre = 1.0 if name.endswith("ln1.w") or name == "ln_final.w" else 0.0
+            parameter.data = centre + torch.randn_like(parameter) / 48**0.5
+        tokens = torch.randint(SHAPE["d_vocab"], (2, SHAPE["n_ctx"]))
+        here = folder / f"{number:02}"
+        here.mkdir(parents=True, exist_ok=True)
+        state = {k: v.contiguous() for k, v in model.state_dict().items()}
+        save_file(state, here / "model.safetensors")
+        (here / "config.json").write_text(json.dumps(model.cfg.to_dict(), default=str))
+        with torch.no_grad():
+            save_file({"tokens": tokens, "logits": model(tokens)}, here / "expected.safetensors")
+        print(here, n_layers, positions, norm)
+
+
+def compare(folder: Path) -> None:
+    from pathsum.model.open_weights import open_weights
+
+    worst = 0.0
+    cases = sorted(p for p in folder.iterdir() if p.is_dir())
+    for here in cases:
+        expected = load_file(here / "expected.safetensors")
+        difference = (open_weights(here / "model.safetensors", "")(expected["tokens"]) - expected["logits"]).abs().max()
+        worst = max(worst, difference.item())
+        print(f"{here.name}: largest difference {difference:.1e}, largest logit {expected['logits'].abs().max():.2f}")
+    print(f"{len(cases)} models, largest difference {worst:.1e}")
+    raise SystemExit(not cases or worst > TOLERANCE)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--write", action="store_true", help="in an environment with TransformerLens")
+    arguments = parser.parse_args()
+    (write if arguments.write else compare)(arguments.folder)

@@ -1,0 +1,58 @@
+"""`make extract WEIGHTS=… TOKENIZER=… TEXT=…`: take apart a model that this project did not train."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pathsum.config import ExtractConfig, load
+from pathsum.data.foreign_text import bos_id, encode_text, read_tokenizer, words
+from pathsum.data.hub_files import local_or_hub
+from pathsum.data.tokenizer import tokenizer_hash
+from pathsum.extraction.foreign import take_apart
+from pathsum.model.foreign import Foreign
+from pathsum.model.open_weights import open_weights
+from pathsum.results import TABLES
+from pathsum.storage import frame, write_json
+from pipelines.paths import params, stage
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", default="", help="a .safetensors file, or a hub id that has model.safetensors")
+    parser.add_argument("--tokenizer", default="", help="a tokenizers JSON file, or a hub id that has tokenizer.json")
+    parser.add_argument("--text", default="", help="a text file, folder or glob")
+    parser.add_argument("--bos", default="", help="the token that begins a sequence, where its name is not a usual one")
+    parser.add_argument("--context", type=int, default=256, help="tokens a window, at most")
+    parser.add_argument("--out", default="", help="where to write; default foreign/<name of the weights>")
+    found = parser.parse_args(given)
+    if absent := [name.upper() for name in ("weights", "tokenizer", "text") if not getattr(found, name)]:
+        raise ValueError(
+            f"expected all of WEIGHTS, TOKENIZER and TEXT, got no {' and no '.join(absent)}; for example: make "
+            "extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'"
+        )
+    return found
+
+
+def extract(given: argparse.Namespace) -> None:
+    how = load(ExtractConfig, params()["extract"], "extract")
+    weights = local_or_hub(given.weights, "model.safetensors", "config.json")
+    tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
+    bos = bos_id(tokenizer, given.bos)
+    model = open_weights(weights, tokenizer_hash(tokenizer))
+    shown = words(tokenizer, model.weights().W_E.shape[1], bos)
+    model = model.bos_first(bos) if isinstance(model, Foreign) else model
+    name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
+    summary, tables = take_apart(model, name, encode_text(given.text, tokenizer, bos), shown, how, given.context)
+    folder = Path(given.out or f"foreign/{name}")
+    write_json(folder / "summary.json", summary)
+    for table, rows in tables.items():
+        frame(rows, TABLES[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")
+    print((folder / "summary.json").read_text(encoding="utf-8") + f"{folder}: this, and {len(tables)} tables")
+
+
+if __name__ == "__main__":
+    with stage():
+        extract(arguments(sys.argv[1:]))

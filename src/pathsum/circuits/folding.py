@@ -1,0 +1,47 @@
+"""Weights of a model with norms, as the circuits read them: the gain folded in first, the centring second.
+
+Both act on what reads the residual stream: W_Q, W_K, W_V of every layer and W_U. What is left of a norm is one number a
+position, its scale: freeze it with the patterns (``paths``). Position vectors that join queries' and keys' input
+after the norm are read by the matrices as they were before folding.
+
+    folded = centre(fold_gains(weights, gains))   # LayerNorm; without centre, RMSNorm
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pathsum.circuits.weights import Head, Weights
+
+Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
+
+
+def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> Weights:
+    """What do the heads read of a stream whose norms multiply each coordinate by a gain? W · diag(g), FRAMEWORK §1.
+
+    One gain a layer, then the final norm's, as for ``paths.Scales``. ValueError where they are not as many.
+    """
+    if len(gains) != len(weights.layers) + 1:
+        raise ValueError(
+            f"expected {len(weights.layers) + 1} gains, one a layer and the final norm's, got {len(gains)}; give ones "
+            "where a norm has none"
+        )
+    return _reading(weights, [gain.mul for gain in gains])
+
+
+def centre(weights: Weights) -> Weights:
+    """What do the heads read of a stream from whose vectors LayerNorm takes the mean? W · (I − 1 1ᵀ / d_model),
+    FRAMEWORK §1. After ``fold_gains``: the two do not commute."""
+    return _reading(weights, [lambda W: W - W.mean(-1, keepdim=True)] * (len(weights.layers) + 1))
+
+
+def _reading(weights: Weights, change: Sequence[Read]) -> Weights:
+    """``change`` made to all that reads the stream, layer by layer and last to W_U."""
+    layers = tuple(
+        tuple(Head(read(h.W_Q), read(h.W_K), read(h.W_V), h.W_O) for h in heads)
+        for heads, read in zip(weights.layers, change[:-1], strict=True)
+    )
+    return Weights(weights.W_E, change[-1](weights.W_U), layers)

@@ -1,0 +1,113 @@
+"""What of TransformerLens's state dicts and configurations can be represented here, and why the rest cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from torch import Tensor
+
+NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
+    None: "none", "LNPre": "layer", "LN": "layer", "RMSPre": "rms", "RMS": "rms",
+}  # fmt: skip
+POSITIONS = ("shortformer", "standard", "rotary")
+GROUPED = "grouped-query attention; write keys and values out for each head first"
+BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
+# what the path expansion, or this reader, has no place for: the value that a setting must have where it is given
+MUST_BE: dict[str, Any] = {
+    "attn_only": True, "attention_dir": "causal", "parallel_attn_mlp": False, "use_local_attn": False,
+    "scale_attn_by_inverse_layer_idx": False, "final_rms": False, "post_embedding_ln": False,
+    "use_normalization_before_and_after": False, "attn_scores_soft_cap": -1.0, "output_logits_soft_cap": -1.0,
+    "use_qk_norm": False, "clip_qkv": None, "use_logn_attn": False, "use_dynamic_ntk_rope": False,
+    "use_NTK_by_parts_rope": False, "use_yarn_rope": False, "rotary_scaling_factor": 1.0, "use_attention_sinks": False,
+}  # fmt: skip
+
+
+def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
+    """ValueError that lists all that cannot be represented: settings, names and shapes."""
+    if complaints := _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config):
+        raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
+
+
+def n_layers_of(state: Mapping[str, Tensor]) -> int:
+    return 1 + max((int(name.split(".")[1]) for name in state if re.match(r"blocks\.\d+\.", name)), default=-1)
+
+
+def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
+    found = [
+        f"{name}: expected {must!r}, got {config[name]!r}; only plain causal attention-only models are sums of paths"
+        for name, must in MUST_BE.items()
+        if config.get(name, must) != must
+    ]
+    if not isinstance(config.get("n_ctx"), int) or config["n_ctx"] < 1:
+        found.append(f"n_ctx: expected the context length, got {config.get('n_ctx')!r}; set it in the configuration")
+    for name, known in {"normalization_type": tuple(NORMS), "positional_embedding_type": POSITIONS}.items():
+        if name not in config or config[name] not in known:
+            expected, got = ", ".join(map(str, known)), repr(config[name]) if name in config else "nothing"
+            found.append(f"{name}: expected one of {expected}, got {got}; the weights alone do not say")
+    return found
+
+
+def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
+    """Names that are missing or have no place here; a name of many layers is one complaint."""
+    n_layers, positions = n_layers_of(state), config.get("positional_embedding_type")
+    norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
+    needed = {"embed.W_E", "unembed.W_U", *(f"ln_final.{part}" for part in norms)}
+    needed |= {f"blocks.{i}.attn.W_{part}" for i in range(n_layers) for part in "QKVO"}
+    needed |= {f"blocks.{i}.ln1.{part}" for i in range(n_layers) for part in norms}
+    if positions in ("shortformer", "standard"):
+        needed.add("pos_embed.W_pos")
+    allowed = needed | {"unembed.b_U", *(f"blocks.{i}.attn.b_{part}" for i in range(n_layers) for part in "QKVO")}
+    allowed |= {f"blocks.{i}.{buffer}" for i in range(n_layers) for buffer in BUFFERS}
+
+    def listed(names: set[str]) -> list[str]:
+        return sorted({re.sub(r"^blocks\.\d+", "blocks.*", name) for name in names})
+
+    if positions not in POSITIONS:
+        allowed.add("pos_embed.W_pos")  # complained of already
+    found = [f"{name}: {_why_not(name)}" for name in listed(set(state) - allowed)]
+    if config.get("n_layers", n_layers) != n_layers:
+        found.append(f"n_layers: the configuration says {config['n_layers']}, the weights have {n_layers}")
+    return found + [
+        f"{name}: expected in the state dict, found nothing; check the configuration"
+        for name in listed(needed - set(state))
+    ]
+
+
+def _why_not(name: str) -> str:
+    if ".mlp." in name or ".ln2." in name:
+        return "an MLP is not linear in what it reads, so it has no paths; only attention-only models have"
+    if "attn._" in name:
+        return GROUPED
+    if ".ln1." in name or "ln_final." in name:
+        return "a norm's parameter that its normalization_type has not; check the configuration"
+    if name == "pos_embed.W_pos":
+        return "position vectors, but rotary positions have none; check positional_embedding_type"
+    return "not part of a plain attention-only model; its effect would be lost"
+
+
+def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
+    """Every tensor's shape against those of W_E, of the first layer's W_Q and of the context."""
+    if "embed.W_E" not in state or state["embed.W_E"].dim() != 2:
+        return ["embed.W_E: expected d_vocab × d_model numbers, from which the other sizes follow"]
+    d_vocab, d_model = state["embed.W_E"].shape
+    first = state.get("blocks.0.attn.W_Q")
+    n_heads, d_head = (first.shape[0], first.shape[-1]) if first is not None else (0, 0)
+    expected = {
+        "unembed.W_U": (d_model, d_vocab), "unembed.b_U": (d_vocab,), "pos_embed.W_pos": (config.get("n_ctx"), d_model),
+        **{f"attn.W_{part}": (n_heads, d_model, d_head) for part in "QKV"}, "attn.W_O": (n_heads, d_head, d_model),
+        **{f"attn.b_{part}": (n_heads, d_head) for part in "QKV"}, "attn.b_O": (d_model,),
+        "ln1.w": (d_model,), "ln1.b": (d_model,), "ln_final.w": (d_model,), "ln_final.b": (d_model,),
+    }  # fmt: skip
+    found = []
+    for name, tensor in state.items():
+        must = expected.get(".".join(name.split(".")[-2:]))
+        if must is not None and tuple(tensor.shape) != must:
+            grouped = name.endswith(("W_K", "W_V")) and tensor.dim() == 3 and len(tensor) != n_heads
+            why = GROUPED if grouped else "sizes are those of embed.W_E, blocks.0.attn.W_Q and n_ctx; check the file"
+            found.append(f"{name}: expected shape {must}, got {tuple(tensor.shape)}; {why}")
+    rotary = config.get("rotary_dim") or d_head
+    if config.get("positional_embedding_type") == "rotary" and first is not None and (rotary % 2 or rotary > d_head):
+        found.append(f"rotary_dim: expected an even number up to d_head = {d_head}, got {rotary}")
+    return found

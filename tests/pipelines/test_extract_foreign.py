@@ -1,0 +1,107 @@
+"""`make extract`: from files that another library wrote to a folder of tables, and every refusal as one message."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from pathsum.config import TokenizerConfig
+from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
+from pathsum.model.checkpoint import save_checkpoint
+from pathsum.model.transformer import Transformer
+from pipelines.extract_foreign import arguments, extract
+from pipelines.paths import ROOT
+from tests.model.test_foreign import POSITIONS, written
+from tests.training.small import MODEL
+
+TEXT = "the cup and the spoon\n" * 60
+TABLES = {"heads", "eigenvalues", "composition", "distances", "skip_trigrams", "skip_trigram_bugs", "bigrams"}
+
+
+def run(**given: str) -> None:
+    options = {"weights": "mine.safetensors", "tokenizer": "tokenizer.json", "text": "*.txt"} | given
+    extract(arguments([f"--{name}={value}" for name, value in options.items()]))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model in TransformerLens's naming, a tokenizer that begins sequences with its last id, and a text."""
+    names = ["the", "cup", "and", "spoon", "<unk>", "<|endoftext|>"]
+    tokenizer = Tokenizer(WordLevel({name: i for i, name in enumerate(names)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "text.txt").write_text(TEXT)
+    state, config = written(1, normalization_type="LN", **POSITIONS[1])
+    save_file({name: tensor.float() for name, tensor in state.items()}, tmp_path / "mine.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tmp_path
+
+
+def test_a_foreign_model_becomes_a_folder_of_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run()
+    made = folder / "foreign" / "mine"
+    assert {p.stem for p in made.glob("*.csv")} == TABLES
+    summary = json.loads((made / "summary.json").read_text())
+    assert summary["exactness"] < 1e-12
+    assert (summary["n_layers"], summary["n_heads"], summary["d_vocab"]) == (2, 3, 23)
+    assert f'"exactness": {summary["exactness"]}' in capsys.readouterr().out
+    pairs = pd.read_csv(made / "bigrams.csv")
+    assert {("the", "cup"), ("and", "the")} <= set(zip(pairs.token, pairs.next, strict=True))
+    before = {p.name: p.read_bytes() for p in made.iterdir()}
+    run()
+    assert {p.name: p.read_bytes() for p in made.iterdir()} == before
+
+
+def test_this_project_s_own_checkpoint_needs_its_own_tokenizer(folder: Path) -> None:
+    tokenizer = train_tokenizer([TEXT], TokenizerConfig(d_vocab=260, train_bytes=500))
+    tokenizer.save(str(folder / "own.json"))
+    model = Transformer(MODEL, 260, torch.Generator().manual_seed(0))
+    save_checkpoint(folder / "own.safetensors", model, tokenizer_hash(tokenizer))
+    run(weights="own.safetensors", tokenizer="own.json", out="elsewhere")
+    assert json.loads((folder / "elsewhere" / "summary.json").read_text())["exactness"] < 1e-12
+    with pytest.raises(ValueError, match="trained with tokenizer"):
+        run(weights="own.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"weights": "", "text": ""}, "expected all of WEIGHTS, TOKENIZER and TEXT, got no WEIGHTS and no TEXT"),
+        ({"weights": "model.pth"}, "expected a .safetensors file, got a pickle"),
+        ({"weights": "none.safetensors"}, "found none; check WEIGHTS"),
+        ({"weights": "owner/name"}, "owner/name: no such local file, and the hub gave no answer"),
+        ({"tokenizer": "none.json"}, "found none; check TOKENIZER"),
+        ({"text": "none/*.txt"}, "TEXT: expected UTF-8 text files"),
+        ({"bos": "<s>"}, "expected a tokenizer with the token '<s>' to begin sequences with, got none"),
+    ],
+)
+def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: dict[str, str], said: str) -> None:
+    with pytest.raises((ValueError, OSError), match=said):
+        run(**given)
+    assert not (folder / "foreign").exists()
+
+
+def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    command = [sys.executable, "-m", "pipelines.extract_foreign", "--weights=model.pth"]
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
+    assert "Traceback" not in done.stderr
+    named = [f"--{name} '$({name.upper()})'" for name in ("weights", "tokenizer", "text")]
+    assert all(option in (ROOT / "Makefile").read_text() for option in named)

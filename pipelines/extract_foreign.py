@@ -10,7 +10,7 @@ from pathlib import Path
 from pathsum.config import ExtractConfig, load
 from pathsum.data.foreign_text import bos_id, encode_text, read_tokenizer, words
 from pathsum.data.hub_files import local_or_hub
-from pathsum.data.tokenizer import tokenizer_hash
+from pathsum.data.tokenizer import BOS, tokenizer_hash
 from pathsum.extraction.foreign import take_apart
 from pathsum.model.foreign import Foreign
 from pathsum.model.open_weights import open_weights
@@ -43,7 +43,10 @@ def extract(given: argparse.Namespace) -> None:
     bos = bos_id(tokenizer, given.bos)
     model = open_weights(weights, tokenizer_hash(tokenizer))
     shown = words(tokenizer, model.weights().W_E.shape[1], bos)
-    model = model.bos_first(bos) if isinstance(model, Foreign) else model
+    if isinstance(model, Foreign):
+        model = model.bos_first(bos)
+    elif bos != BOS:
+        raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
     summary, tables = take_apart(model, name, encode_text(given.text, tokenizer, bos), shown, how, given.context)
     folder = Path(given.out or f"foreign/{name}")

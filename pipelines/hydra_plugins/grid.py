@@ -6,6 +6,7 @@ Loaded before composition by everything that composes: `make params`, `dvc exp r
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -16,13 +17,20 @@ def cell_name(n_layers: int, n_heads: int, seed: int) -> str:
 
 
 def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
-    """One complete cell of ``config``'s model, train and sweep: what differs by layer count, then by cell, applied."""
-    merged = OmegaConf.merge(
-        {"seed": seed, "model": config.model, "train": config.train},
-        {"model": {"n_layers": n_layers, "n_heads": n_heads}},
-        config.sweep.by_layers.get(n_layers, {}),
-        config.sweep.overrides.get(cell_name(n_layers, n_heads, seed), {}),
-    )
+    """One complete cell of ``config``'s model, train and sweep, with what the sweep changes in this very cell."""
+    overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed), {})
+    return _merged(_plain(config, n_layers, n_heads, seed), overrides)
+
+
+def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
+    """The cell as all of its depth are."""
+    base = OmegaConf.create({"seed": seed, "model": config.model, "train": config.train})
+    shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
+    return _merged(base, shape, config.sweep.by_layers.get(n_layers, {}))
+
+
+def _merged(base: DictConfig, *changes: Any) -> DictConfig:
+    merged = OmegaConf.merge(base, *changes)
     assert isinstance(merged, DictConfig)
     return merged
 
@@ -41,9 +49,7 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         n_layers = OmegaConf.select(change, "model.n_layers")
         if n_layers is None or name in cells:
             raise ValueError(f"sweep.controls.{name}: expected a name of its own, and a model.n_layers")
-        control = OmegaConf.merge(cell(config, n_layers, sweep.n_heads[0], sweep.seeds[0]), change)
-        assert isinstance(control, DictConfig)
-        cells[name] = control
+        cells[name] = _merged(_plain(config, n_layers, sweep.n_heads[0], sweep.seeds[0]), change)
     for name in sweep.overrides:
         if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+S\d+", name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")

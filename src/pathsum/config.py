@@ -151,8 +151,8 @@ class CellConfig(Frozen):
 class ExtractConfig(Frozen):
     """How finely a trained model is taken apart."""
 
-    windows: Positive  # held-out windows that behaviour is measured on
-    repeated_windows: Positive  # repeated random blocks
+    windows: Annotated[int, Field(ge=4)]  # held-out windows that behaviour is measured on, halved and bootstrapped
+    repeated_windows: Annotated[int, Field(ge=2)]  # repeated random blocks, bootstrapped
     certificate_windows: Positive  # windows of the exactness certificate
     top_k: Positive  # entries kept a table
     rotations: Positive  # random rotations of the composition null

@@ -59,6 +59,7 @@ class CellSummary:
     positions: str
     norm: str
     smeared_keys: bool
+    shuffled: bool  # trained on windows without order
     tokens_seen: int
     weights_hash: str
     val_loss_nats: float

@@ -69,6 +69,9 @@ TABLES: dict[str, type[Any]] = {
 }  # the field of Cell, which is also the name of its parquet file
 
 
+FORMED = 0.3  # prefix matching: heads that do induction have more, heads that do not under 0.1
+
+
 @dataclass(frozen=True)
 class Cell:
     """Everything that is known of one trained model."""
@@ -106,6 +109,11 @@ class Cell:
     def induction_head(self) -> HeadRow | None:
         """Which head attends most to the token after an earlier occurrence? None without heads."""
         return max(self.heads, key=lambda h: h.prefix_matching, default=None)
+
+    def formed_induction_head(self) -> HeadRow | None:
+        """The same where it does attend there, as induction heads do; None where none has formed."""
+        best = self.induction_head()
+        return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
         """Which first-layer head attends most to the token before? None without heads."""

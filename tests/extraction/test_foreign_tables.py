@@ -89,8 +89,8 @@ def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: i
 def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.MonkeyPatch) -> None:
     found = model(6, None, POSITIONS[0])
     assert take_apart(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8
-    monkeypatch.setattr(foreign, "MOST_NUMBERS", 2 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
-    assert take_apart(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 2
+    monkeypatch.setattr(foreign, "MOST_NUMBERS", 5 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
+    assert take_apart(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 5
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:

@@ -88,6 +88,8 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
     after = composed(tmp_path, "++sweep.overrides.L2H4S1.train.tokens=123")["cells"]
     assert [name for name in before if before[name] != after[name]] == ["L2H4S1"]
     assert after["L2H4S1"]["train"]["tokens"] == 123
+    first = composed(tmp_path, "++sweep.overrides.L2H4S0.train.tokens=123")["cells"]
+    assert [name for name in before if before[name] != first[name]] == ["L2H4S0"]  # not the controls beside it
     with pytest.raises(Exception, match=r"sweep.overrides: L2H4 is no cell's name; the grid has L0S0"):
         composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
 

@@ -121,6 +121,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             positions="relative",
             norm="none",
             smeared_keys=False,
+            shuffled=False,
             tokens_seen=BUDGET,
             weights_hash="ab",
             exactness=3e-14 if works else 2e-7,
@@ -192,7 +193,7 @@ def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> lis
     first = [(method, h) for h in heads for method in ("zero", "mean", "resample", "turned")]
     pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
     return [
-        *(row("head", None, method, h, None, 2.0 * (works and h.head == 0)) for method, h in first),
+        *(row("head", None, m, h, None, 2.0 * (works and h.head == 0 and m != "turned")) for m, h in first),
         *(
             row("edge", kind, method, late, early, 2.0 * (kind == planted and early.head == late.head == 0))
             for kind in "QKV"

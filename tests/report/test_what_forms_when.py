@@ -17,7 +17,9 @@ def test_the_claim_s_value_is_the_lag_and_an_equal_time_is_not_before() -> None:
     found = judge(CLAIMS[0], WORKS)
     assert (found.verdict, found.value) == (REPRODUCED, 700_000)
     late = {
-        name: dataclasses.replace(c, changes=[dataclasses.replace(r, tokens_seen=5_000_000) for r in c.changes])
+        name: dataclasses.replace(
+            c, changes=[dataclasses.replace(r, tokens_seen=5_000_000, low=4_900_000, high=5_100_000) for r in c.changes]
+        )
         for name, c in WORKS.cells.items()
     }
     assert judge(CLAIMS[0], dataclasses.replace(WORKS, cells=late)).verdict == NOT

@@ -54,15 +54,17 @@ def labels(scores: Sequence[Score]) -> tuple[str, ...]:
 
     Induction must show on three kinds of repeats, for one kind can be had without it: a head that looks back by just
     the length of a block matches where random tokens are repeated, one that looks at the token before, or at words
-    likely to follow, where text repeats itself. So a tenth of the attention is enough there. A score without a
-    threshold gives no label.
+    likely to follow, where text repeats itself. So a tenth of the attention is enough there. A test that could
+    not be made is not passed; a score without a threshold gives no label.
     """
     tested: dict[str, bool] = {}
     for score in scores:
         if score.threshold is not None:
             name = behaviour_of(score.behaviour)
             tested[name] = score.interval.low > score.threshold and tested.get(name, True)
-    return tuple(name for name, holds in tested.items() if holds)
+    given = {score.behaviour for score in scores}
+    whole = {name for name in tested if all(test in given for test in THRESHOLDS if behaviour_of(test) == name)}
+    return tuple(name for name, holds in tested.items() if holds and name in whole)
 
 
 def behaviour_of(test: str) -> str:

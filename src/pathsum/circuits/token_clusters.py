@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit
+from pathsum.circuits.rotation import random_rotation
 from pathsum.circuits.weights import Weights
 
 _ROTATIONS = 20
@@ -54,8 +55,8 @@ def token_clusters(
     """
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
-    turns = torch.randn(_ROTATIONS, *2 * [len(W_OV.left)], generator=generator, dtype=torch.float64)
-    turned = [_groups(ov_circuit(exact, W_OV.then(torch.linalg.qr(turn).Q)), sources, vectors, k) for turn in turns]
+    turns = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
+    turned = [_groups(ov_circuit(exact, W_OV.then(turn)), sources, vectors, k) for turn in turns]
     null = torch.tensor([cohesion for groups in turned for _, _, cohesion in groups])
     chance, spread = (null.mean().item(), null.std().item()) if len(null) > 1 else (0.0, 0.0)
     return [Cluster(*group, chance, spread) for group in _groups(ov_circuit(exact, W_OV), sources, vectors, k)]

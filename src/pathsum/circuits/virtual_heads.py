@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
+from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import Path, Patterns, Scales, path_logits
 from pathsum.circuits.weights import Weights
 
@@ -49,11 +49,6 @@ def removal_costs(
             f"{logits.shape[1]}; give the logits, patterns and scales of these windows"
         )
     inputs, targets = windows[:, :-1], windows[:, 1:].long()
-    whole = _losses(logits, targets)
+    whole = window_losses(logits, targets)
     parts = (path_logits(weights, path, inputs, patterns, scales) for path in paths)
-    return torch.stack([_losses(logits - part, targets) - whole for part in parts])
-
-
-def _losses(logits: Float[Tensor, "batch pos vocab"], targets: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
-    losses = cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-    return losses.view(targets.shape).mean(-1)
+    return torch.stack([window_losses(logits - part, targets) - whole for part in parts])

@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+SUFFIXES = (".safetensors", ".json", ".pt", ".pth", ".bin", ".ckpt", ".pkl")  # of files, not of hub ids
 HUB_TIMEOUT = 5  # seconds that an unreachable hub may cost a request
 
 
@@ -17,7 +18,7 @@ def local_or_hub(named: str, *wanted: str) -> Path:
     where it has no such repository or file. Nothing but the files wanted is fetched, and none is run.
     """
     path = Path(named).expanduser()
-    if path.exists() or path.suffix or named.count("/") != 1 or named.startswith(("/", ".", "~")):
+    if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):
         return path
     try:
         hub: Any = importlib.import_module("huggingface_hub")

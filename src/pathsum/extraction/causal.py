@@ -14,6 +14,7 @@ from torch import Tensor
 from pathsum.circuits.bootstrap import mean_intervals
 from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.induction import prefix_matching
+from pathsum.circuits.rotation import random_rotation
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.terms import term_rows
@@ -43,7 +44,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
     d_model = subject.weights.W_E.shape[0]
-    rotation = torch.linalg.qr(torch.randn(d_model, d_model, generator=generator, dtype=torch.float64)).Q.float()
+    rotation = random_rotation(d_model, generator).float()
     natural, block = _spread(seen.windows), subject.block
     repeated = subject.repeated_tokens[:WINDOWS]
     text = Bench.of(subject.model, natural[:, :-1], natural[:, 1:], slice(None), subject.natural, rotation)

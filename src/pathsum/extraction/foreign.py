@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
 from pathsum.circuits import bigram, induction
+from pathsum.circuits.labels import even_pattern
 from pathsum.circuits.paths import exactness, path_sum
 from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
@@ -47,6 +48,8 @@ def take_apart(
     is less than a window.
     """
     n_ctx = min(context, model.n_ctx if isinstance(model, Foreign) else model.config.n_ctx)
+    if n_ctx < 8:
+        raise ValueError(f"context: expected at least 8 tokens a window, got {n_ctx}; give a longer --context")
     how = _affordable(how, model.weights(), n_ctx)
     seen = evidence(tokens, words, how, n_ctx)
     subject = show(model.to(torch.float32), n_ctx, seen, how)
@@ -70,7 +73,7 @@ def take_apart(
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=matching.prefix_matching if matching else None,
         prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
-        prefix_matching_chance=1 / (1.5 * subject.block),
+        prefix_matching_chance=induction.prefix_matching(even_pattern(1 + 2 * subject.block), subject.block).item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
         copying_heads=sum(h.copying_positivity > COPYING for h in heads),
@@ -121,9 +124,9 @@ def _extra_paths(
 
 
 def _affordable(how: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
-    """As many windows as a trace of MOST_NUMBERS numbers holds, and no more than configured."""
+    """As many windows as a trace of MOST_NUMBERS numbers holds, four at least, and no more than configured."""
     d_model, d_vocab = weights.W_E.shape
     a_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
-    most = max(1, MOST_NUMBERS // a_window)
+    most = max(4, MOST_NUMBERS // a_window)  # as few as intervals can be had from
     fewer = {name: min(getattr(how, name), most) for name in ("windows", "repeated_windows")}
     return ExtractConfig(**{**how.model_dump(), **fewer})

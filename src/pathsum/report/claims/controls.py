@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathsum.report.claims.judging import Claim, Finding, at_least
-from pathsum.results import Results
+from pathsum.results import FORMED, Results
 
-FORMED, NOT_FORMED = 0.3, 0.05  # best prefix matching of a head that does induction, and of one that does not
+NOT_FORMED = 0.05  # best prefix matching where no head does induction
 
 
 def _smeared(results: Results) -> dict[str, Finding]:

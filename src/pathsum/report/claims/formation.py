@@ -20,9 +20,9 @@ def _previous_token_first(cell: Cell) -> Finding:
     note = (
         f"previous-token head at {millions(previous.tokens_seen)}, prefix matching at {millions(matching.tokens_seen)}"
     )
-    return Finding(
-        float(matching.tokens_seen - previous.tokens_seen), previous.tokens_seen < matching.tokens_seen, note
-    )
+    if previous.high > matching.low:
+        note += ", with no evaluation between"
+    return Finding(float(matching.tokens_seen - previous.tokens_seen), previous.high <= matching.low, note)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -31,7 +31,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The previous-token head forms before the induction head that needs it.",
         "AMF, How Induction Heads Work",
         "tokens from half of the rise of its attention to the token before to half of the rise of prefix matching",
-        "> 0",
+        "> 0, with an evaluation between",
         each(2, _previous_token_first),
         digits=0,
     ),

@@ -37,7 +37,8 @@ def ablations(results: Results) -> Figure | None:
 
     windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.ablations}))
     caption = (
-        "Shaded: the strongest previous-token head and the best induction head, without which repeats should be lost. "
+        "Shaded: the first-layer head that looks most at the token before, and the head of best prefix matching: where "
+        "induction has formed, repeats are lost without them. "
         "A negative value means that the loss falls. Bars: 95 % bootstrap intervals over "
         f"{windows} windows. Later layers are computed again."
     )

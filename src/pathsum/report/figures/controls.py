@@ -41,7 +41,7 @@ def controls(results: Results) -> Figure | None:
         ax.legend(loc="best")
 
     caption = (
-        "One layer with smeared keys must rise as two layers do; shuffled text and untrained weights must stay at the "
-        "bottom. Thin lines: the cells of the grid."
+        "What must rise does so as two layers do, what must not stays at the bottom; the table says which is which. "
+        "Thin lines: the cells of the grid."
     )
     return picture("controls", "Controls", caption, data, (7.4, 4.0), paint)

@@ -52,8 +52,10 @@ def _pairs(cell: Cell) -> pd.DataFrame:
 
 
 def _drawn(cell: Cell) -> list[ScorePathRow]:
-    """All but the bias by distance, which has no path on either side."""
-    return [r for r in of_induction_head(cell) if not r.query == r.key == POSITION]
+    """All but a bias by distance, which is no path on either side: it stands with nothing but itself."""
+    rows = of_induction_head(cell)
+    is_path = any((r.query == POSITION) != (r.key == POSITION) for r in rows)
+    return [r for r in rows if is_path or not r.query == r.key == POSITION]
 
 
 def _written(nats: float) -> str:

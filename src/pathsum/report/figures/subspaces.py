@@ -61,7 +61,7 @@ def subspaces(results: Results) -> Figure | None:
 
 def induction_edge(cell: Cell, edge: OverlapRow) -> bool:
     """Is this the previous-token head, as read by the induction head?"""
-    previous, induction = cell.previous_token_head(), cell.induction_head()
+    previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     if previous is None or induction is None:
         return False
     ends = (edge.early_layer, edge.early_head, edge.late_layer, edge.late_head)

@@ -34,7 +34,10 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
     bugs = [b for c in known for b in c.skip_trigram_bugs]
     if not bugs:
-        return (text, "No head raises a crossed skip-trigram that the text does not bear out.")
+        return (
+            text,
+            "No crossing of skip-trigrams was found that is frequent enough to judge and not borne out by the text.",
+        )
     prices = span([b.price_nats for b in bugs], 3)
     return (
         text,

@@ -59,7 +59,7 @@ def _named(n_layers: int, cells: Sequence[Cell]) -> str:
         return ""
     counted = Counter(name for called in heads for name in called)
     told = [f"{name} {count}" for name, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
-    told.append(f"none of these {sum(not called for called in heads)}")
+    told.append(f"{'none of these' if told else 'no name fits'} {sum(not called for called in heads)}")
     return f"With {layers_label(n_layers)}, of {plural(len(heads), 'head')}: {', '.join(told)}."
 
 

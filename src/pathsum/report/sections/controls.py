@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pathsum.report.claims.controls import FORMED, NOT_FORMED
+from pathsum.report.claims.controls import NOT_FORMED
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.symbols import millions, number
-from pathsum.results import Cell, Results
+from pathsum.results import FORMED, Cell, Results
 
 TITLE = "Controls"
+KINDS = {  # what is said of each, and whether induction must form
+    "smeared": (
+        "One layer with smeared keys, which mix in the key before, can do induction without a previous-token head.",
+        True,
+    ),
+    "shuffled": ("A model trained on windows without order has nothing to match.", False),
+    "untrained": ("Untrained weights have learnt nothing.", False),
+}
 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """What the controls are, and whether each came out as it must."""
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",), ())
-    text = (
-        "A measurement that cannot fail shows nothing. One layer with smeared keys, which mix in the key before, can "
-        "do induction without a previous-token head. Two layers trained on shuffled windows have nothing to match, and "
-        "untrained weights have learnt nothing."
-    )
+    kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
+    text = " ".join(["A measurement that cannot fail shows nothing.", *(KINDS[kind][0] for kind in kinds)])
     drawn = (figures["controls"],) if "controls" in figures else ()
     columns = ("control", "layers", "expected", "prefix matching", "previous token", "loss drop (nats)", "tokens", "")
     rows = tuple(_row(c) for c in results.controls.values())
@@ -29,18 +34,31 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     return Section(TITLE, (text,), (*drawn, table))
 
 
-def _row(cell: Cell) -> tuple[Entry, ...]:
+def _kind(cell: Cell) -> str | None:
+    """By what was changed; None where nothing that has a known outcome was."""
     s = cell.summary
-    found = s.prefix_matching or 0.0
-    ok = found >= FORMED if s.smeared_keys else found <= NOT_FORMED
-    expected = f"≥ {FORMED}" if s.smeared_keys else f"≤ {NOT_FORMED}"
+    if s.tokens_seen == 0:
+        return "untrained"
+    if s.shuffled:
+        return "shuffled"
+    return "smeared" if s.smeared_keys and s.n_layers == 1 else None
+
+
+def _row(cell: Cell) -> tuple[Entry, ...]:
+    s, kind = cell.summary, _kind(cell)
+    expected, verdict = "–", "–"
+    if kind is not None and s.prefix_matching is not None:
+        formed = KINDS[kind][1]
+        expected = f"prefix matching {f'≥ {FORMED}' if formed else f'≤ {NOT_FORMED}'}"
+        holds = s.prefix_matching >= FORMED if formed else s.prefix_matching <= NOT_FORMED
+        verdict = "as expected" if holds else "not as expected"
     return (
         Entry(s.cell),
         Entry(str(s.n_layers), "number"),
-        Entry(f"prefix matching {expected}"),
+        Entry(expected),
         Entry(number(s.prefix_matching, 3), "number"),
         Entry(number(s.previous_token), "number"),
         Entry(number(s.in_context_loss_drop_nats), "number"),
         Entry(millions(s.tokens_seen), "number"),
-        Entry("as expected" if ok else "not as expected"),
+        Entry(verdict),
     )

@@ -121,14 +121,14 @@ def _virtual(cells: Sequence[Cell]) -> str:
         return ""
     cell, most = max(known, key=lambda pair: pair[1].cost_nats)
     tops = [(c, max(c.virtual_heads, key=lambda v: v.cost_nats)) for c in cells if c.virtual_heads]
-    late = sum((v.late_layer, v.late_head) == (h.layer, h.head) for c, v in tops if (h := c.induction_head()))
+    ends = [(v.late_layer, v.late_head) == (h.layer, h.head) for c, v in tops if (h := c.formed_induction_head())]
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
         "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix "
-        f"W_OV^late W_OV^early. Taking away the path of the strongest of each cell, all patterns and norm scales kept, "
-        f"costs {span([v.cost_nats for _, v in tops])} nats a token, most in {cell.name} ({_pair(most)}). In {late} of "
-        f"{plural(len(tops), 'cell')} it ends in the induction head. {clear} of {plural(len(known), 'virtual head')} "
-        f"cost more than {BEYOND} standard errors."
+        "W_OV^late W_OV^early. Taking away the path of the strongest of each cell, all patterns and norm scales kept, "
+        f"costs {span([v.cost_nats for _, v in tops])} nats a token, most in {cell.name} ({_pair(most)}). Where an "
+        f"induction head has formed, it ends there in {sum(ends)} of {plural(len(ends), 'cell')}. {clear} of "
+        f"{plural(len(known), 'virtual head')} cost more than {BEYOND} standard errors."
     )
 
 

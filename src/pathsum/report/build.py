@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pathsum.records import ClaimResult, CorpusSummary, NGramRow
+from pathsum.report import agreement
 from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all
 from pathsum.report.figures.learning import best
@@ -47,6 +48,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "learning": _learning(results),
         "corpus": frame([results.corpus], CorpusSummary),
         "ngrams": frame(results.ngrams, NGramRow),
+        "agreement": agreement.table(results),
         **{name: _long(results, name, kind) for name, kind in TABLES.items() if name != UNPRINTED},
     }
 

@@ -11,7 +11,7 @@ from pathsum.report import rows
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.sections import atlas, behaviour, causal, controls, formation, score_paths, weights_side
+from pathsum.report.sections import agreement, atlas, behaviour, causal, controls, formation, score_paths, weights_side
 from pathsum.report.symbols import head_label, number, plural, span
 from pathsum.results import Cell, Results
 
@@ -65,6 +65,7 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
             weights_side.section(results, figures),
             Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
             formation.section(results, figures),
+            agreement.section(results),
             controls.section(results, figures),
             Section(SWEEP, _sweep(results), rows.sweep(results)),
             Section(REFERENCES, (), (rows.references(results),)),

@@ -1,0 +1,172 @@
+"""Three kinds of evidence are compared as they stand in the records, each by its own bar."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pathsum.report.agreement import Judged, agreement, judged, table
+from pathsum.report.document import Table
+from pathsum.report.sections.agreement import section
+from pathsum.results import Cell, Results
+from tests.report import synthetic
+
+CELL = synthetic.cell(2, 3, 0)
+
+
+def only(cell: Cell) -> Results:
+    return dataclasses.replace(synthetic.results(layers=()), cells={cell.name: cell})
+
+
+def find(cell: Cell, question: str, name: str) -> Judged:
+    return next(i for i in judged(cell) if (i.question, i.name) == (question, name))
+
+
+def says(item: Judged) -> list[bool | None]:
+    return [None if e is None else e.says for e in (item.weights, item.behaviour, item.intervention)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "share", "kappa"),
+    [
+        ([(True, True), (False, False)], 1.0, 1.0),
+        ([(True, False), (False, True)], 0.0, -1.0),
+        ([(a, b) for a in (True, False) for b in (True, False)], 0.5, 0.0),
+        ([(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15, 0.7, 0.4),
+    ],
+)
+def test_kappa_is_the_excess_over_what_the_counts_alone_would_give(
+    answers: list[tuple[bool, bool]], share: float, kappa: float
+) -> None:
+    found = agreement(answers)
+    assert found is not None
+    assert (found.n, found.share, found.kappa) == (len(answers), pytest.approx(share), pytest.approx(kappa))
+
+
+def test_two_that_give_one_answer_for_all_have_no_kappa() -> None:
+    found = agreement([(False, False)] * 7)
+    assert found is not None
+    assert (found.share, found.kappa) == (1.0, None)
+    always = agreement([(True, False), (False, False)])
+    assert always is not None
+    assert always.kappa == 0.0
+    assert agreement([]) is None
+
+
+def test_what_is_planted_is_agreed_on_and_its_neighbours_are_not() -> None:
+    assert says(find(CELL, "K-edge", "L0H0 → L1H0")) == [True, True, True]
+    assert says(find(CELL, "K-edge", "L0H1 → L1H0")) == [False, False, False]
+    assert says(find(CELL, "V-edge", "L0H0 → L1H0")) == [False, None, False]
+    assert says(find(CELL, "induction", "L1H0")) == [True, True, True]
+    assert says(find(CELL, "induction", "L1H1")) == [False, False, False]
+    assert says(find(CELL, "previous token", "L0H0")) == [True, True, True]
+    assert says(find(CELL, "copies", "L0H1")) == [True, True, False]
+
+
+def test_a_head_as_costly_as_its_control_is_not_needed() -> None:
+    means = [a for a in CELL.ablations if (a.target, a.method) == ("head", "mean")]
+    level = [dataclasses.replace(a, method="turned") for a in means]
+    rest = [a for a in CELL.ablations if a.method != "turned"]
+    assert says(find(dataclasses.replace(CELL, ablations=rest + level), "induction", "L1H0")) == [True, True, False]
+    assert says(find(dataclasses.replace(CELL, ablations=rest), "induction", "L1H0")) == [True, True, None]
+
+
+def test_a_composition_score_below_chance_is_no_claim_however_significant() -> None:
+    below = [dataclasses.replace(e, value=0.1, q_value=0.001) for e in CELL.composition]
+    items = judged(dataclasses.replace(CELL, composition=below))
+    assert {says(i)[0] for i in items if i.question.endswith("edge")} == {False}
+
+
+def test_where_no_induction_head_has_formed_weights_do_not_say_what_it_would_read() -> None:
+    none = dataclasses.replace(CELL, heads=[dataclasses.replace(h, prefix_matching=0.02) for h in CELL.heads])
+    assert says(find(none, "previous token", "L0H0")) == [None, True, True]
+
+
+def test_a_q_edge_must_come_from_a_head_that_looks_at_itself() -> None:
+    assert says(find(CELL, "Q-edge", "L0H0 → L1H0"))[1] is True
+    back = [dataclasses.replace(r, distance=2) if r.behaviour == "offset" else r for r in CELL.labels]
+    assert says(find(dataclasses.replace(CELL, labels=back), "Q-edge", "L0H0 → L1H0"))[1] is False
+
+
+def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
+    bare = dataclasses.replace(CELL, labels=[], ablations=[])
+    assert {tuple(says(i)[1:]) for i in judged(bare)} == {(None, None)}
+    assert not any(i.agreed for i in judged(bare))
+    counts, named = section(only(bare)).blocks
+    assert isinstance(counts, Table)
+    assert isinstance(named, Table)
+    assert {row[3].text for row in counts.rows} == {row[6].text for row in counts.rows} == {"–"}
+    assert [e.text for e in named.rows[0]] == [CELL.name, "none", "none", "none"]
+
+
+def test_the_table_counts_and_names_what_was_planted() -> None:
+    counts, named = section(only(CELL)).blocks
+    assert isinstance(counts, Table)
+    assert isinstance(named, Table)
+    rows = {row[0].text: [e.text for e in row[1:]] for row in counts.rows}
+    assert list(rows) == ["copies", "induction", "previous token", "K-edge", "Q-edge", "V-edge"]
+    assert rows["K-edge"] == ["2", *["1 of 9"] * 4, *["1.00 of 9 (1.00)"] * 3]
+    assert rows["V-edge"] == ["2", "0 of 9", "–", "0 of 9", "0 of 9", "–", "1.00 of 9 (–)", "–"]
+    assert rows["copies"][1:5] == ["6 of 6", "6 of 6", "2 of 6", "2 of 6"]
+    assert "induction L1H0; previous token L0H0; K-edge L0H0 → L1H0" in named.rows[0][1].text
+
+
+def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_needed() -> None:
+    claimed = [
+        dataclasses.replace(e, value=0.3, q_value=0.01) if e.kind == "V" or e.late_head == 0 == e.early_head else e
+        for e in CELL.composition
+    ]
+    found = section(only(dataclasses.replace(CELL, composition=claimed)))
+    (told,) = [p for p in found.paragraphs if p.startswith("The second copy needs") and "edge" in p]
+    assert told.startswith(
+        "The second copy needs 1 of 1 K-edge with a significant score, 0 of 8 without; 0 of 1 Q-edge with a "
+        "significant score, 0 of 8 without; 0 of 9 V-edges with a significant score, 0 of 0 without. Most significant "
+        "scores of K-edges are confirmed. Most significant scores of Q-edges and V-edges are not confirmed: heads"
+    )
+
+
+def test_copying_heads_that_repeats_do_not_need_are_told_by_what_they_are_worth_on_text() -> None:
+    text = {"zero": 9.0, "mean": 9.0, "resample": 0.7, "turned": 9.0}
+    costly = [dataclasses.replace(a, loss_nats=text[a.method]) if a.target == "head" else a for a in CELL.ablations]
+    (told,) = [p for p in section(only(dataclasses.replace(CELL, ablations=costly))).paragraphs if "that copy by" in p]
+    assert told.startswith("The second copy needs 2 of 6 heads that copy by their weights and 0 of 0 that do not. ")
+    assert "Without one of the 4 that copy and are not needed" in told
+    assert "the held-out loss by 0.70: where" in told
+
+
+def test_the_widest_disagreements_are_named() -> None:
+    costly = [
+        dataclasses.replace(a, second_copy_nats=3.0, second_copy_low=2.5)
+        if (a.kind, a.method, a.early_head, a.head) == ("V", "resample", 1, 2)
+        else a
+        for a in CELL.ablations
+    ]
+    claimed = [
+        dataclasses.replace(e, value=0.9, q_value=0.01) if (e.kind, e.early_head, e.late_head) == ("Q", 2, 1) else e
+        for e in CELL.composition
+    ]
+    named = section(only(dataclasses.replace(CELL, ablations=costly, composition=claimed))).blocks[1]
+    assert isinstance(named, Table)
+    assert named.rows[0][2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 against 0.18, rise 0.")
+    assert named.rows[0][3].text.startswith("V-edge L0H1 → L1H2: weights 0.")
+    assert named.rows[0][3].text.endswith("rise 3.00 nats")
+
+
+def test_without_heads_there_is_nothing_to_compare() -> None:
+    found = section(synthetic.results(layers=(0,)))
+    assert (found.paragraphs, found.blocks) == (("This sweep has no heads.",), ())
+    assert table(synthetic.results(layers=(0,))).empty
+
+
+def test_one_layer_is_asked_whether_its_heads_copy_and_nothing_else() -> None:
+    found = section(synthetic.results(layers=(1,), seeds=(0,)))
+    assert [row[0].text for row in found.blocks[0].rows] == ["copies"]  # type: ignore[union-attr]
+    assert not any("significant score" in p for p in found.paragraphs)
+
+
+def test_the_csv_has_every_head_and_edge_with_its_numbers() -> None:
+    rows = table(only(CELL))
+    assert len(rows) == 6 + 3 + 3 + 27
+    planted = rows[(rows["question"] == "K-edge") & (rows["name"] == "L0H0 → L1H0")].iloc[0]
+    assert (planted["weights_value"], planted["weights_bar"], planted["intervention_bar"]) == (0.45, 0.18, 0.1)

@@ -1,4 +1,4 @@
-"""Do weights, behaviour and intervention say the same of a head or an edge? Each yes or no, by bars set beforehand."""
+"""Do weights, behaviour and intervention say the same of a head or an edge? Each yes or no, by a bar."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def section(results: Results) -> Section:
 
 def _method() -> tuple[str, str]:
     return (
-        "Three kinds of evidence, each made a yes or a no by a bar that was set before anything was counted. Weights: "
+        "Three kinds of evidence, each made a yes or a no by a bar; those of weights and intervention were set before "
+        "anything was counted, those of behaviour with such models in view. Weights: "
         f"an eigenvalue positivity above {POSITIVE} (copies: of OV; induction: of OV and of QK matching, the smaller), "
         f"or a composition score above chance with q < {SIGNIFICANT} (edges; previous token: with the keys of the best "
         "induction head where one has formed, for positions are not in these weights). Behaviour: what the head is "

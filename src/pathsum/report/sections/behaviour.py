@@ -35,7 +35,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "exceeds a threshold, at least three times chance. Chance is what a head scores that looks at all of its past "
         "alike. Induction must show on random tokens repeated, drawn uniformly and by frequency, and in held-out text: "
         "a head that looks back by the length of the repeated block passes the first alone, and one that looks at "
-        "likely followers of the present token may pass the last alone."
+        "likely followers of the present token may pass the last alone. The thresholds were chosen with such models in "
+        "view: how many heads have a name describes them and tests nothing."
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     return Section(TITLE, (method, named.strip(), _weighted(cells)), (*drawn, _table(cells)))

@@ -13,6 +13,7 @@ import yaml
 
 from pathsum.config import (
     SECTIONS,
+    CalibrateConfig,
     CellConfig,
     ConfigError,
     ExtractConfig,
@@ -20,6 +21,7 @@ from pathsum.config import (
     SweepConfig,
     TokenizerConfig,
     TrackingConfig,
+    WorldConfig,
     load,
     load_corpus,
 )
@@ -74,7 +76,9 @@ def check_valid() -> None:
         (SweepConfig, values["sweep"], "sweep"),
         (ExtractConfig, values["extract"], "extract"),
         (TrackingConfig, values["tracking"], "tracking"),
+        (CalibrateConfig, values["calibrate"], "calibrate"),
         *((CellConfig, cell, f"cells.{name}") for name, cell in values["cells"].items()),
+        *((WorldConfig, world, f"worlds.{name}") for name, world in values["worlds"].items()),
     ]
     for kind, section, where in kinds:
         try:

@@ -23,6 +23,7 @@ CHECKED = Path("data/checked")
 RUNS = Path("runs")
 MODELS = Path("models")
 CIRCUITS = Path("circuits")
+CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 

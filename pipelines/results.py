@@ -6,10 +6,10 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
-from pathsum.records import CorpusSummary, NGramRow
+from pathsum.records import CalibrationRow, CorpusSummary, NGramRow
 from pathsum.results import Cell, Results, read_cell
 from pathsum.storage import read_json, read_rows
-from pipelines.paths import CIRCUITS, STATISTICS, params
+from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
@@ -23,7 +23,8 @@ def read_results() -> Results:
     controls = {name: found.pop(name) for name in values["sweep"]["controls"] if name in found}
     corpus = read_json(STATISTICS / "summary.json", CorpusSummary)
     ngrams = read_rows(STATISTICS / "ngrams.parquet", NGramRow)
-    return Results(found, controls, corpus, ngrams, provenance(corpus, found | controls), missing)
+    calibration = read_rows(CALIBRATION, CalibrationRow)
+    return Results(found, controls, corpus, ngrams, provenance(corpus, found | controls), missing, calibration)
 
 
 def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:

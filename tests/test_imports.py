@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"config", "circuits.weights", "circuits.folding"},
     "training": {"config", "evaluation", "storage", "data", "model", "circuits"},
     "extraction": {"config", "records", "evaluation", "results", "data", "model", "circuits", "training"},
+    "calibration": {"config", "records", "evaluation", "storage", "data", "model", "circuits", "training", "extraction"},
     "report": {"records", "evaluation", "storage", "results", "circuits.trajectories"},  # a plane spanned by all cells
 }
 # libraries that one room alone may import

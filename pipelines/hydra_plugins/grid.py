@@ -1,4 +1,4 @@
-"""The OmegaConf resolver ``grid``: from the sweep's axes to one complete config a cell.
+"""The OmegaConf resolvers ``grid``, from the sweep's axes to one complete config a cell, and ``worlds``, likewise.
 
 Loaded before composition by everything that composes: `make params`, `dvc exp run` and the check stage.
 """
@@ -56,4 +56,12 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
     return OmegaConf.create(cells)
 
 
+def worlds(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
+    """``{copies: {corpus, model, train}, …}``: one complete config a planted world."""
+    base = OmegaConf.create({"corpus": {}, "model": model, "train": train})
+    shared = {key: calibrate[key] for key in ("corpus", "model", "train")}
+    return OmegaConf.create({name: _merged(base, shared, change) for name, change in calibrate.worlds.items()})
+
+
+OmegaConf.register_new_resolver("worlds", worlds, replace=True)
 OmegaConf.register_new_resolver("grid", grid, replace=True)

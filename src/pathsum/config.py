@@ -66,8 +66,12 @@ class PlantedCorpus(Frozen):
     validation_share: Share
     seed: int
     n_words: Positive  # distinct words
+    zipf: Annotated[float, Field(ge=0)]  # exponent of the words' frequencies
+    bigram_spread: Annotated[float, Field(ge=0)]  # nats, what the word before tells of the next
+    two_back_spread: Annotated[float, Field(ge=0)]  # nats, what the word before that tells
     n_skip_trigrams: int
-    repeat_share: Share  # share of words that continue a copy of an earlier stretch
+    questions: bool  # whether asked-for words come back
+    repeat_share: Share  # share of words that stand in copies of earlier stretches
     words_per_document: Positive
     max_documents: Positive
 
@@ -148,6 +152,35 @@ class CellConfig(Frozen):
     train: TrainConfig
 
 
+class WorldConfig(Frozen):
+    """A planted world: its text, and the model that is trained on it."""
+
+    corpus: PlantedCorpus
+    model: ModelConfig
+    train: TrainConfig
+
+    @model_validator(mode="after")
+    def _a_document_a_window(self) -> WorldConfig:
+        if self.corpus.words_per_document != self.model.n_ctx:
+            raise ValueError(
+                f"a document must fill a window: expected words_per_document = n_ctx = {self.model.n_ctx}, got "
+                f"{self.corpus.words_per_document}"
+            )
+        if self.model.n_layers and self.model.n_heads != 1:
+            raise ValueError(f"worlds have one head a layer, for then its job is known; got {self.model.n_heads}")
+        return self
+
+
+class CalibrateConfig(Frozen):
+    """How many models grow up in each planted world, and what the worlds have in common and what not."""
+
+    seeds: tuple[int, ...] = Field(min_length=2)  # an edge to a head of the next seed's model is none
+    corpus: dict[str, Any]
+    model: dict[str, Any]
+    train: dict[str, Any]
+    worlds: dict[str, dict[str, dict[str, Any]]] = Field(min_length=1)
+
+
 class ExtractConfig(Frozen):
     """How finely a trained model is taken apart."""
 
@@ -178,7 +211,10 @@ class SweepConfig(Frozen):
     controls: dict[str, dict[str, Any]]  # by name: what is changed in the grid's first cell of that layer count
 
 
-SECTIONS = ("corpus", "tokenizer", "model", "train", "extract", "sweep", "tracking", "seed", "cells")
+SECTIONS = (
+    *("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed"),
+    *("cells", "worlds"),  # composed from those
+)
 
 C = TypeVar("C", bound=Frozen)
 

@@ -7,6 +7,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
+
+# ---- about the detectors (calibration/) -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CalibrationRow:
+    """How far a detector can be trusted: what it finds in models trained on text with known structure."""
+
+    detector: str
+    n: int  # units that were looked at: pairs, triples, heads, edges or models
+    planted: int  # of those, what is there
+    found: int
+    hits: int  # found and there
+    precision: float | None  # hits / found; None where nothing was found
+    precision_low: float | None  # 95 % Wilson interval
+    precision_high: float | None
+    recall: float | None  # hits / planted; None where nothing was planted
+    recall_low: float | None
+    recall_high: float | None
+    models: int  # that the units come from
+    not_learnt: int  # models left out, as they had not learnt what was planted
+
+
 # ---- about the corpus (data/) ---------------------------------------------------------------------------------------
 
 
@@ -112,6 +136,11 @@ class CompositionRow:
     p_value: float  # two-sided
     q_value: float  # Benjamini–Hochberg over all edges of the model
 
+    @property
+    def significant(self) -> bool:
+        """Do the heads compose above chance, at a false-discovery rate of SIGNIFICANT?"""
+        return self.value > self.chance and self.q_value < SIGNIFICANT
+
 
 @dataclass(frozen=True)
 class DistanceRow:
@@ -127,7 +156,7 @@ class SkipTrigramRow:
 
     layer: int
     head: int
-    rank: int  # by effect_logits · places
+    rank: int  # by effect_logits · (text_hits − text_expected)
     source: str
     destination: str
     out: str

@@ -16,6 +16,7 @@ from pathsum.records import (
     AblationRow,
     BandwidthRow,
     BigramRow,
+    CalibrationRow,
     CellSummary,
     ChangePointRow,
     CompositionRow,
@@ -130,6 +131,7 @@ class Results:
     ngrams: list[NGramRow]
     provenance: dict[str, Any]
     missing: tuple[str, ...]
+    calibration: list[CalibrationRow]  # what the detectors are worth on planted truth
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]

@@ -13,6 +13,7 @@ from pathsum.records import (
     AblationRow,
     BandwidthRow,
     BigramRow,
+    CalibrationRow,
     CellSummary,
     ChangePointRow,
     CompositionRow,
@@ -37,6 +38,7 @@ from pathsum.records import (
     TokenLossRow,
     VirtualHeadRow,
 )
+from pathsum.report.figures.calibration import NAMES
 from pathsum.results import Cell, Results
 
 HOSTILE = (
@@ -90,7 +92,18 @@ def results(
         ngrams=[NGramRow("bigram", f"{t}␟{u}", "1 2", 100 - i, -1.0) for i, (t, u) in enumerate(_pairs())],
         provenance={"revision": "0123abc", "versions": {"torch": "2.13.0", "python": "3.11"}},
         missing=tuple(missing),
+        calibration=calibration(works=works),
     )
+
+
+def calibration(*, works: bool) -> list[CalibrationRow]:
+    """Detectors that find what is there; where nothing works, one that does not and one that finds nothing."""
+    good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 26, 2) for name in NAMES]
+    if works:
+        return good
+    weak = replace(good[0], hits=6, precision=0.5, precision_low=0.25, precision_high=0.75)
+    blind = replace(good[1], found=0, hits=0, precision=None, precision_low=None, precision_high=None, recall=0.0)
+    return [weak, blind, *good[2:]]
 
 
 def controls(*, works: bool) -> list[Cell]:

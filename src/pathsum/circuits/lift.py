@@ -32,18 +32,43 @@ class Counts:
         return self.hits / self.expected if self.expected > 0 and max(self.hits, self.expected) >= FEW else None
 
 
-def counts(windows: Int[Tensor, "all window"], triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
+@dataclass(frozen=True)
+class Text:
+    """Where each token stands, in windows of which position 0, which begins every one, is left out."""
+
+    nexts: Int[Tensor, "all pos"]  # what follows
+    window: Int[Tensor, "n"]  # of each place, sorted by token, then as they stand
+    pos: Int[Tensor, "n"]
+    starts: Int[Tensor, "tokens"]  # where each token's places begin, and the last one's end
+
+    @staticmethod
+    def of(windows: Int[Tensor, "all window"]) -> Text:
+        """Costs a sort of the text."""
+        tokens = windows[:, 1:-1]
+        found, order = tokens.flatten().sort(stable=True)
+        size = int(found[-1]) + 1 if len(found) else 0
+        pos = max(1, tokens.shape[1])
+        return Text(windows[:, 2:], order // pos, order % pos, torch.searchsorted(found, torch.arange(size + 1)))
+
+    def places(self, token: int) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
+        """Window and position of each place of ``token``."""
+        if token + 1 >= len(self.starts):
+            return self.window[:0], self.pos[:0]
+        here = slice(int(self.starts[token]), int(self.starts[token + 1]))
+        return self.window[here], self.pos[here]
+
+
+def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
     """How often does out follow the destination, with the source before it in the window and in all? In the order of
-    ``triples``. Costs a pass over the tokens for each distinct source and destination."""
-    tokens, nexts = windows[:, :-1], windows[:, 1:].contiguous()
-    pos = tokens.shape[1]
+    ``triples``. Costs the places of each triple's destination."""
+    windows, pos = text.nexts.shape
     first, places = {}, {}
     for s in {s for s, _, _ in triples}:
-        found = (tokens[:, 1:] == s).to(torch.uint8).max(-1)
-        first[s] = torch.where(found.values > 0, found.indices + 1, pos)
+        window, at = text.places(s)
+        first[s] = at.new_full((windows,), pos).scatter_reduce_(0, window, at, "amin")
     for d in {d for _, d, _ in triples}:
-        window, query = (tokens[:, 1:] == d).nonzero(as_tuple=True)
-        places[d] = (window, query + 1, nexts[window, query + 1])
+        window, query = text.places(d)
+        places[d] = (window, query, text.nexts[window, query])
     result = []
     for s, d, o in triples:
         window, query, following = places[d]

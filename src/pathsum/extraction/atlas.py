@@ -1,4 +1,9 @@
-"""The skip-trigrams that heads are worth most by on held-out text, beside the text's own lift, and their bugs."""
+"""The skip-trigrams that heads are worth most by on held-out text, beside the text's own lift, and their bugs.
+
+A head with nothing to look for rests on some common token, and what it writes there is a bias towards common outs. By
+its sum over the text such a bias outranks every skip-trigram, though its source tells nothing. So entries are ranked by
+their effect times the hits that the text holds beyond chance.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ from pathsum.circuits.atlas import (
     strongest,
     worth,
 )
-from pathsum.circuits.lift import Counts, counts
+from pathsum.circuits.lift import Counts, Text, counts
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.config import ExtractConfig
@@ -30,6 +35,7 @@ from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.records import SkipTrigramBugRow, SkipTrigramRow
 
 AREA = 1 << 22  # numbers of a pattern that are looked through, which bounds memory and time
+CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are looked up in it
 CROSSED = 60  # skip-trigrams of a head whose crossings are looked through for bugs
 ENOUGH = 30  # places of source … destination in the text, under which it says nothing of a bug
 SUSPECTS, BUGS = 40, 3  # the dearest crossings of a head that are looked up in the text, and listed
@@ -51,7 +57,7 @@ class Looked:
         return qk.item(), ov.item()
 
 
-Entry = tuple[Looked, int, SkipTrigram, float]  # with its rank, and the change in log P
+Entry = tuple[Looked, int, SkipTrigram, float, Counts]  # with its rank, and the change in log P
 Suspect = tuple[Looked, Triple, Price]
 
 
@@ -60,25 +66,32 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
     entries: list[Entry] = []
     suspects: list[Suspect] = []
     windows = seen.windows[: max(1, AREA // (seen.windows.shape[1] - 1) ** 2)]
+    rest = seen.held_out[~(seen.held_out[:, None] == windows).all(-1).any(1)]  # triples are chosen on the windows
+    others = Text.of(rest)
     if subject.weights.layers:
         at, log_probs = occurrences(windows), subject.natural.logits[: len(windows)].log_softmax(-1)
     for looked in _heads(subject, seen):
         circuit, weight = _carried(subject, looked, at)
-        found = strongest(effects(circuit, weight, at), at, max(CROSSED, how.top_k))
-        for rank, entry in enumerate(found[: how.top_k], start=1):
-            entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple)))
+        found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, how.top_k))
+        for rank, (entry, c) in enumerate(_borne_out(found, others)[: how.top_k], start=1):
+            entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple), c))
         priced = [
             (looked, t, price(circuit, log_probs, weight, at, t))
             for t in crossed([entry.triple for entry in found[:CROSSED]])
             if min(looked.read(t)) > 0
         ]
         suspects += sorted(priced, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
-    others = seen.held_out[~(seen.held_out[:, None] == windows).all(-1).any(1)]  # triples were chosen on the windows
-    told, asked = counts(others, [e[2].triple for e in entries]), counts(others, [s[1] for s in suspects])
+    asked = counts(others, [s[1] for s in suspects])
     return {
-        "skip_trigrams": [_row(seen, *entry, c) for entry, c in zip(entries, told, strict=True)],
+        "skip_trigrams": [_row(seen, *entry) for entry in entries],
         "skip_trigram_bugs": [_bug_row(seen, rank, *suspect, c) for rank, suspect, c in _bugs(suspects, asked)],
     }
+
+
+def _borne_out(found: list[SkipTrigram], others: Text) -> list[tuple[SkipTrigram, Counts]]:
+    """By mean effect · (hits − expected hits) in ``others``, largest first; as they were where there is no other."""
+    counted = list(zip(found, counts(others, [entry.triple for entry in found]), strict=True))
+    return sorted(counted, key=lambda e: -e[0].total / e[0].places * (e[1].hits - e[1].expected))
 
 
 def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:

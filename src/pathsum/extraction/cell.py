@@ -13,13 +13,12 @@ from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
 from pathsum.extraction import atlas, behaviour, causal, formation, framework, score_paths, weights_side
 from pathsum.extraction.evidence import Evidence, Subject, examine
-from pathsum.extraction.framework import SMOOTHING, certificate
+from pathsum.extraction.framework import COPYING, SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.records import CellSummary, HeadRow
 from pathsum.results import Cell
 from pathsum.training.evaluate import loss_by_position
 
-COPYING = 0.5  # eigenvalue positivity from which a head is counted as copying
 
 Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
 PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell

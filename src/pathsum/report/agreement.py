@@ -12,7 +12,6 @@ from pathsum.report.symbols import head_label
 from pathsum.results import Cell, Results
 
 POSITIVE = 0.5  # eigenvalue positivity, by which copying heads are counted, too
-SIGNIFICANT = 0.05  # q-value of a composition score
 NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control of its own
 
 COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
@@ -171,7 +170,7 @@ def _positive(value: float) -> Evidence:
 
 
 def _significant(e: CompositionRow | None) -> Evidence | None:
-    return None if e is None else Evidence(e.value > e.chance and e.q_value < SIGNIFICANT, e.value, None, e.chance)
+    return None if e is None else Evidence(e.significant, e.value, None, e.chance)
 
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:

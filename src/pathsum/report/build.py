@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.records import ClaimResult, CorpusSummary, NGramRow
+from pathsum.records import CalibrationRow, ClaimResult, CorpusSummary, NGramRow
 from pathsum.report import agreement
 from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all
@@ -49,6 +49,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "corpus": frame([results.corpus], CorpusSummary),
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
+        "calibration": frame(results.calibration, CalibrationRow),
         **{name: _long(results, name, kind) for name, kind in TABLES.items() if name != UNPRINTED},
     }
 

@@ -25,6 +25,7 @@ CELL_METRICS = (
     "bigram_correlation",
     "direct_path_kl_nats",
 )
+CALIBRATION_METRICS = ("precision", "recall", "n", "planted", "found")
 CORPUS_METRICS = ("name", "train_tokens", "val_tokens", "bigram_loss_nats", "unigram_loss_nats")
 
 
@@ -35,6 +36,7 @@ def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
         "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},
         "corpus": {key: getattr(results.corpus, key) for key in CORPUS_METRICS},
         "claims": {c.id: {"value": c.value, "threshold": c.threshold, "verdict": c.verdict} for c in claims},
+        "calibration": {r.detector: {k: getattr(r, k) for k in CALIBRATION_METRICS} for r in results.calibration},
         "missing_cells": list(results.missing),
         "provenance": results.provenance,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pathsum.records import ClaimResult
@@ -11,7 +11,17 @@ from pathsum.report import rows
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.sections import agreement, atlas, behaviour, causal, controls, formation, score_paths, weights_side
+from pathsum.report.sections import (
+    agreement,
+    atlas,
+    behaviour,
+    calibration,
+    causal,
+    controls,
+    formation,
+    score_paths,
+    weights_side,
+)
 from pathsum.report.symbols import head_label, number, plural, span
 from pathsum.results import Cell, Results
 
@@ -33,6 +43,16 @@ EVIDENCE = {
     "induction_scores_k": score_paths.TITLE,
     "smeared_keys_induction": controls.TITLE,
 }  # every other claim: two layers
+DETECTORS = {  # by whose word each section speaks
+    ZERO: ("bigram",),
+    ONE: ("skip_trigram", "copying"),
+    TWO: ("composition_k", "composition_v", "previous_token", "induction"),
+    behaviour.TITLE: ("previous_token", "induction"),
+    LEARNING: ("phase_change",),
+    formation.TITLE: ("phase_change", "composition_k"),
+    agreement.TITLE: ("copying", "previous_token", "induction", "composition_k", "composition_v"),
+    SWEEP: ("phase_change",),
+}
 
 
 def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str, Figure]) -> Document:
@@ -41,37 +61,45 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
     def drawn(*names: str) -> tuple[Figure, ...]:
         return tuple(figures[n] for n in names if n in figures)
 
+    sections = _sections(results, figures, drawn)
     return Document(
         title=TITLE,
         question=QUESTION,
         answer=answer(results),
         warnings=_warnings(results),
         opening=(*drawn("headline"), _verdicts(claims)),
-        sections=(
-            Section(ZERO, _zero(results), (*drawn("bigrams"), *rows.bigrams(results.with_layers(0)))),
-            Section(
-                ONE,
-                (*_one(results), *atlas.paragraphs(results.with_layers(1))),
-                (*drawn("eigenvalues"), *atlas.tables(results.with_layers(1))),
-            ),
-            Section(
-                TWO,
-                _two(results),
-                drawn("attention_by_distance", "composition", "induction_corner"),
-            ),
-            behaviour.section(results, figures),
-            causal.section(results, figures),
-            score_paths.section(results, figures),
-            weights_side.section(results, figures),
-            Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
-            formation.section(results, figures),
-            agreement.section(results),
-            controls.section(results, figures),
-            Section(SWEEP, _sweep(results), rows.sweep(results)),
-            Section(REFERENCES, (), (rows.references(results),)),
-            Section(TRUST, _trust(results), rows.exactness(results)),
-            Section(PROVENANCE, _provenance_text(), (_provenance(results),)),
+        sections=tuple(calibration.marked(s, DETECTORS.get(s.title, ()), results) for s in sections),
+    )
+
+
+def _sections(
+    results: Results, figures: Mapping[str, Figure], drawn: Callable[..., tuple[Figure, ...]]
+) -> tuple[Section, ...]:
+    return (
+        Section(ZERO, _zero(results), (*drawn("bigrams"), *rows.bigrams(results.with_layers(0)))),
+        Section(
+            ONE,
+            (*_one(results), *atlas.paragraphs(results.with_layers(1))),
+            (*drawn("eigenvalues"), *atlas.tables(results.with_layers(1))),
         ),
+        Section(
+            TWO,
+            _two(results),
+            drawn("attention_by_distance", "composition", "induction_corner"),
+        ),
+        behaviour.section(results, figures),
+        causal.section(results, figures),
+        score_paths.section(results, figures),
+        weights_side.section(results, figures),
+        Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
+        formation.section(results, figures),
+        agreement.section(results),
+        controls.section(results, figures),
+        calibration.section(results, figures),
+        Section(SWEEP, _sweep(results), rows.sweep(results)),
+        Section(REFERENCES, (), (rows.references(results),)),
+        Section(TRUST, _trust(results), rows.exactness(results)),
+        Section(PROVENANCE, _provenance_text(), (_provenance(results),)),
     )
 
 

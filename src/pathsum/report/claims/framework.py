@@ -66,8 +66,7 @@ def strongest_k_partner(cell: Cell) -> CompositionRow | None:
         for e in cell.composition
         if induction is not None
         and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
-        and e.q_value < 0.05
-        and e.value > e.chance
+        and e.significant
     ]
     return max(edges, key=lambda e: e.value - e.chance, default=None)
 
@@ -82,7 +81,7 @@ def _k_composition(cell: Cell) -> Finding:
 
 
 def _mostly_k(cell: Cell) -> Finding:
-    excess = [(e.kind, e.value - e.chance) for e in cell.composition if e.q_value < 0.05 and e.value > e.chance]
+    excess = [(e.kind, e.value - e.chance) for e in cell.composition if e.significant]
     if not excess:
         return Finding(None, False, "no edge is significant")
     return at_least(sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess), 0.5)

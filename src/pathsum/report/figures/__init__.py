@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.behaviour import logit_lens, trajectories
 from pathsum.report.figures.bigrams import bigrams
+from pathsum.report.figures.calibration import calibration
 from pathsum.report.figures.causal import ablations
 from pathsum.report.figures.controls import controls
 from pathsum.report.figures.formation import formation
@@ -28,6 +29,7 @@ FIGURES = (
     loss_by_position,
     formation,
     controls,
+    calibration,
     subspaces,
     logit_lens,
     trajectories,

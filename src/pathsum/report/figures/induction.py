@@ -106,7 +106,7 @@ def _edges(cell: Cell) -> pd.DataFrame:
     table = frame(cell.composition, CompositionRow)
     table.insert(0, "cell", cell.name)
     table["above_chance"] = table["value"] - table["chance"]
-    table["significant"] = (table["q_value"] < 0.05) & (table["above_chance"] > 0)
+    table["significant"] = [e.significant for e in cell.composition]
     table["early"] = [symbols.head_label(*p) for p in zip(table["early_layer"], table["early_head"], strict=True)]
     table["late"] = [symbols.head_label(*p) for p in zip(table["late_layer"], table["late_head"], strict=True)]
     return table

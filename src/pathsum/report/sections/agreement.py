@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from pathsum.records import SIGNIFICANT
 from pathsum.report.agreement import (
     COPIES,
     EDGES,
@@ -13,7 +14,6 @@ from pathsum.report.agreement import (
     NEEDED,
     POSITIVE,
     QUESTIONS,
-    SIGNIFICANT,
     Evidence,
     Judged,
     agreement,

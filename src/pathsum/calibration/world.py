@@ -1,0 +1,116 @@
+"""A planted world: text made by known rules, and a model trained on it that has one head a layer.
+
+One head a layer, because then it is known which head must do what, and through which edge, if the rule is learnt at
+all: nothing else is there to do it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from pathsum.config import CellConfig, ExtractConfig, WorldConfig
+from pathsum.data.planted import PlantedText, PlantedTruth, planted, planted_text
+from pathsum.data.windows import Windows
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.evidence import Evidence, Subject, examine
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.storage import read_lines
+from pathsum.training.loop import total_steps, train
+from pathsum.training.store import fingerprint, finished, locked
+
+HELD_OUT = 512  # documents, each of them a window
+LEARNT = 0.5  # of the first loss at the rule's places: a model that keeps more has not learnt the rule
+
+
+@dataclass(frozen=True)
+class World:
+    """Text whose words are tokens: word w is token w + 1, after BOS."""
+
+    name: str
+    config: WorldConfig
+    truth: PlantedTruth
+    tokens: Int[Tensor, "document window"]
+    train: Windows
+    held_out: Windows
+    copied: Bool[Tensor, "document pos"]  # targets of the held-out windows that continue a copy
+    ruled: Bool[Tensor, "document pos"]  # and those that a skip-trigram or a question gave
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A model that has grown up in a world, with all that the detectors look at."""
+
+    world: World
+    subject: Subject
+    seen: Evidence
+    losses: dict[str, list[float]]  # nats at the places of each rule ("copied", "ruled") by evaluation
+
+    @property
+    def learnt(self) -> bool:
+        return all(series[-1] < LEARNT * series[0] for series in self.losses.values())
+
+
+def make_world(name: str, config: WorldConfig) -> World:
+    """Write the text. Costs some seconds a million words."""
+    truth = planted(config.corpus)[1]
+    parts = list(planted_text(config.corpus, truth))
+    text = PlantedText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
+    tokens, n_ctx = text.words + 1, config.model.n_ctx
+    return World(
+        name=name,
+        config=config,
+        truth=truth,
+        tokens=tokens,
+        train=Windows(tokens[:-HELD_OUT].flatten().numpy(), n_ctx),
+        held_out=Windows(tokens[-HELD_OUT:].flatten().numpy(), n_ctx),
+        copied=text.copied[-HELD_OUT:],
+        ruled=text.ruled[-HELD_OUT:],
+    )
+
+
+def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
+    """Train the world's model, unless the run store has it, and show it the world's held-out text."""
+    config, words = world.config, ["<bos>", *world.truth.words]
+    cell = CellConfig(seed=seed, model=config.model, train=config.train)
+    origin = hashlib.sha256(world.tokens.numpy().tobytes()).hexdigest()
+    run = runs / fingerprint(cell, origin)
+    with locked(run, wait=True):
+        if not finished(run, total_steps(cell)):
+            both = (world.train, world.held_out)
+            train(cell, len(words), origin, both, run, lambda _: None, f"{world.name} {seed}")
+    seen = Evidence(
+        held_out=world.held_out.batch(torch.arange(len(world.held_out))),
+        windows=world.held_out.batch(world.held_out.spread(how.windows)),
+        unigram=torch.bincount(world.tokens.flatten(), minlength=len(words)).float(),
+        bigram_counts=torch.zeros(len(words), len(words)),  # the truth is known: nothing is held against counts
+        words=words,
+        tokenizer_hash=origin,
+    )
+    log = read_lines(run / "log.jsonl", Evaluation)
+    checkpoints = sorted((run / "checkpoints").iterdir())
+    subject = examine(load_checkpoint(checkpoints[-1], origin), cell, log, seen, how)
+    return Grown(world, subject, seen, _losses(world, checkpoints, seen))
+
+
+@torch.no_grad()
+def _losses(world: World, checkpoints: list[Path], seen: Evidence) -> dict[str, list[float]]:
+    places = {name: at for name in ("copied", "ruled") if (at := getattr(world, name)).any()}
+    series: dict[str, list[float]] = {name: [] for name in places}
+    for path in checkpoints:
+        losses = _token_losses(load_checkpoint(path, seen.tokenizer_hash)(seen.held_out[:, :-1]), seen.held_out)
+        for name, at in places.items():
+            series[name].append(losses[at].mean().item())
+    return series
+
+
+def _token_losses(
+    logits: Float[Tensor, "batch pos vocab"], windows: Int[Tensor, "batch window"]
+) -> Float[Tensor, "batch pos"]:
+    return cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none").view(logits.shape[:2])

@@ -1,0 +1,51 @@
+"""Precision and recall of every detector on planted truth."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import CalibrationRow
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.results import Results
+from pathsum.storage import frame
+
+TRUSTED = 0.9  # precision and recall from which a detector's word is taken
+NAMES = {
+    "bigram": "bigrams",
+    "skip_trigram": "skip-trigrams",
+    "previous_token": "previous-token heads",
+    "induction": "induction heads",
+    "copying": "copying heads",
+    "composition_k": "K-composition",
+    "composition_v": "V-composition",
+    "phase_change": "phase change",
+}
+
+
+def calibration(results: Results) -> Figure | None:
+    """Both shares with their intervals, a row a detector."""
+    if not results.calibration:
+        return None
+    data = frame(results.calibration, CalibrationRow)
+
+    def paint(canvas: Canvas) -> None:
+        axes = row(canvas, 2, sharey=True)
+        places = range(len(data))
+        for ax, share, planted in zip(axes, ("precision", "recall"), ("found", "planted"), strict=True):
+            known = [i for i in places if results.calibration[i].__dict__[share] is not None]
+            part = data.iloc[known]
+            ax.hlines(known, part[f"{share}_low"], part[f"{share}_high"], color=symbols.FAINT, lw=2)
+            ax.plot(part[share].astype(float), known, "o", color=symbols.ACCENT)
+            ax.axvline(TRUSTED, color=symbols.FAINT, ls="--", lw=1)
+            for i in known:
+                ax.annotate(f"n = {data[planted][i]}", (0.02, i), va="center", fontsize=9, color="#555555")
+            ax.set(xlim=(0, 1.03), title=share, xlabel=f"{share} (share, 95 % interval)")
+        axes[0].set_yticks(list(places), [NAMES[name] for name in data["detector"]])
+        axes[0].invert_yaxis()
+
+    caption = (
+        f"Right of the dashed line ({TRUSTED}) a detector's word can be taken. Long bars: few heads or edges could be "
+        "planted, and the share itself is known no better than that."
+    )
+    return picture("calibration", "Detectors on planted truth", caption, data, (9.6, 3.9), paint)

@@ -42,8 +42,10 @@ lint: setup ## format and lint in place
 sweep: setup ## an ad-hoc Hydra sweep: make sweep ARGS='model.n_layers=1,2 model.n_heads=2,4'
 	python -m pipelines.train --multirun $(ARGS)
 
-bench: setup ## time and memory of one head's circuits at d_vocab 50,000, into bench/results.json
+bench: setup ## time a training step and one head's circuits at d_vocab 50,000 beside others, into bench/README.md
+	python -m bench.train_step
 	python -m bench.circuits
+	python -m bench.table
 
 extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
 	python -m pipelines.extract_foreign --weights '$(WEIGHTS)' --tokenizer '$(TOKENIZER)' --text '$(TEXT)' --bos '$(BOS)' $(ARGS)

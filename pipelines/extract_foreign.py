@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pathsum.config import ExtractConfig, load
+from pathsum.data.bos import BOS
 from pathsum.data.foreign_text import bos_id, encode_text, read_tokenizer, words
 from pathsum.data.hub_files import local_or_hub
-from pathsum.data.tokenizer import BOS, tokenizer_hash
+from pathsum.data.tokenizer import tokenizer_hash
 from pathsum.extraction.foreign import take_apart
 from pathsum.model.foreign import Foreign
 from pathsum.model.open_weights import open_weights

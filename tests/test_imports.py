@@ -6,6 +6,9 @@ import ast
 from pathlib import Path
 
 import pytest
+import yaml
+
+from pathsum.training.store import code
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "pathsum"
@@ -24,7 +27,17 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"config", "circuits.weights", "circuits.folding"},
     "training": {"config", "evaluation", "storage", "data", "model", "circuits"},
     "extraction": {"config", "records", "evaluation", "results", "data", "model", "circuits", "training"},
-    "calibration": {"config", "records", "evaluation", "storage", "data", "model", "circuits", "training", "extraction"},
+    "calibration": {
+        "config",
+        "records",
+        "evaluation",
+        "storage",
+        "data",
+        "model",
+        "circuits",
+        "training",
+        "extraction",
+    },
     "report": {"records", "evaluation", "storage", "results", "circuits.trajectories"},  # a plane spanned by all cells
 }
 # libraries that one room alone may import
@@ -102,3 +115,30 @@ def test_nothing_is_pickled() -> None:
         assert "torch.save(" not in text, path
         assert "torch.load(" not in text, path
         assert "allow_pickle=True" not in text, path
+
+
+def reached(path: Path, but: set[str]) -> set[Path]:
+    """``path`` and the files of this package that its imports lead to, those of ``but`` and beyond left out."""
+    found, ahead = set(), [path]
+    while ahead:
+        here = ahead.pop()
+        found.add(here)
+        for name in imports(here):
+            file = SOURCE.joinpath(*name.split(".")[1:]).with_suffix(".py")
+            if name.startswith("pathsum.") and file.exists() and file.stem not in but and file not in found:
+                ahead.append(file)
+    return found
+
+
+def test_what_training_computes_with_is_in_its_fingerprint_and_its_stage() -> None:
+    """Configuration is in both by value; a mirror only watches."""
+    stage = ROOT / "pipelines" / "train_cell.py"
+    needed = reached(stage, but={"config", "tracking"})
+    assert SOURCE / "circuits" / "lowrank.py" in needed
+    package = {SOURCE / "training" / "__init__.py"}
+    assert needed - {stage} == set(code()) - package
+    train = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]["train"]["do"]["deps"]
+    stated = [ROOT / name for name in train if name.endswith(".py") or name.startswith("src")]
+    files = {p for path in stated for p in ([path] if path.is_file() else path.rglob("*.py"))}
+    assert files >= needed
+    assert files - needed == package

@@ -10,7 +10,8 @@ from tokenizers import Tokenizer
 
 from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig
 from pathsum.data import tokens as tokens_module
-from pathsum.data.tokenizer import BOS, load_tokenizer, tokenizer_hash, train_tokenizer
+from pathsum.data.bos import BOS
+from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, train_tokenizer
 from pathsum.data.tokenizing import tokenize_corpus
 from pathsum.data.tokens import header_path, pieces, read_tokens, write_tokens
 

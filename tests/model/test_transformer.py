@@ -9,6 +9,7 @@ import torch
 
 from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ModelConfig
+from pathsum.model import biased_attention
 from pathsum.model.transformer import Transformer
 
 BATCH, POS, VOCAB = 2, 11, 23
@@ -95,8 +96,13 @@ def test_zero_layers_are_a_bigram_table() -> None:
     torch.testing.assert_close(model(tokens), table[tokens])
 
 
-def test_the_hand_written_attention_gradient_is_autograds() -> None:
-    model, tokens = build(config()), sample()
+@pytest.mark.parametrize("queries", [4, 128])  # in a block: several blocks, the last one cut; a single one
+@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
+def test_the_hand_written_gradients_are_autograds(
+    monkeypatch: pytest.MonkeyPatch, positions: str, norm: str, smeared: bool, queries: int
+) -> None:
+    monkeypatch.setattr(biased_attention, "_QUERIES", queries)
+    model, tokens = build(config(2, positions, norm, smeared)), sample()
     names = dict(model.named_parameters())
     fast = torch.autograd.grad(model(tokens).square().sum(), list(names.values()))
     slow = torch.autograd.grad(model.trace(tokens).logits.square().sum(), list(names.values()))

@@ -13,8 +13,9 @@ from jaxtyping import Int64
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 
+from pathsum.data.bos import BOS, BOS_TEXT
 from pathsum.data.text_files import text_documents
-from pathsum.data.tokenizer import BOS, BOS_TEXT, printable
+from pathsum.data.tokenizer import printable
 
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together

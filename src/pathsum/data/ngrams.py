@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from scipy import sparse
 
-from pathsum.data.tokenizer import BOS, JOINER
+from pathsum.data.bos import BOS
+from pathsum.data.tokenizer import JOINER
 from pathsum.data.windows import Windows
 from pathsum.records import NGramRow
 

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pathsum.data.tokenizer import BOS
+from pathsum.data.bos import BOS
 
 
 def repeated_random(

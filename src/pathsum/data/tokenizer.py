@@ -16,8 +16,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from pathsum.config import TokenizerConfig
+from pathsum.data.bos import BOS, BOS_TEXT
 
-BOS, BOS_TEXT = 0, "<|bos|>"
 MIN_FREQUENCY = 2  # a pair seen once teaches nothing
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 JOINER = "\u241f"  # joins the parts of an n-gram, so no printable token may hold it

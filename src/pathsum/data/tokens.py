@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Integer
 from tokenizers import Tokenizer
 
-from pathsum.data.tokenizer import BOS
+from pathsum.data.bos import BOS
 from pathsum.storage import read_json, write_json
 
 PIECE = 1 << 18  # characters encoded as one string

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int64, Integer
 from torch import Tensor
 
-from pathsum.data.tokenizer import BOS
+from pathsum.data.bos import BOS
 
 
 class Windows:

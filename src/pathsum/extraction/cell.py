@@ -19,7 +19,6 @@ from pathsum.records import CellSummary, HeadRow
 from pathsum.results import Cell
 from pathsum.training.evaluate import loss_by_position
 
-
 Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
 PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     framework.tables,

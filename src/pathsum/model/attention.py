@@ -6,7 +6,6 @@ Each head adds ``Σ_k A[q, k] x_k W_OVᵀ`` to position q. ``A`` sees positions;
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pathsum.config import ModelConfig
+from pathsum.model.biased_attention import biased_attention
 
 
 class Attention(nn.Module):
@@ -48,7 +48,7 @@ class Attention(nn.Module):
         """The sum of what the heads write, for training: patterns are not kept for the caller."""
         q, k, v = self._queries_keys_values(x)
         if self.positions == "relative":
-            mixed = _BiasedAttention.apply(q, k, v, self.bias[:, : x.shape[1]])
+            mixed = biased_attention(q, k, v, self.bias[:, : x.shape[1]])
         else:
             mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
         batch, heads, pos, d_head = mixed.shape
@@ -87,45 +87,6 @@ class Attention(nn.Module):
         if self.positions == "relative":
             return self.bias[:, self.distance[:pos, :pos]].masked_fill(future, -math.inf)
         return self.W_Q.new_zeros(1, pos, pos).masked_fill(future, -math.inf)
-
-
-class _BiasedAttention(torch.autograd.Function):
-    """softmax(q kᵀ + b[query − key]) v over the past, keeping only the pattern for the way back.
-
-    Autograd's own version stores and rewrites the scores several times, and scatters the gradient of ``b``; this one
-    works in place and sums diagonals. Products are in the inputs' precision, the gradient of ``b`` in its own.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
-        with torch.autocast(q.device.type, enabled=False):
-            pattern = torch.softmax(torch.matmul(q, k.mT).add_(_by_distance(bias)), dim=-1)
-            mixed = torch.matmul(pattern, v)
-        ctx.save_for_backward(q, k, v, pattern, mixed)
-        ctx.bias_dtype = bias.dtype
-        return mixed
-
-    @staticmethod
-    def backward(ctx: Any, d_mixed: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        q, k, v, pattern, mixed = ctx.saved_tensors
-        d_v = torch.matmul(pattern.mT, d_mixed)
-        d_scores = torch.matmul(d_mixed, v.mT)
-        d_scores.sub_((d_mixed * mixed).sum(-1, keepdim=True)).mul_(pattern)
-        d_q, d_k = torch.matmul(d_scores, k), torch.matmul(d_scores.mT, q)
-        return d_q, d_k, d_v, _diagonal_sums(d_scores.sum(0, dtype=ctx.bias_dtype))
-
-
-def _by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head query key"]:
-    """b[query − key], and −∞ in the future: row i is a window of (b reversed, −∞ …) that starts at T − 1 − i."""
-    n = bias.shape[1]
-    return F.pad(bias.flip(-1), (0, n - 1), value=-math.inf).unfold(-1, n, 1).flip(1)
-
-
-def _diagonal_sums(scores: Float[Tensor, "head query key"]) -> Float[Tensor, "head distance"]:
-    """Sums over query − key = 0, 1, …: reading rows of n + n − 1 as rows of 2n shifts each one step further."""
-    heads, n, _ = scores.shape
-    shifted = F.pad(scores.flip(-1), (0, n)).flatten(1)[:, :-n].view(heads, n, 2 * n - 1)
-    return shifted.sum(1)[:, n - 1 :]
 
 
 def _waves(config: ModelConfig) -> Float[Tensor, "pos wave"]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pathsum.circuits.weights import Head, Weights
 from pathsum.config import ModelConfig
 from pathsum.model.attention import Attention
+from pathsum.model.norm import rms_normalised
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Transformer(nn.Module):
         """What the unembedding reads: the last residual stream, normalised."""
         x = self.embed(tokens)
         for layer in self.layers:
-            x = x + layer(self.normalise(x)[0])
-        return self.normalise(x)[0]
+            x = x + layer(self._normalised(x))
+        return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Logits with every pattern, head output and norm scale, for analysis; equal to ``forward`` up to rounding."""
@@ -98,3 +99,9 @@ class Transformer(nn.Module):
             x = x - x.mean(-1, keepdim=True)
         scale = (x.pow(2).mean(-1) + torch.finfo(x.dtype).eps).rsqrt()
         return x * scale[..., None], scale
+
+    def _normalised(self, x: Tensor) -> Tensor:
+        """``normalise`` without its factor, the fast way."""
+        if self.config.norm == "none":
+            return x
+        return rms_normalised(x - x.mean(-1, keepdim=True) if self.config.norm == "layer" else x)

@@ -12,8 +12,10 @@ from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
 from pathsum.circuits.positional import previous_token
 from pathsum.evaluation import Evaluation
 from pathsum.model.transformer import Transformer
+from pathsum.training.step import side_by_side
 
-_CHUNK = 16  # windows at a time: batch × pos × vocab float32 logits stay small
+_CHUNK = 4  # windows at a time: batch × pos × vocab float32 logits stay in the cache
+_TRACED = 16  # windows whose patterns are looked at
 
 
 @torch.no_grad()
@@ -28,7 +30,7 @@ def evaluate(
     """Held-out loss and its in-context drop, and how far induction has formed on BOS + a random block twice."""
     by_position = loss_by_position(model, windows)
     trace = model.trace(repeated)
-    natural = model.trace(windows[:_CHUNK, :-1])
+    natural = model.trace(windows[:_TRACED, :-1])
     W_U = model.weights().W_U
     repeats = repeat_losses(trace.logits, repeated, block)
     return Evaluation(
@@ -45,12 +47,13 @@ def evaluate(
     )
 
 
-@torch.no_grad()
 def loss_by_position(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "pos"]:
     """Mean loss in nats at each position of ``windows``: all but the last token in, all but the first out."""
-    total = torch.zeros(windows.shape[1] - 1, dtype=torch.float64)
-    for chunk in windows.split(_CHUNK):
+
+    @torch.no_grad()  # of its thread alone
+    def total(chunk: Tensor) -> Tensor:
         logits = model(chunk[:, :-1])
         losses = F.cross_entropy(logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
-        total += losses.view(chunk.shape[0], -1).double().sum(0).cpu()
-    return total / len(windows)
+        return losses.view(len(chunk), -1).double().sum(0).cpu()
+
+    return torch.stack(side_by_side(total, windows.split(_CHUNK))).sum(0) / len(windows)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from torch.optim import Optimizer
 from tqdm import tqdm
 
@@ -23,8 +22,8 @@ from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.storage import append_line, read_lines
 from pathsum.training.evaluate import evaluate
-from pathsum.training.loss import next_token_loss
 from pathsum.training.optimizer import optimizers, rate, set_rate
+from pathsum.training.step import update
 from pathsum.training.store import finished, require_space, rewind_log
 
 _REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
@@ -130,17 +129,6 @@ def _device(wanted: str) -> torch.device:
             "train.device=auto (profile=laptop is the one for two cores)"
         )
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
-
-
-def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens); the mean loss before it, in nats."""
-    with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
-        loss = next_token_loss(model.read(batch[:, :-1]), model.W_U, batch[:, 1:])
-    loss.backward()
-    for opt in opts:
-        opt.step()
-        opt.zero_grad(set_to_none=True)
-    return loss.item()
 
 
 def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int) -> None:

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 _ROWS = 512  # positions at a time whose probabilities are kept in float32
+_RARE = 1e-30  # a smaller float32 probability loses digits, below 1e-45 all of them
 
 
 class _NextTokenLoss(torch.autograd.Function):
@@ -20,20 +21,23 @@ class _NextTokenLoss(torch.autograd.Function):
         kind = x.device.type
         low = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
         x_low, W_low = x.to(low), W_U.to(low)
-        gradient, n = x_low @ W_low.mT, len(targets)
-        total = torch.zeros((), dtype=torch.float64, device=x.device)
+        gradient, log_p = x_low @ W_low.mT, []
         for logits, some in zip(gradient.split(_ROWS), targets[:, None].split(_ROWS), strict=True):
-            log_p = torch.log_softmax(logits, -1, dtype=torch.promote_types(low, torch.float32))
-            total -= log_p.gather(1, some).sum(dtype=torch.float64)
-            p = log_p.exp_()
-            logits.copy_(p.scatter_add_(1, some, p.new_full(some.shape, -1)))
-        ctx.save_for_backward((gradient @ W_low).to(x.dtype) / n, (gradient.mT @ x_low).to(W_U.dtype) / n)
-        return (total / n).to(x.dtype)
+            p = torch.softmax(logits, -1, dtype=torch.promote_types(low, torch.float32))
+            p_target = p.gather(1, some)
+            log_p.append(p_target.double().log())
+            if (rare := p_target[:, 0] < _RARE).any():
+                log_p[-1][rare] = logits[rare].double().log_softmax(-1).gather(1, some[rare])
+            logits.copy_(p.scatter_(1, some, p_target - 1))
+        ctx.save_for_backward(gradient @ W_low, gradient.mT @ x_low)
+        ctx.dtypes = x.dtype, W_U.dtype
+        return -torch.cat(log_p).mean().to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, None]:
         d_x, d_W_U = ctx.saved_tensors
-        return scale * d_x, scale * d_W_U, None
+        scale = scale / len(d_x)
+        return d_x.to(ctx.dtypes[0]) * scale, d_W_U.to(ctx.dtypes[1]) * scale, None
 
 
 def next_token_loss(

@@ -51,12 +51,14 @@ def _by_head_rows(p: Tensor) -> Tensor:
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """The orthogonal factor U Vᵀ of G = U S Vᵀ, roughly: singular values land in [0.7, 1.2] after five Newton–Schulz
     steps in bf16. The quintic's coefficients are Muon's, chosen for slope at 0 rather than for convergence to 1."""
-    X = G.bfloat16()
+    X = G.bfloat16().reshape(-1, *G.shape[-2:])
+    wide = X.shape[-2] <= X.shape[-1]  # the Gram matrix of the shorter side
+    X = X if wide else X.mT
     X = X / (X.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(5):
-        A = X @ X.mT
-        X = 3.4445 * X + (-4.7750 * A + 2.0315 * A @ A) @ X
-    return X.to(G.dtype)
+        A = torch.bmm(X, X.mT)
+        X = torch.baddbmm(X, torch.baddbmm(A, A, A, beta=-4.7750, alpha=2.0315), X, beta=3.4445)
+    return (X if wide else X.mT).reshape(G.shape).to(G.dtype)
 
 
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:

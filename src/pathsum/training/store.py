@@ -28,15 +28,26 @@ _CODE = (
     "evaluation.py",
     "storage.py",
     "model/attention.py",
+    "model/biased_attention.py",
     "model/checkpoint.py",
+    "model/norm.py",
     "model/transformer.py",
     "training/*.py",
-    "data/windows.py",
+    "data/bos.py",
     "data/repeated.py",
+    "data/tokens.py",
+    "data/windows.py",
     "circuits/in_context.py",
     "circuits/induction.py",
+    "circuits/lowrank.py",
     "circuits/positional.py",
-)  # what the weights and the log of a run depend on
+    "circuits/weights.py",
+)  # what the weights and the log of a run depend on: all that training imports, but its configuration
+
+
+def code() -> list[Path]:
+    """The files of ``_CODE``, in order."""
+    return sorted(path for pattern in _CODE for path in _SOURCE.glob(pattern))
 
 
 class RunBusy(RuntimeError):
@@ -45,10 +56,10 @@ class RunBusy(RuntimeError):
 
 def fingerprint(cell: CellConfig, data_hash: str) -> str:
     """sha256 of what a run's weights depend on: its configuration, its tokens, the training code, torch's version."""
-    code = hashlib.sha256()
-    for path in sorted(p for pattern in _CODE for p in _SOURCE.glob(pattern)):
-        code.update(path.relative_to(_SOURCE).as_posix().encode() + path.read_bytes())
-    facts = {"cell": cell.model_dump(), "data": data_hash, "code": code.hexdigest(), "torch": torch.__version__}
+    source = hashlib.sha256()
+    for path in code():
+        source.update(path.relative_to(_SOURCE).as_posix().encode() + path.read_bytes())
+    facts = {"cell": cell.model_dump(), "data": data_hash, "code": source.hexdigest(), "torch": torch.__version__}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 

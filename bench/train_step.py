@@ -1,0 +1,228 @@
+"""How many tokens a second does a training step see, beside three others? `python -m bench.train_step`
+
+Ours is the suite's own step as it trains by default (bf16 products, Muon and AdamW). Beside it, in one process and in
+turn, round after round, so that a busy machine slows all alike: TransformerLens's attention-only model with AdamW, in
+float32 and behind autocast; a plain PyTorch loop behind autocast; and nothing but the step's own matrix products in
+bf16 into outputs allocated before. Ratios are medians over rounds.
+
+TransformerLens is no dependency: without `pip install 'transformer_lens<4'` its rows stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pipelines  # noqa: F401 (first: threads that wait must not spin)
+
+import torch  # isort: skip
+import torch.nn.functional as F  # isort: skip
+import yaml  # isort: skip
+from torch import Tensor, nn  # isort: skip
+
+from pathsum.config import ModelConfig, TrainConfig  # isort: skip
+from pathsum.model.biased_attention import blocks  # isort: skip
+from pathsum.model.transformer import Transformer  # isort: skip
+from pathsum.training.step import update  # isort: skip
+from pathsum.training.optimizer import optimizers  # isort: skip
+
+RESULTS = Path(__file__).with_name("results.json")
+PARAMS = Path(__file__).parents[1] / "params.yaml"
+THREADS, D_VOCAB, SECONDS = 2, 1024, 0.25  # of each contender in each round
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of one training step; the rest is the default recipe's."""
+
+    name: str
+    n_layers: int
+    batch: int
+    n_heads: int = 4
+    d_head: int = 32
+    d_model: int = 128
+    n_ctx: int = 256
+    d_vocab: int = D_VOCAB
+    device: str = "cpu"
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.n_ctx
+
+    def windows(self) -> Tensor:
+        return torch.randint(self.d_vocab, (self.batch, self.n_ctx + 1)).to(self.device)
+
+
+SHAPES = (
+    Shape("L2H4_batch16", 2, 16),
+    Shape("L2H4_batch8", 2, 8),
+    Shape("L1H4_batch8", 1, 8),
+    Shape("L0_batch8", 0, 8),
+)  # the first is the one with targets; the others are the default grid's
+ON_A_GPU = (
+    Shape("gpu", 2, 32, 8, 32, 256, 512, 1024, "cuda"),
+    Shape("paper", 2, 32, 12, 64, 768, 2048, 50_000, "cuda"),
+)  # these profiles' sizes under the default recipe; measured only where there is one
+
+
+def ours(shape: Shape) -> Step:
+    """The default recipe's step."""
+    params = yaml.safe_load(PARAMS.read_text())
+    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
+    config = ModelConfig(**{**params["model"], **{name: getattr(shape, name) for name in names}})
+    model = Transformer(config, shape.d_vocab, torch.Generator().manual_seed(0)).to(shape.device)
+    opts, batch = optimizers(model, TrainConfig(**params["train"])), shape.windows()
+    return lambda: update(model, opts, batch, True)
+
+
+def transformerlens(shape: Shape, autocast: bool) -> Step:
+    """Its attention-only model as it comes, the loss that it returns, and AdamW."""
+    from transformer_lens import HookedTransformer, HookedTransformerConfig  # an optional tool
+
+    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx", "d_vocab", "device")
+    config = {name: getattr(shape, name) for name in names}
+    model = HookedTransformer(HookedTransformerConfig(**config, attn_only=True, seed=0))
+    batch = shape.windows()[:, :-1]
+    return adamw_step(model, lambda: model(batch, return_type="loss"), shape.device, autocast)
+
+
+def plain_loop(shape: Shape) -> Step:
+    model, batch = PlainTransformer(shape).to(shape.device), shape.windows()
+
+    def loss() -> Tensor:
+        return F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+
+    return adamw_step(model, loss, shape.device, True)
+
+
+class PlainTransformer(nn.Module):
+    """What one writes first: torch's own fused attention, RMS norm and linear maps."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        width = shape.n_heads * shape.d_head
+        self.n_heads = shape.n_heads
+        self.embedding = nn.Embedding(shape.d_vocab, shape.d_model)
+        self.positions = nn.Parameter(torch.zeros(shape.n_ctx, shape.d_model))
+        self.read = nn.ModuleList(nn.Linear(shape.d_model, 3 * width, bias=False) for _ in range(shape.n_layers))
+        self.write = nn.ModuleList(nn.Linear(width, shape.d_model, bias=False) for _ in range(shape.n_layers))
+        self.unembedding = nn.Linear(shape.d_model, shape.d_vocab, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens) + self.positions
+        for read, write in zip(self.read, self.write, strict=True):
+            q, k, v = read(F.rms_norm(x, x.shape[-1:])).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4)
+            x = x + write(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        return self.unembedding(F.rms_norm(x, x.shape[-1:]))
+
+
+def adamw_step(model: nn.Module, loss: Callable[[], Tensor], device: str, autocast: bool) -> Step:
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step() -> float:
+        with torch.autocast(device, torch.bfloat16, enabled=autocast):
+            found = loss()
+        found.backward()
+        opt.step()
+        opt.zero_grad(set_to_none=True)
+        return found.item()
+
+    return step
+
+
+def products(shape: Shape) -> list[tuple[int, int, int, int]]:
+    """(batch, rows, inner, columns) of every matrix product of the model's step, forward and gradient, without the
+    optimiser's; attention in the blocks that it is computed in."""
+    width, heads = shape.n_heads * shape.d_head, shape.batch * shape.n_heads
+    found = []
+    for reads, writes in [(shape.d_model, 3 * width), (width, shape.d_model)] * shape.n_layers + [
+        (shape.d_model, shape.d_vocab)
+    ]:
+        found += [(1, shape.tokens, reads, writes), (1, shape.tokens, writes, reads), (1, writes, shape.tokens, reads)]
+    for start, end in list(blocks(shape.n_ctx)) * shape.n_layers:
+        n, d = end - start, shape.d_head
+        found += [(heads, n, d, end)] * 2 + [(heads, n, end, d)] * 2 + [(heads, end, n, d)] * 2
+    return found
+
+
+def products_alone(shape: Shape) -> Step:
+    """The step's matrix products in bf16, one after the other, each into an output of its own."""
+    low = {"dtype": torch.bfloat16, "device": shape.device}
+    held = [
+        (torch.randn(b, n, k, **low), torch.randn(b, k, m, **low), torch.empty(b, n, m, **low))
+        for b, n, k, m in products(shape)
+    ]
+
+    def step() -> None:
+        for left, right, out in held:
+            if len(out) == 1:
+                torch.mm(left[0], right[0], out=out[0])
+            else:
+                torch.bmm(left, right, out=out)
+        if shape.device == "cuda":
+            torch.cuda.synchronize()
+
+    return step
+
+
+def seconds_a_step(step: Step) -> float:
+    """Mean over as many steps as fit."""
+    start, steps = time.perf_counter(), 0
+    while time.perf_counter() - start < SECONDS:
+        step()
+        steps += 1
+    return (time.perf_counter() - start) / steps
+
+
+def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
+    """Each row of ``shape``: ours, theirs, and the median over rounds of ours / theirs (more than 1: better)."""
+    contenders = {"ours": ours(shape), "plain_loop": plain_loop(shape), "matmul_peak": products_alone(shape)}
+    if importlib.util.find_spec("transformer_lens"):
+        contenders["transformerlens_float32"] = transformerlens(shape, False)
+        contenders["transformerlens_autocast"] = transformerlens(shape, True)
+    for step in contenders.values():
+        for _ in range(3):
+            step()
+    times = [{name: seconds_a_step(step) for name, step in contenders.items()} for _ in range(rounds)]
+    flop = 2 * sum(b * n * k * m for b, n, k, m in products(shape))
+    found = {}
+    for name in contenders.keys() - {"ours"}:
+        work, unit = (
+            (flop / 1e9, "GFLOP/s of the model's products") if name == "matmul_peak" else (shape.tokens, "tokens/s")
+        )
+        found[f"train_step.{shape.name}.{name}"] = {
+            "ours": round(statistics.median(work / t["ours"] for t in times)),
+            "theirs": round(statistics.median(work / t[name] for t in times)),
+            "ratio": round(statistics.median(t[name] / t["ours"] for t in times), 2),
+            "unit": unit,
+        }
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=21)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(THREADS)
+    if not importlib.util.find_spec("transformer_lens"):
+        print("transformer_lens: not here, its rows stay as they are (pip install 'transformer_lens<4')")
+    machine = f"{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for shape in SHAPES + (ON_A_GPU if torch.cuda.is_available() else ()):
+        for name, row in sorted(measure(shape, rounds).items()):
+            print(f"{name:50} {row['ours']:9,} {row['theirs']:9,} {row['ratio']:6.2f}  {row['unit']}", flush=True)
+            found[name] = row | {"machine": machine}
+        RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

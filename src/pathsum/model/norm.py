@@ -1,0 +1,32 @@
+"""RMS normalisation for training, with its gradient by hand: half as many passes over the stream as autograd takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def rms_normalised(x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
+    """x / √(mean x² + ε) at every position, ε being the precision of ``x``; equal to ``Transformer.normalise``."""
+    read: Tensor = _RMSNorm.apply(x)
+    return read
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        mean_square = torch.linalg.vecdot(x, x)[..., None] / x.shape[-1]
+        scale = (mean_square + torch.finfo(x.dtype).eps).rsqrt()
+        read = x * scale
+        ctx.save_for_backward(read, scale)
+        return read
+
+    @staticmethod
+    def backward(ctx: Any, d_read: Tensor) -> Tensor:
+        """scale · (d − read · mean(d · read)): what lies along ``read`` does not count, but for ε."""
+        read, scale = ctx.saved_tensors
+        along = torch.linalg.vecdot(d_read, read)[..., None]
+        return torch.addcmul(d_read, read, along, value=-1 / read.shape[-1]).mul_(scale)

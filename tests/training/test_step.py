@@ -1,0 +1,54 @@
+"""A step on a batch in shares is the step on the whole batch."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.optim import SGD
+
+from pathsum.config import ModelConfig
+from pathsum.model.transformer import Transformer
+from pathsum.training.step import side_by_side, update
+from tests.training.small import D_VOCAB, MODEL, windows
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_shares_of_a_batch_add_up_to_its_gradient(size: int) -> None:
+    """Five windows fall into shares of three and two; the loss of each counts by its size."""
+    model = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(0)).double()
+    plain = copy.deepcopy(model)
+    batch = windows().batch(torch.arange(size))
+    before = update(model, [SGD(model.parameters(), lr=1.0)], batch, autocast=False)
+    loss = F.cross_entropy(plain(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
+    loss.backward()
+    assert before == pytest.approx(loss.item(), rel=1e-12)
+    for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours, theirs - theirs.grad, rtol=1e-12, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
+def test_a_gradient_lies_in_memory_as_its_parameter_does(positions: str) -> None:
+    """Fused AdamW walks memory, whatever the strides: a gradient with others would reach other weights."""
+    shape = ModelConfig(**{**MODEL.model_dump(), "positions": positions, "smeared_keys": True, "norm": "rms"})
+    model = Transformer(shape, D_VOCAB, torch.Generator().manual_seed(0))
+    strides: dict[str, bool] = {}
+
+    class Watch(SGD):
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            for name, p in model.named_parameters():
+                assert p.grad is not None
+                strides[name] = p.grad.stride() == p.stride()
+
+    update(model, [Watch(model.parameters(), lr=1.0)], windows().batch(torch.arange(5)), autocast=True)
+    assert len(strides) == len(list(model.parameters()))
+    assert all(strides.values()), strides
+
+
+def test_side_by_side_keeps_the_order_and_the_callers_threads() -> None:
+    threads = torch.get_num_threads()
+    assert side_by_side(lambda part: int(part.sum()), torch.arange(10).split(1)) == list(range(10))
+    assert torch.get_num_threads() == threads

@@ -1,7 +1,9 @@
 # pathsum: type `make help`.
 PYTHON ?= python3
 VENV   ?= .venv
+JOBS   ?= 1
 BIN     = $(VENV)/bin
+JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(JOBS))
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
@@ -24,7 +26,7 @@ params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
 repro: setup ## regenerate every result that is out of date, and the report
-	dvc repro
+	python -m pipelines.repro $(JOBS)
 
 smoke: setup ## the whole graph on the smoke profile, in a scratch copy
 	bash pipelines/smoke.sh
@@ -39,8 +41,11 @@ lint: setup ## format and lint in place
 	ruff format .
 	ruff check --fix .
 
-sweep: setup ## an ad-hoc Hydra sweep: make sweep ARGS='model.n_layers=1,2 model.n_heads=2,4'
-	python -m pipelines.train --multirun $(ARGS)
+sweep: setup ## the grid, JOBS=N cells at a time; or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
+	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(JOBS))
+
+dashboard: setup ## a W&B workspace and report of the runs, saved to your account
+	python -m pipelines.dashboard </dev/null
 
 bench: setup ## time a training step and one head's circuits at d_vocab 50,000 beside others, into bench/README.md
 	python -m bench.train_step
@@ -53,4 +58,4 @@ extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZ
 report: setup ## draw the report again from stored records
 	dvc repro --single-item report --force
 
-.PHONY: help setup params repro smoke test lint sweep bench extract report
+.PHONY: help setup params repro smoke test lint sweep dashboard bench extract report

@@ -26,6 +26,7 @@ CIRCUITS = Path("circuits")
 CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
+THREADS = 2  # extraction's last digits depend on them; the weights do not
 
 
 def params() -> dict[str, Any]:
@@ -38,9 +39,9 @@ def params() -> dict[str, Any]:
 
 
 @contextmanager
-def stage() -> Iterator[None]:
+def stage(threads: int = THREADS) -> Iterator[None]:
     """Run a stage: the same threads each time, for the same bits, and a user's mistake as one message, no traceback."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(threads)
     try:
         yield
     except (ValueError, OSError, ImportError, SafetensorError, TrainingDiverged, RunBusy) as error:

@@ -3,6 +3,8 @@
 python -m pipelines.train model.n_layers=1 seed=3
 python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
 python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
+
+A cell of a sweep that fails does not stop the others; the exit code says so in the end.
 """
 
 from __future__ import annotations
@@ -42,15 +44,24 @@ def require_same_tokens(config: DictConfig) -> None:
             )
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
-def main(config: DictConfig) -> None:
+def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
     with stage():
         require_same_tokens(config)
-        cell = load(CellConfig, ad_hoc(config, HydraConfig.get().overrides.task), "config")
+        cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")  # type: ignore[arg-type]
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
-        run = run_cell(name, cell, tracking, wait=HydraConfig.get().mode == RunMode.MULTIRUN)
-        print(f"{name}: {run}")
+        print(f"{name}: {run_cell(name, cell, tracking, wait=sweep)}")
+
+
+@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
+def main(config: DictConfig) -> None:
+    typed, sweep = HydraConfig.get().overrides.task, HydraConfig.get().mode == RunMode.MULTIRUN
+    try:
+        run(config, typed, sweep)
+    except SystemExit as stopped:
+        if not sweep:
+            raise
+        raise RuntimeError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # which ends no other cell
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pathsum.storage import write_json
 from pathsum.tracking import mirror
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import adopt, fingerprint, finished, locked
-from pipelines.paths import MODELS, RUNS, TOKENS, params, stage
+from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, params, stage
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
@@ -32,7 +33,7 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(int(os.environ.get("PATHSUM_THREADS", THREADS))):  # fewer beside other cells: the weights are the same
         name, values = sys.argv[1], params()
         if name not in values["cells"]:
             raise ValueError(f"expected a cell of params.yaml, got {name!r}; it has {', '.join(values['cells'])}")

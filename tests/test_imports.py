@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "storage": set(),
     "circuits": set(),
     "tracking": {"config", "evaluation"},
+    "dashboard": set(),
     "results": {"records", "evaluation", "storage"},
     "data": {"config", "records", "storage"},
     "model": {"config", "circuits.weights", "circuits.folding"},
@@ -43,6 +44,7 @@ ALLOWED: dict[str, set[str]] = {
 # libraries that one room alone may import
 OWNERS = {
     "wandb": ("tracking",),
+    "wandb_workspaces": ("dashboard",),
     "seaborn": ("report",),
     "matplotlib": ("report",),
     "jinja2": ("report",),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from pipelines.paths import ROOT
 
@@ -22,9 +26,8 @@ def environment(folder: Path) -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, "PATH": tools, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def sh(folder: Path, *command: str) -> str:
-    """The command's output; its failure is the test's."""
-    done = subprocess.run(
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command,
         cwd=folder,
         env=environment(folder),
@@ -33,8 +36,23 @@ def sh(folder: Path, *command: str) -> str:
         stdin=subprocess.DEVNULL,
         check=False,
     )
+
+
+def sh(folder: Path, *command: str) -> str:
+    """The command's output; its failure is the test's."""
+    done = run(folder, *command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
+
+
+def commit(folder: Path) -> None:
+    sh(folder, "git", "add", "--all")
+    sh(folder, "git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "-m", "scratch")
+
+
+def locked(folder: Path) -> Any:
+    """Every stage's command, dependencies, parameters and outputs, by hash."""
+    return yaml.safe_load((folder / "dvc.lock").read_text())["stages"]
 
 
 def would_run(folder: Path) -> set[str]:
@@ -54,8 +72,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_same_command_from_scratch_gives_the_same_bytes(graph: Path, tmp_path: Path) -> None:
-    sh(ROOT, "bash", "pipelines/smoke.sh", str(tmp_path))
+def test_from_scratch_and_two_cells_at_a_time_gives_the_same_bytes(graph: Path, tmp_path: Path) -> None:
+    sh(ROOT, "env", "JOBS=2", "bash", "pipelines/smoke.sh", str(tmp_path))
+    assert locked(graph) == locked(tmp_path)  # no entry is lost, and each weight and record is the same
     drawn = sorted(p.name for p in (graph / "reports" / "figures").iterdir())
     compared = ["metrics.json", "index.html", "README.md", *(f"figures/{name}" for name in drawn)]
     for name in compared:
@@ -111,10 +130,9 @@ def test_a_comment_in_conf_retrains_nothing(graph: Path) -> None:
 
 def test_a_stale_params_file_stops_the_graph_before_any_work(graph: Path) -> None:
     edit(graph / "conf" / "sweep" / "grid.yaml", "overrides: {} #", "overrides: {L1H2S0: {train: {tokens: 30000}}} #")
-    done = subprocess.run(
-        ["dvc", "repro"], cwd=graph, env=environment(graph), capture_output=True, text=True, check=False
-    )
+    done = run(graph, sys.executable, "-m", "pipelines.repro", "2")
     assert done.returncode != 0
+    assert "Running stage 'train" not in done.stdout
     assert "params.yaml is stale against conf/" in done.stderr
     assert "cells.L1H2S0.train.tokens: params.yaml has 40000, conf/ has 30000" in done.stderr
 
@@ -127,26 +145,94 @@ def test_one_changed_value_retrains_its_cell_alone(graph: Path) -> None:
     assert {n for n, c in metrics["cells"].items() if c["tokens_seen"] != 40448} == {"L1H2S0"}
 
 
+@pytest.mark.parametrize("jobs", ["2", "1"])
+def test_a_failing_cell_stops_neither_the_others_nor_the_report(graph: Path, jobs: str) -> None:
+    broken = "{train: {lr_embedding: 1.0e+38, lr_attention: 1.0e+38}}"
+    conf = graph / "conf" / "sweep" / "grid.yaml"
+    if jobs == "2":
+        edit(conf, "{L1H2S0: {train: {tokens: 30000}}}", f"{{L1H2S0: {{train: {{tokens: 40000}}}}, L1H4S0: {broken}}}")
+    sh(graph, sys.executable, "-m", "pipelines.compose")
+    done = run(graph, sys.executable, "-m", "pipelines.repro", jobs)
+    assert done.returncode == 1
+    assert "error: L1H4S0: the loss is nan" in done.stderr
+    assert "expected 8 cells, got all but L1H4S0, whose errors are above" in done.stderr
+    metrics = json.loads((graph / "reports" / "metrics.json").read_text())
+    assert metrics["missing_cells"] == ["L1H4S0"]
+    assert metrics["cells"]["L1H2S0"]["tokens_seen"] == 40448  # made beside the one that failed
+    assert list(metrics["cells"]) == [name for name in CELLS if name != "L1H4S0"]
+    first_screen = (graph / "reports" / "README.md").read_text().split("![")[0]
+    assert "1 declared cell left no records and is not in this report: L1H4S0." in first_screen
+    if jobs == "1":
+        edit(conf, f", L1H4S0: {broken}", "")
+        sh(graph, sys.executable, "-m", "pipelines.compose")
+        out = sh(graph, sys.executable, "-m", "pipelines.repro", "1")
+        assert not {s for s in started(out) if s.startswith(("train@", "extract@"))} - {
+            "train@L1H4S0",
+            "extract@L1H4S0",
+        }
+        assert json.loads((graph / "reports" / "metrics.json").read_text())["missing_cells"] == []
+
+
 def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(graph: Path) -> None:
     before = {p.name for p in (graph / "runs").iterdir()}
     sweep = ("model.n_layers=0,2", "model.n_heads=2,8", "tracking=off")
     out = sh(graph, sys.executable, "-m", "pipelines.train", "--multirun", *sweep)
     new = {p.name for p in (graph / "runs").iterdir() if (p / "log.jsonl").exists()} - before
     assert len(new) == 1, out  # L2H8: L0 and L2H2 were there
-    sh(graph, "git", "add", "--all")
-    sh(graph, "git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "-m", "scratch")
+    commit(graph)
     out = sh(graph, "dvc", "exp", "run", "-S", "sweep.n_heads=[2,4,8]")
     assert (graph / "models" / "L2H8S0" / "log.jsonl").exists(), out
     assert "L1H8S0" in json.loads((graph / "reports" / "metrics.json").read_text())["cells"]
 
 
-def test_the_joblib_launcher_runs_cells_side_by_side(graph: Path) -> None:
-    launch = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "model.n_layers=0,1", "model.n_heads=2,4", "seed=7")
-    sh(graph, sys.executable, "-m", "pipelines.train", "--multirun", *launch, "tracking=off")
+@pytest.mark.parametrize(
+    ("launcher", "needs"), [("joblib", "joblib"), ("submitit_local", "submitit"), ("ray_local", "ray")]
+)
+def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
+    graph: Path, launcher: str, needs: str
+) -> None:
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed: pip install 'pathsum[launchers]' or 'pathsum[ray]'")
+    before = {p.name for p in (graph / "runs").iterdir()}
+    cells = ("model.n_layers=1", "model.n_heads=2", f"seed={len(launcher)}", "train.lr_embedding=1e38,0.004")
+    launch = (sys.executable, "-m", "pipelines.train", "--multirun", f"hydra/launcher={launcher}", "tracking=off")
+    done = run(graph, *launch, "train.lr_attention=0.03", *cells)
+    assert done.returncode == 1
+    assert "train.lr_embedding=1e+38" in done.stderr, done.stderr[-2000:]
+    new = [p for p in (graph / "runs").iterdir() if p.name not in before and p.name != "hydra"]
+    logs = [(p / "log.jsonl").read_text().splitlines()[-1] for p in new if (p / "log.jsonl").exists()]
+    assert [json.loads(line)["tokens_seen"] for line in logs if json.loads(line)["step"] == 79] == [40448]
+
+
+def test_the_slurm_launcher_composes(graph: Path) -> None:
+    if importlib.util.find_spec("submitit") is None:
+        pytest.skip("submitit is not installed: pip install 'pathsum[launchers]'")
+    shown = sh(graph, sys.executable, "-m", "pipelines.train", "hydra/launcher=slurm", "--cfg", "hydra")
+    launcher = yaml.safe_load(shown)["hydra"]["launcher"]
+    assert launcher["_target_"].endswith("SlurmLauncher")
+    assert (launcher["cpus_per_task"], launcher["max_num_timeout"]) == (2, 9)
+
+
+def test_a_fresh_clone_pulls_every_result_and_has_nothing_to_do(graph: Path, tmp_path: Path) -> None:
+    sh(graph, "dvc", "repro")
+    sh(graph, "dvc", "remote", "add", "--default", "store", str(tmp_path / "store"))
+    sh(graph, "dvc", "push")
+    commit(graph)
+    sh(tmp_path, "git", "clone", "--quiet", str(graph), "clone")
+    clone = tmp_path / "clone"
+    sh(clone, "dvc", "pull")
+    out = sh(clone, sys.executable, "-m", "pipelines.repro", "1")
+    assert not started(out)
+    assert "Data and pipelines are up to date." in out
+    model = Path("models") / "L2H2S0" / "log.jsonl"
+    assert (clone / model).read_bytes() == (graph / model).read_bytes()
+    shutil.rmtree(tmp_path / "store")
 
 
 def test_dvc_shows_metrics_params_and_plots(graph: Path) -> None:
     assert "L0S0" in sh(graph, "dvc", "metrics", "show", "--json")
+    assert "best_prefix_matching" in sh(graph, "dvc", "plots", "show", "--json")
+    assert "train.tokens" in sh(graph, "dvc", "exp", "show", "--csv")
     sh(graph, sys.executable, "-m", "pipelines.plots_template")
     sh(graph, "dvc", "plots", "show")
     page = (graph / "dvc_plots" / "index.html").read_text()

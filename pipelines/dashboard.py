@@ -1,0 +1,29 @@
+"""`make dashboard`: save a W&B workspace and report for the runs that are there; needs an account."""
+
+from __future__ import annotations
+
+import wandb
+
+from pathsum.config import SweepConfig, TrackingConfig, load
+from pipelines.paths import params, stage
+
+
+def default_entity() -> str:
+    """The account's own. Raises ValueError where there is none."""
+    try:
+        return str(wandb.Api().default_entity)
+    except wandb.Error as error:
+        raise ValueError(f"expected a W&B account, got: {error} Without one: dvc exp show, dvc plots show") from error
+
+
+if __name__ == "__main__":
+    with stage():
+        try:
+            from pathsum.dashboard import report, workspace
+        except ImportError as error:
+            raise ImportError(f"expected wandb-workspaces, got {error}; pip install 'pathsum[dashboard]'") from error
+        tracking = load(TrackingConfig, params()["tracking"], "tracking")
+        n_layers = max(load(SweepConfig, params()["sweep"], "sweep").n_layers)
+        entity = tracking.entity or default_entity()
+        for made in (workspace(entity, tracking.project, n_layers), report(entity, tracking.project, n_layers)):
+            print(made.save().url)

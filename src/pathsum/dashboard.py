@@ -1,0 +1,74 @@
+"""What W&B shows of the cells, as code: one list of panels, laid out as a workspace and as a report.
+
+Lines are drawn against tokens, grouped by layer count, head count and what makes a control: a group's seeds are one
+line with its range. The names are those that ``tracking`` logs. Nothing here is sent anywhere until it is saved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import wandb_workspaces.reports.v2 as reports
+import wandb_workspaces.workspaces as workspaces
+
+TITLE = "What zero, one and two layers of attention can do"
+GROUPS = ("model.n_layers", "model.n_heads", "model.smeared_keys", "train.shuffled")
+
+
+def lines(n_layers: int) -> dict[str, list[Any]]:
+    """Section → what the cells' own runs logged while they trained, for models of up to ``n_layers``."""
+    heads = [
+        _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/best_{score}")
+        for score in ("prefix_matching", "previous_token", "copying")
+        for layer in range(n_layers)
+    ]
+    losses = [
+        _line("In-context loss drop (nats)", "in_context_loss_drop_nats"),
+        _line("Held-out loss (nats)", "val_loss_nats"),
+        _line("Loss on the second copy of random tokens (nats)", "repeat_second_loss_nats"),
+    ]
+    return {"In-context learning": losses, "Head scores": heads}
+
+
+def findings() -> dict[str, list[Any]]:
+    """Section → the figures and tables that the report's run mirrored."""
+    return {
+        "Claims": [_table("claims")],
+        "Phase change": [_figure("phase_change"), _table("cells")],
+        "Heads": [_figure("eigenvalues"), _table("heads")],
+        "Composition": [_figure("composition"), _table("composition")],
+    }
+
+
+def workspace(entity: str, project: str, n_layers: int) -> workspaces.Workspace:
+    panels = lines(n_layers) | findings()
+    return workspaces.Workspace(
+        entity=entity,
+        project=project,
+        name="pathsum",
+        sections=[workspaces.Section(name=name, panels=shown, is_open=True) for name, shown in panels.items()],
+        settings=workspaces.WorkspaceSettings(x_axis="tokens", max_runs=50),
+        runset_settings=workspaces.RunsetSettings(groupby=[workspaces.Config(key) for key in GROUPS]),
+    )
+
+
+def report(entity: str, project: str, n_layers: int) -> reports.Report:
+    cells = reports.Runset(name="cells", filters="JobType = 'train'", groupby=[f"config.{key}" for key in GROUPS])
+    made = reports.Runset(name="report", filters="JobType = 'report'")
+    blocks: list[Any] = [reports.TableOfContents()]
+    for runs, sections in ((cells, lines(n_layers)), (made, findings())):
+        for name, panels in sections.items():
+            blocks += [reports.H2(name), reports.PanelGrid(runsets=[runs], panels=panels)]
+    return reports.Report(entity=entity, project=project, title=TITLE, blocks=blocks, width="fluid")
+
+
+def _line(title: str, key: str) -> Any:
+    return reports.LinePlot(title=title, x="tokens", y=[key], title_x="tokens seen", groupby_rangefunc="minmax")
+
+
+def _figure(name: str) -> Any:
+    return reports.MediaBrowser(title=name.replace("_", " "), media_keys=[f"figures/{name}"], num_columns=1)
+
+
+def _table(name: str) -> Any:
+    return reports.WeavePanelSummaryTable(table_name=f"tables/{name}", layout=reports.Layout(w=16, h=10))

@@ -30,14 +30,14 @@ def test_an_empty_table_keeps_its_columns(tmp_path: Path) -> None:
 
 
 def test_another_versions_record_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"step": 1, "tokens": 2, "max_relative_error": 0.0})
+    write_json(tmp_path / "a.json", {"step": 1, "tokens": 2, "max_relative_error": 0.0, "scores_max_relative_error": None})
     with pytest.raises(ValueError, match=r"missing fields \['tokens_seen'\], unknown fields \['tokens'\].*`dvc repro`"):
         read_json(tmp_path / "a.json", ExactnessRow)
 
 
 def test_json_refuses_what_other_readers_cannot_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Out of range float"):
-        write_json(tmp_path / "a.json", ExactnessRow(1, 2, float("nan")))
+        write_json(tmp_path / "a.json", ExactnessRow(1, 2, float("nan"), None))
     assert not (tmp_path / "a.json").exists()
 
 

@@ -93,7 +93,7 @@ class CellSummary:
     prefix_matching: float | None  # None where there are no heads
     previous_token: float | None  # best of the first layer
     copying_heads: int | None  # heads whose OV eigenvalue positivity exceeds 0.5
-    exactness: float  # largest relative error of the path sum over all checkpoints, float64
+    exactness: float  # largest relative error of the path sums, logits and scores, over all checkpoints, float64
     onset_tokens: int | None  # tokens seen when the phase change is half-way; None where there is none
     onset_low: int | None  # the evaluations that bracket it
     onset_high: int | None
@@ -206,6 +206,7 @@ class ExactnessRow:
     step: int
     tokens_seen: int
     max_relative_error: float  # |sum of paths − logits| / |logits|, largest, float64
+    scores_max_relative_error: float | None  # likewise of log A over pairs of paths; None: no later layer, or no sum
 
 
 @dataclass(frozen=True)

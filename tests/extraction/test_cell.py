@@ -45,6 +45,7 @@ def test_every_checkpoint_is_the_sum_of_its_paths(tmp_path: Path, norm: str, n_l
     cell = taken_apart(tmp_path, norm=norm, n_layers=n_layers)
     assert len(cell.exactness) == len(cell.log)
     assert 0 <= cell.summary.exactness < 1e-10
+    assert all((e.scores_max_relative_error is None) == (n_layers < 2) for e in cell.exactness)
 
 
 def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path) -> None:

@@ -179,7 +179,9 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         bigrams=[
             BigramRow(t, u, 500 - i, -rng.uniform(0, 5), -rng.uniform(0, 5)) for i, (t, u) in enumerate(_pairs() * 4)
         ],
-        exactness=[ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7) for e in log],
+        exactness=[
+            ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7, 1e-14 if n_layers > 1 else None) for e in log
+        ],
         **_weights_side(heads, rng),
         **_behaviour(n_layers, heads, log),
         **_formation(n_layers, log, works),

@@ -82,10 +82,10 @@ def composition(kind: str) -> Detector:
     def detector(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
         needing = [g for g in models if _needs(g, kind)]
         for ours, others in pairwise([*needing, *needing[:1]]):
-            layers = ours.subject.weights.layers
-            yield True, _composes(ours.subject.weights, kind, how)
             W = ours.subject.weights
-            yield False, _composes(Weights(W.W_E, W.W_U, (layers[0], others.subject.weights.layers[1])), kind, how)
+            yield True, _composes(W, kind, how)
+            if ours is not others:  # a lone model has no next one
+                yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], others.subject.weights.layers[1])), kind, how)
 
     return detector
 

@@ -51,7 +51,7 @@ class PlantedTruth:
     asker: int | None
     rule_probability: float
     repeat_share: float
-    copy_lengths: tuple[int, int]  # words, both ends included
+    copy_lengths: list[int]  # words: the shortest and the longest
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
     sources[truth.skip_destinations] = torch.tensor(truth.skip_sources, dtype=torch.long)
     outs[truth.skip_destinations] = torch.tensor(truth.skip_outs, dtype=torch.long)
     words, ruled = torch.zeros(n, length, dtype=torch.long), torch.zeros(n, length, dtype=torch.bool)
-    last = torch.full((n, n_words), -length)  # where each word stood last
+    last = torch.full((n, n_words), -1 - truth.skip_reach)  # where each word stood last: nowhere, and out of reach
     asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last
     for t in range(length):
         if t == 0:
@@ -116,7 +116,7 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
         ruled[:, t] &= copy < 0
         last[every, words[:, t]] = t
     copied = torch.zeros_like(ruled)
-    copied[:, 1:] = (origin[:, 1:] >= 0) & (origin[:, 1:] == origin[:, :-1] + 1)
+    copied[:, 1:] = (origin[:, :-1] >= 0) & (origin[:, 1:] == origin[:, :-1] + 1)
     return PlantedText(words, copied, ruled)
 
 
@@ -172,12 +172,12 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
         asker=chosen[-1] if config.questions else None,
         rule_probability=RULE_PROBABILITY,
         repeat_share=config.repeat_share,
-        copy_lengths=COPY_LENGTHS,
+        copy_lengths=list(COPY_LENGTHS),
     )
 
 
 def _require_fit(config: PlantedCorpus, n_names: int) -> None:
-    most, longest = (config.n_words - 2) // 3, max(COPY_LENGTHS)
+    most, longest = max(0, config.n_words - 2) // 3, max(COPY_LENGTHS)
     complaints = []
     if not 5 <= config.n_words <= n_names:
         complaints.append(f"n_words: expected 5..{n_names}, got {config.n_words}")

@@ -13,6 +13,7 @@ from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
 from pathsum.evaluation import Evaluation
+from pathsum.extraction import score_paths
 from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace
@@ -44,12 +45,17 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
 
 
 def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: ExtractConfig) -> ExactnessRow:
-    """The sum over all paths against the logits of the checkpoint at ``path``, in float64."""
+    """The sums over all paths against the logits, and over all pairs of them against the scores, of the checkpoint at
+    ``path``, in float64."""
     model = load_checkpoint(path, seen.tokenizer_hash, torch.float64)
     tokens = seen.windows[: how.certificate_windows, :-1]
     trace = model.trace(tokens)
     total = paths.path_sum(model.weights(), tokens, trace.patterns, trace.scales)
-    return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)))
+    scores = None
+    if score_paths.add_up(model.config):
+        later = range(1, model.config.n_layers)
+        scores = max((e for layer in later for e in score_paths.certificates(model, layer, tokens)), default=None)
+    return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)), scores)
 
 
 def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:

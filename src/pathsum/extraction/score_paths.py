@@ -21,7 +21,7 @@ from pathsum.circuits.score_paths import (
     variance_contrast,
 )
 from pathsum.circuits.weights import Head, Weights
-from pathsum.config import ExtractConfig
+from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.transformer import Transformer
 from pathsum.records import ScorePathRow
@@ -36,12 +36,17 @@ Sides = tuple[
 def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; no rows where positions or keys do not add up (``sides`` says which)."""
     model = subject.cell.model
-    if model.positions == "rotary" or model.smeared_keys:
+    if not add_up(model):
         return {"score_paths": []}
     exact, windows = copy.deepcopy(subject.model).double(), seen.windows[: how.certificate_windows, :-1]
     with torch.no_grad():
         found = [layer_rows(subject, layer, certificates(exact, layer, windows)) for layer in range(1, model.n_layers)]
     return {"score_paths": [row for rows in found for row in rows]}
+
+
+def add_up(model: ModelConfig) -> bool:
+    """Whether scores are a bilinear function of what is read, with one W_QK for every pair of positions."""
+    return model.positions != "rotary" and not model.smeared_keys
 
 
 def layer_rows(subject: Subject, layer: int, errors: list[float]) -> list[ScorePathRow]:

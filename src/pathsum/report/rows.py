@@ -88,15 +88,27 @@ def exactness(results: Results) -> tuple[Table, ...]:
         (
             Entry(c.name),
             Entry(str(len(c.exactness)), "number"),
-            Entry(f"{c.summary.exactness:.1e}", "number"),
+            *(Entry(e, "number") for e in _errors(c)),
             Entry(c.summary.weights_hash[:12], "token"),
         )
         for c in results.cells.values()
     )
     if not fields:
         return ()
-    columns = ("cell", "checkpoints", "largest relative error", "weights")
-    return (Table("Exactness of the path expansion, float64.", columns, fields, "exactness.csv"),)
+    columns = ("cell", "checkpoints", "largest relative error, logits", "scores", "weights")
+    return (
+        Table(
+            "Exactness of the path expansion, float64: of logits over paths, of attention scores over pairs.",
+            columns,
+            fields,
+            "exactness.csv",
+        ),
+    )
+
+
+def _errors(cell: Cell) -> tuple[str, str]:
+    scores = [e.scores_max_relative_error for e in cell.exactness if e.scores_max_relative_error is not None]
+    return f"{max(e.max_relative_error for e in cell.exactness):.1e}", f"{max(scores):.1e}" if scores else "–"
 
 
 def references(results: Results) -> Table:

@@ -110,6 +110,21 @@ def test_the_hand_written_gradients_are_autograds(
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, msg=name)
 
 
+@pytest.mark.parametrize(("batch", "n_heads"), [(1, 1), (1, 3), (2, 1)])
+def test_one_window_and_one_head_are_no_special_case(batch: int, n_heads: int) -> None:
+    """Regression: one head's bias, expanded over windows, is one piece of memory, and scores must not be added up in
+    it."""
+    cell = ModelConfig(**{**config(2, norm="rms").model_dump(), "n_heads": n_heads})
+    model, tokens = build(cell), sample()[:batch]
+    names = dict(model.named_parameters())
+    expected = model.trace(tokens).logits
+    torch.testing.assert_close(model(tokens), expected, rtol=0, atol=1e-11)
+    fast = torch.autograd.grad(model(tokens).square().sum(), list(names.values()))
+    slow = torch.autograd.grad(expected.square().sum(), list(names.values()))
+    for name, a, b in zip(names, fast, slow, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, msg=name)
+
+
 def test_smeared_keys_mix_in_their_predecessor() -> None:
     """k_j ← σ(α) k_j + (1 − σ(α)) k_{j−1} (FRAMEWORK §6): with σ(α) → 0 a query scores the key one to the right."""
     plain, smeared = build(config(1, "none")), build(config(1, "none", smeared=True))

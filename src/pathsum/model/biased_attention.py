@@ -39,7 +39,7 @@ class _BiasedAttention(torch.autograd.Function):
         added, mixed, patterns = by_distance(bias.to(q.dtype)), torch.empty_like(q), []
         with torch.autocast(q.device.type, enabled=False):
             for start, end in blocks(shape[2]):
-                scores = added[:, start:end, :end].expand(shape[0], -1, -1, -1).reshape(len(q), end - start, end)
+                scores = added[:, start:end, :end].repeat(shape[0], 1, 1)
                 scores.baddbmm_(q[:, start:end], k[:, :end].mT)
                 patterns.append(scores.softmax(-1))
                 torch.bmm(patterns[-1], v[:, :end], out=mixed[:, start:end])

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from pathsum.config import CellConfig, ConfigError, ModelConfig, PythonCorpus, load, load_corpus
+from pathsum.config import (
+    CalibrateConfig,
+    CellConfig,
+    ConfigError,
+    ModelConfig,
+    PythonCorpus,
+    WorldConfig,
+    load,
+    load_corpus,
+)
 from tests.training.small import CELL
 
 MODEL = {**CELL.model.model_dump()}
@@ -72,3 +81,46 @@ def test_a_corpus_is_of_the_kind_its_source_names() -> None:
         load_corpus({**python, "source": "pile"})
     with pytest.raises(ConfigError, match=r"corpus.paths: no such setting"):
         load_corpus({**python, "paths": ["a"]})
+
+
+PLANTED = {
+    "source": "planted", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": 31, "zipf": 0.0,
+    "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "repeat_share": 0.0,
+    "words_per_document": MODEL["n_ctx"], "max_documents": 307,
+}  # fmt: skip
+WORLD = {"corpus": PLANTED, "model": {**MODEL, "n_heads": 1}, "train": CELL.train.model_dump()}
+
+
+def test_a_document_of_a_planted_world_fills_a_window() -> None:
+    assert load(WorldConfig, WORLD, "world").corpus.words_per_document == 13
+    text = refusal({**WORLD, "corpus": {**PLANTED, "words_per_document": 17}}, WorldConfig)
+    assert "model: a document must fill a window: expected words_per_document = n_ctx = 13, got 17" in text
+
+
+def test_a_planted_world_has_one_head_a_layer_or_no_layers() -> None:
+    text = refusal({**WORLD, "model": {**MODEL, "n_heads": 2}}, WorldConfig)
+    assert "model: worlds have one head a layer, for then its job is known; got 2" in text
+    assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 0, "n_heads": 2}}, "world").model.n_heads == 0
+
+
+def test_a_misspelt_key_of_a_planted_world_is_named_where_it_stands() -> None:
+    text = refusal({**WORLD, "corpus": {**PLANTED, "repeat_shar": 0.5}, "trian": {}}, WorldConfig)
+    assert "model.corpus.repeat_shar: no such setting; did you mean repeat_share?" in text
+    assert "model.trian: no such setting; did you mean train?" in text
+
+
+def test_spreads_and_frequencies_of_planted_text_are_not_negative() -> None:
+    wrong = {**PLANTED, "zipf": -1.0, "bigram_spread": -1.0, "two_back_spread": -1.0}
+    text = refusal({**WORLD, "corpus": wrong}, WorldConfig)
+    assert [f"model.corpus.{key}: Input should be greater than or equal to 0, got -1.0" in text
+            for key in ("zipf", "bigram_spread", "two_back_spread")] == [True] * 3  # fmt: skip
+
+
+def test_calibration_needs_two_seeds_and_a_world() -> None:
+    right = {"seeds": [0, 1], "corpus": {}, "model": {}, "train": {}, "worlds": {"copies": {"model": {"n_layers": 2}}}}
+    assert load(CalibrateConfig, right, "calibrate").seeds == (0, 1)
+    text = refusal({**right, "seeds": [0], "worlds": {}, "world": {}}, CalibrateConfig)
+    assert text.count("\n  - ") == 3
+    assert "model.seeds: Tuple should have at least 2 items after validation, not 1" in text
+    assert "model.worlds: Dictionary should have at least 1 item after validation, not 0" in text
+    assert "model.world: no such setting; did you mean worlds?" in text

@@ -30,7 +30,8 @@ def test_an_empty_table_keeps_its_columns(tmp_path: Path) -> None:
 
 
 def test_another_versions_record_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"step": 1, "tokens": 2, "max_relative_error": 0.0, "scores_max_relative_error": None})
+    found = {"step": 1, "tokens": 2, "max_relative_error": 0.0, "scores_max_relative_error": None}
+    write_json(tmp_path / "a.json", found)
     with pytest.raises(ValueError, match=r"missing fields \['tokens_seen'\], unknown fields \['tokens'\].*`dvc repro`"):
         read_json(tmp_path / "a.json", ExactnessRow)
 

@@ -23,6 +23,8 @@
 | ``early``    | head of an earlier layer                                       | h1           |
 | ``late``     | head of a later layer                                          | h2           |
 | ``edge``     | pair of an early and a late head                               |              |
+| ``document`` | generated text, one row                                        |              |
+| ``word``     | place of a word in a document, from 0                          |              |
 | ``pair``     | counted pair of tokens                                         |              |
 | ``path``     | path through heads; ``path_`` of a second axis                  |              |
 | ``kind``     | which of several counts                                        |              |

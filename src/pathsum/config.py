@@ -180,6 +180,12 @@ class CalibrateConfig(Frozen):
     train: dict[str, Any]
     worlds: dict[str, dict[str, dict[str, Any]]] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _distinct(self) -> CalibrateConfig:
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must differ, got {self.seeds}: twice the same model is no second one")
+        return self
+
 
 class ExtractConfig(Frozen):
     """How finely a trained model is taken apart."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from pathsum.circuits.atlas import (
     strongest,
     worth,
 )
-from pathsum.circuits.lift import counts
+from pathsum.circuits.lift import Counts, Text, counts
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.paths import path_logits
 from pathsum.circuits.qk_ov import ov_circuit
@@ -73,10 +74,10 @@ def test_the_lift_of_a_planted_skip_trigram_is_that_of_the_text() -> None:
     """5 of the 24 "in" are not followed by "mind", nor are 7 more that come before any "keep"."""
     windows = text(0, planted=True)
     windows[:7, 1] = IN
-    (found,) = counts(windows, [(KEEP, IN, MIND)])
+    (found,) = counts(Text.of(windows), [(KEEP, IN, MIND)])
     assert (found.places, found.hits, found.all_places, found.all_hits) == (24, 19, 31, 19)
     assert found.lift == pytest.approx(31 / 24)
-    (rare,) = counts(windows[:8], [(KEEP, IN, MIND)])
+    (rare,) = counts(Text.of(windows[:8]), [(KEEP, IN, MIND)])
     assert (rare.hits, rare.lift) == (4, None)
 
 
@@ -87,8 +88,38 @@ def test_position_0_and_the_destination_itself_are_no_sources() -> None:
         (5, 0, 7),
         (5, 5, 0),
     ]
-    told = counts(windows, [(0, 5, 0), (5, 0, 7), (5, 5, 0), (5, 5, 5)])
+    told = counts(Text.of(windows), [(0, 5, 0), (5, 0, 7), (5, 5, 0), (5, 5, 5)])
     assert [(c.places, c.hits) for c in told] == [(0, 0), (1, 1), (1, 1), (1, 0)]
+
+
+def counted_by_hand(windows: Tensor, triple: tuple[int, int, int]) -> Counts:
+    """Place by place: a destination from position 1 on, and what follows it."""
+    source, destination, out = triple
+    there, all_places = [], []
+    for window in windows.tolist():
+        for at in (at for at in range(1, len(window) - 1) if window[at] == destination):
+            all_places.append(window[at + 1] == out)
+            there += [window[at + 1] == out] * (source in window[1:at])
+    return Counts(len(there), sum(there), len(all_places), sum(all_places))
+
+
+def test_what_is_counted_is_what_is_counted_place_by_place() -> None:
+    """Identity, over all triples of a small vocabulary, of which one token is only ever seen last, one at position 0,
+    and one nowhere."""
+    windows = torch.randint(1, 4, (7, 11), generator=torch.Generator().manual_seed(0))
+    windows[:, 0], windows[::2, -1] = 0, 5
+    triples = list(product(range(7), repeat=3))
+    assert counts(Text.of(windows), triples) == [counted_by_hand(windows, t) for t in triples]
+    assert counts(Text.of(windows[:0]), triples) == [Counts(0, 0, 0, 0)] * len(triples)
+    assert counts(Text.of(windows[:, :2]), triples) == [Counts(0, 0, 0, 0)] * len(triples)
+
+
+def test_the_lift_of_a_source_that_tells_nothing_is_one_and_of_few_places_none() -> None:
+    assert Counts(places=20, hits=10, all_places=40, all_hits=20).lift == 1
+    assert Counts(places=20, hits=0, all_places=40, all_hits=20).lift == 0
+    assert Counts(places=8, hits=4, all_places=40, all_hits=20).lift is None  # four hits, four expected
+    assert Counts(places=8, hits=5, all_places=40, all_hits=20).lift == 1.25
+    assert Counts(places=0, hits=0, all_places=0, all_hits=0).lift is None
 
 
 def test_effects_add_up_to_what_the_head_adds_to_the_next_token() -> None:
@@ -129,11 +160,11 @@ def test_a_head_without_preference_lists_nothing_that_another_text_bears_out() -
     circuit, _, weight, at = seen(random, text(0, planted=False))
     there = torch.cat([text(seed, planted=False) for seed in range(1, 60)])
     found = strongest(effects(circuit, weight, at), at, 20)
-    told = counts(there, [f.triple for f in found])
+    told = counts(Text.of(there), [f.triple for f in found])
     hits, expected = sum(c.hits for c in told), sum(c.expected for c in told)
     assert len(found) == 20
     assert abs(hits - expected) < 4 * math.sqrt(expected)
-    here = counts(text(0, planted=False), [f.triple for f in found])
+    here = counts(Text.of(text(0, planted=False)), [f.triple for f in found])
     assert sum(c.hits for c in here) > 1.4 * sum(c.expected for c in here)  # by selection: a text flatters its own list
 
 
@@ -165,7 +196,7 @@ def test_a_planted_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_lo
     cost = torch.nn.functional.cross_entropy(z, nexts) - torch.nn.functional.cross_entropy(without, nexts)
     assert (found.places, found.loss_nats) == (18, pytest.approx(cost.item(), abs=1e-12))
     assert cost > 0.3
-    assert counts(at.windows, [bug])[0].hits == 0
+    assert counts(Text.of(at.windows), [bug])[0].hits == 0
     assert found.balance_nats == found.loss_nats  # it never follows
     assert price(circuit, logits.log_softmax(-1), weight, at, (KEEP, IN, BAY)).places == 24
     assert price(circuit, logits.log_softmax(-1), weight, at, (KEEP, BY, MIND)).places == 0

@@ -96,8 +96,9 @@ def test_skip_trigrams_are_those_whose_source_tells(monkeypatch: pytest.MonkeyPa
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = PlantedCorpus(
-        source="planted", name="p", validation_share=0.2, seed=3, n_words=31, n_skip_trigrams=5, repeat_share=0.2,
-        words_per_document=211, max_documents=101,
+        source="planted", name="p", validation_share=0.2, seed=3, n_words=31, zipf=0.0, bigram_spread=1.0,
+        two_back_spread=0.0, n_skip_trigrams=5, questions=False, repeat_share=0.2, words_per_document=211,
+        max_documents=101,
     )  # fmt: skip
     path = tmp_path_factory.mktemp("tokens")
     tokenize_corpus(corpus, TokenizerConfig(d_vocab=283, train_bytes=1_000_003), 37, path)

@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from pathsum.config import CellConfig, ConfigError, ExtractConfig, TokenizerConfig, TrackingConfig, load, load_corpus
+from pathsum.config import (
+    CalibrateConfig,
+    CellConfig,
+    ConfigError,
+    ExtractConfig,
+    TokenizerConfig,
+    TrackingConfig,
+    WorldConfig,
+    load,
+    load_corpus,
+)
 from pipelines.compose import compose
 from pipelines.paths import ROOT
 
@@ -54,6 +64,9 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     load(TokenizerConfig, values["tokenizer"], "tokenizer")
     load(ExtractConfig, values["extract"], "extract")
     load(TrackingConfig, values["tracking"], "tracking")
+    load(CalibrateConfig, values["calibrate"], "calibrate")
+    for name, world in values["worlds"].items():
+        load(WorldConfig, world, f"worlds.{name}")
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
@@ -81,6 +94,49 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_one_thing(tmp_path: Path
         places = [f"{part}.{k}" for part in ("model", "train") for k, v in cells[cell][part].items()
                   if cells[control][part][k] != v]  # fmt: skip
         assert len(places) == 1, (control, places)
+
+
+def test_every_planted_world_is_complete_and_is_what_its_name_and_all_worlds_say(tmp_path: Path) -> None:
+    """A world's own word goes before that of all worlds, and theirs before that of the cells."""
+    values = composed(tmp_path)
+    shared, differing = values["calibrate"], values["calibrate"]["worlds"]
+    assert list(values["worlds"]) == list(differing)
+    for name, world in values["worlds"].items():
+        assert set(world) == {"corpus", "model", "train"} >= set(differing[name])
+        for part, settings in world.items():
+            cells = {} if part == "corpus" else values[part]
+            assert settings == {**cells, **shared[part], **differing[name].get(part, {})}
+    plants = {"n_skip_trigrams", "questions", "repeat_share", "two_back_spread"}
+    assert all(any(world["corpus"][key] for world in values["worlds"].values()) for key in plants)
+
+
+def test_a_change_for_all_worlds_reaches_every_one_and_that_of_one_it_alone(tmp_path: Path) -> None:
+    before = composed(tmp_path)["worlds"]
+    one = composed(tmp_path, "calibrate.worlds.copies.corpus.repeat_share=0.3")["worlds"]
+    assert [name for name in before if before[name] != one[name]] == ["copies"]
+    assert one["copies"]["corpus"]["repeat_share"] == 0.3
+    every = composed(tmp_path, "calibrate.corpus.n_words=53")["worlds"]
+    own = [name for name in before if before[name] == every[name]]
+    assert own == [name for name, world in before.items() if world["corpus"]["n_words"] == 47]
+    assert {world["corpus"]["n_words"] for name, world in every.items() if name not in own} == {53}
+
+
+def test_a_misspelt_key_in_a_world_is_named(tmp_path: Path) -> None:
+    copy(tmp_path)
+    compose(tmp_path / "params.yaml", ["++calibrate.worlds.copies.corpus.repeat_shar=0.3"])
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert found.returncode == 1
+    assert "worlds.copies.corpus.repeat_shar: no such setting; did you mean repeat_share?" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_a_world_whose_documents_fill_no_window_is_refused_by_name(tmp_path: Path) -> None:
+    copy(tmp_path)
+    compose(tmp_path / "params.yaml", ["calibrate.model.n_heads=2", "+calibrate.worlds.copies.model.n_ctx=32"])
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert "worlds.copies: a document must fill a window: expected words_per_document = n_ctx = 32" in found.stderr
+    assert "worlds.two_back: worlds have one head a layer, for then its job is known; got 2" in found.stderr
+    assert "worlds.bigrams" not in found.stderr  # it has no layers
 
 
 def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: Path) -> None:

@@ -85,7 +85,8 @@ def composition(kind: str) -> Detector:
             W = ours.subject.weights
             yield True, _composes(W, kind, how)
             if ours is not others:  # a lone model has no next one
-                yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], others.subject.weights.layers[1])), kind, how)
+                later = others.subject.weights.layers[1]
+                yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], later)), kind, how)
 
     return detector
 

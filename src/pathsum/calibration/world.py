@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -36,11 +37,24 @@ class World:
     name: str
     config: WorldConfig
     truth: PlantedTruth
-    tokens: Int[Tensor, "document window"]
+    tokens: Int[Tensor, "document word"]
     train: Windows
     held_out: Windows
-    copied: Bool[Tensor, "document pos"]  # targets of the held-out windows that continue a copy
-    ruled: Bool[Tensor, "document pos"]  # and those that a skip-trigram or a question gave
+    copied: Bool[Tensor, "all pos"]  # targets of the held-out windows that continue a copy
+    ruled: Bool[Tensor, "all pos"]  # and those that a skip-trigram or a question gave
+
+    @property
+    def words(self) -> list[str]:
+        """By token."""
+        return ["<bos>", *self.truth.words]
+
+    @cached_property
+    def origin(self) -> str:
+        """The text's hash, which stands for a tokenizer's too."""
+        return hashlib.sha256(self.tokens.numpy().tobytes()).hexdigest()
+
+    def cell(self, seed: int) -> CellConfig:
+        return CellConfig(seed=seed, model=self.config.model, train=self.config.train)
 
 
 @dataclass(frozen=True)
@@ -75,16 +89,20 @@ def make_world(name: str, config: WorldConfig) -> World:
     )
 
 
-def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
-    """Train the world's model, unless the run store has it, and show it the world's held-out text."""
-    config, words = world.config, ["<bos>", *world.truth.words]
-    cell = CellConfig(seed=seed, model=config.model, train=config.train)
-    origin = hashlib.sha256(world.tokens.numpy().tobytes()).hexdigest()
-    run = runs / fingerprint(cell, origin)
+def raise_model(world: World, seed: int, runs: Path) -> Path:
+    """Train the world's model of ``seed``, unless the run store has it; its folder."""
+    cell = world.cell(seed)
+    run = runs / fingerprint(cell, world.origin)
     with locked(run, wait=True):
         if not finished(run, total_steps(cell)):
             both = (world.train, world.held_out)
-            train(cell, len(words), origin, both, run, lambda _: None, f"{world.name} {seed}")
+            train(cell, len(world.words), world.origin, both, run, lambda _: None, f"{world.name} {seed}")
+    return run
+
+
+def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
+    """Raise the world's model, and show it the world's held-out text."""
+    run, cell, words, origin = raise_model(world, seed, runs), world.cell(seed), world.words, world.origin
     seen = Evidence(
         held_out=world.held_out.batch(torch.arange(len(world.held_out))),
         windows=world.held_out.batch(world.held_out.spread(how.windows)),

@@ -39,7 +39,7 @@ class Text:
     nexts: Int[Tensor, "all pos"]  # what follows
     window: Int[Tensor, "n"]  # of each place, sorted by token, then as they stand
     pos: Int[Tensor, "n"]
-    starts: Int[Tensor, "tokens"]  # where each token's places begin, and the last one's end
+    starts: Int[Tensor, "k"]  # where each token's places begin, and the last one's end
 
     @staticmethod
     def of(windows: Int[Tensor, "all window"]) -> Text:

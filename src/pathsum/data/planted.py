@@ -39,7 +39,7 @@ class PlantedTruth:
     of earlier stretches of their document, which begin anywhere and are of any length in ``copy_lengths``.
     """
 
-    words: list[str]  # without their leading space, the commonest first
+    words: list[str]  # without their leading space; the commonest first, but for those of questions
     start: list[float]  # probability of a document's first word
     bigram: list[list[float]]  # row: previous word, column: next word; rows sum to 1
     two_back: list[list[float]]  # nats; empty for none
@@ -120,7 +120,7 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
     return PlantedText(words, copied, ruled)
 
 
-def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "n length"]:
+def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
     """Of which earlier position is each word a copy? −1 for fresh words. Fresh stretches and copies take turns."""
     origin = torch.full((n, length), -1)
     if truth.repeat_share == 0:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
 
 # ---- about the detectors (calibration/) -----------------------------------------------------------------------------
@@ -169,6 +170,13 @@ class SkipTrigramRow:
     text_hits: int  # of those, followed by out
     text_expected: float  # hits if the source told nothing
     text_lift: float | None  # hits over expected; None where both are under 5
+
+    @property
+    def borne_out(self) -> bool:
+        """Is the skip-trigram in the text itself? Hits beyond chance by more than CLEAR standard errors, and no lift of
+        a handful."""
+        beyond = self.text_hits - self.text_expected
+        return self.text_lift is not None and beyond > CLEAR * self.text_expected**0.5
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,15 @@ def test_the_dearest_bug_over_the_text_comes_first() -> None:
 
 
 def test_shares_are_of_the_rows_that_can_tell() -> None:
-    rows = [replace(ONE.skip_trigrams[0], text_lift=x, change_nats=-1.0) for x in (0.5, None, 2.0)]
+    """Hits and lift: below chance; too few; beyond chance, but not by three standard errors; and by more."""
+    told = ((2, 0.5), (4, None), (8, 2.0), (12, 3.0))
+    rows = [
+        replace(ONE.skip_trigrams[0], text_hits=hits, text_expected=4.0, text_lift=lift, change_nats=-1.0)
+        for hits, lift in told
+    ]
     text = " ".join(paragraphs([replace(ONE, skip_trigrams=rows)]))
-    assert "likelier to the model with the source than without it for 0 of 3" in text
-    assert "The text bears out 1 of 2 of those" in text
+    assert "likelier to the model with the source than without it for 0 of 4" in text
+    assert "The text bears out 1 of 3 of those" in text
 
 
 def test_a_cell_without_bugs_says_so() -> None:

@@ -20,7 +20,6 @@ from pathsum.extraction.framework import COPYING
 from pathsum.records import HeadRow, LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
-LIFT = 2.0  # of a listed skip-trigram in the text, from which it is one
 CHANGED_NATS = 1.0  # least fall of the loss on planted copies that is a change
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # planted, found
@@ -45,7 +44,7 @@ def skip_trigrams(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]
         if truth.skip_sources and grown.subject.weights.layers:
             triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
             rows = atlas.tables(grown.subject, grown.seen, how)["skip_trigrams"]
-            listed = {(r.source, r.destination, r.out) for r in rows if r.text_lift is not None and r.text_lift >= LIFT}
+            listed = {(r.source, r.destination, r.out) for r in rows if r.borne_out}
             yield from _compared({(words[s], words[d], words[o]) for s, d, o in triples}, listed)
 
 

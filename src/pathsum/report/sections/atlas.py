@@ -19,18 +19,19 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     known = [c for c in cells if c.skip_trigrams]
     if not known:
         return ()
-    lifts = [r.text_lift for c in known for r in c.skip_trigrams if r.text_lift is not None]
     rows = [r for c in known for r in c.skip_trigrams]
     shares = span([s for c in known if (s := copying_share(c)) is not None])
     text = (
-        "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed "
-        "over held-out text, with attention patterns and norm scales as they are; with one layer this is exact. The "
+        "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, times "
+        "how much more often than by chance it does come next in other windows: a head at rest adds as much to common "
+        "tokens, whatever its source. Patterns and norm scales are as they are; with one layer this is exact. The "
         "first position and the destination itself are no sources. Of the "
         f"{plural(len(rows), 'leading skip-trigram')} a share of {shares} copy their source (least to most "
         "copying cell), and the output is likelier to the model with the source than without it for "
         f"{_share(r.change_nats > 0 for r in rows)}. "
-        f"The text bears out {_share(x > 1 for x in lifts)} of those frequent enough to tell: the output follows the "
-        "destination more often with the source before it (lift over 1)."
+        f"The text bears out {_share(r.borne_out for r in rows if r.text_lift is not None)} of those frequent enough "
+        "to tell: the output follows the destination more often with the source before it, by three standard errors or "
+        "more."
     )
     bugs = [b for c in known for b in c.skip_trigram_bugs]
     if not bugs:

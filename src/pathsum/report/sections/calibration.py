@@ -15,7 +15,7 @@ from pathsum.results import Results
 TITLE = "How far to trust the detectors"
 PLANTED = {  # what was planted for each, and what counts as found
     "bigram": "the five likeliest successors of each word; those of the direct path of a zero-layer model",
-    "skip_trigram": "source … destination → out; entries of the atlas with a lift of 2 or more",
+    "skip_trigram": "source … destination → out; entries of the atlas that the text bears out",
     "previous_token": "the word before the last tells of the next, which only one head can carry on; the label",
     "induction": "stretches of text come again, and one head alone can tell what followed; the label",
     "copying": "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
+JOINER = "\u241f"  # joins printable tokens, none of which holds it
 
 # ---- about the detectors (calibration/) -----------------------------------------------------------------------------
 
@@ -453,6 +454,59 @@ class ChangePointRow:
     low_documents: int | None  # 95 % bootstrap over windows; None where the change hangs on which windows are drawn
     high_documents: int | None
     windows: int | None  # None of composition, which is of the weights
+
+
+@dataclass(frozen=True)
+class PassageRow:
+    """A passage that the attention explorer shows; rows in the order of ``PatternRow.passage``."""
+
+    kind: str  # what it is, in words
+    tokens: str  # printable, joined by U+241F; begins with BOS, and the last one is only predicted
+
+
+@dataclass(frozen=True)
+class PatternRow:
+    """Where a head looks in a passage, by a checkpoint."""
+
+    passage: int
+    layer: int
+    head: int
+    tokens_seen: int
+    weighted: bool  # by the size of what is moved
+    attention: bytes  # 0..1 in 255ths, a byte each: row after row, query i with its keys 0..i
+
+
+@dataclass(frozen=True)
+class SplitRow:
+    """The final logit of one token at one position of a passage, as its paths, patterns and norm scales frozen there;
+    float64, centred over the vocabulary."""
+
+    passage: int
+    position: int
+    target: str  # next: the token that does come next | guess: the model's likeliest
+    token: str
+    log_prob_nats: float
+    logit: float  # the model's
+    paths: str  # direct, then the heads of each path, earliest first: L0H3→L1H2; joined by spaces
+    parts: list[float]  # logits that each path adds; the sum is ``logit``
+
+
+@dataclass(frozen=True)
+class TokenTableRow:
+    """The ``k`` largest entries of a table over tokens, for each of ``tokens``.
+
+    OV: outputs that a head raises where it attends to the token, logits over the mean output; QK: destinations that
+    look for it, nats over their mean key; direct: what comes next by the direct path alone, and corpus: in the training
+    text, both shares 0..1.
+    """
+
+    table: str  # OV | QK | direct | corpus
+    layer: int | None  # None for direct and corpus
+    head: int | None
+    tokens: str  # printable, joined by U+241F
+    k: int
+    found: str  # ``k`` a token, likewise, largest first
+    values: bytes  # of those: float32, little-endian
 
 
 # ---- the verdicts (reports/) ----------------------------------------------------------------------------------------

@@ -33,12 +33,16 @@ from pathsum.records import (
     LensRow,
     NGramRow,
     OverlapRow,
+    PassageRow,
+    PatternRow,
     ScorePathRow,
     SkipTrigramBugRow,
     SkipTrigramRow,
+    SplitRow,
     TermRow,
     TokenClusterRow,
     TokenLossRow,
+    TokenTableRow,
     VirtualHeadRow,
 )
 from pathsum.storage import read_json, read_lines, read_rows, write_json, write_rows
@@ -67,6 +71,10 @@ TABLES: dict[str, type[Any]] = {
     "token_losses": TokenLossRow,
     "formation": FormationRow,
     "changes": ChangePointRow,
+    "passages": PassageRow,
+    "patterns": PatternRow,
+    "splits": SplitRow,
+    "token_tables": TokenTableRow,
 }  # the field of Cell, which is also the name of its parquet file
 
 
@@ -100,6 +108,10 @@ class Cell:
     token_losses: list[TokenLossRow] = field(default_factory=list)
     formation: list[FormationRow] = field(default_factory=list)
     changes: list[ChangePointRow] = field(default_factory=list)
+    passages: list[PassageRow] = field(default_factory=list)
+    patterns: list[PatternRow] = field(default_factory=list)
+    splits: list[SplitRow] = field(default_factory=list)
+    token_tables: list[TokenTableRow] = field(default_factory=list)
     skip_trigrams: list[SkipTrigramRow] = field(default_factory=list)
     skip_trigram_bugs: list[SkipTrigramBugRow] = field(default_factory=list)
 

@@ -40,6 +40,7 @@ from pathsum.records import (
 )
 from pathsum.report.figures.calibration import NAMES
 from pathsum.results import Cell, Results
+from tests.report.synthetic_explorer import explored
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -185,6 +186,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         **_weights_side(heads, rng),
         **_behaviour(n_layers, heads, log),
         **_formation(n_layers, log, works),
+        **explored(HOSTILE, heads, log),
         ablations=_ablations(heads, works, rng),
         terms=_terms(n_layers, n_heads, works),
         score_paths=_score_paths(heads, works, rng),

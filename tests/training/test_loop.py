@@ -93,7 +93,7 @@ def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
             time.sleep(0.002)
         time.sleep(0.03)
         child.kill()
-        assert child.wait() == -signal.SIGKILL, "the child was done before it could be killed"
+        assert child.wait() == -signal.SIGKILL, f"the child was done before it could be killed: {child.returncode}"
     run(tmp_path / "broken", longer)
     kept = {k: v for k, v in contents(tmp_path / "broken").items() if not k.endswith(".draft")}
     assert kept == contents(tmp_path / "whole")

@@ -11,7 +11,17 @@ from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.phase_change import onset
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import atlas, behaviour, causal, formation, framework, score_paths, weights_side
+from pathsum.extraction import (
+    atlas,
+    behaviour,
+    causal,
+    explorer,
+    formation,
+    framework,
+    score_paths,
+    token_tables,
+    weights_side,
+)
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import COPYING, SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
@@ -27,6 +37,7 @@ PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     causal.tables,
     score_paths.tables,
     atlas.tables,
+    token_tables.tables,
 )
 
 
@@ -41,6 +52,7 @@ def extract(
         "exactness": [certificate(path, at, seen, how) for path, at in zip(checkpoints, log, strict=True)],
         "token_losses": behaviour.token_loss_rows(checkpoints, log, seen),
         **formation.tables(checkpoints, subject, seen),
+        **explorer.tables(checkpoints, subject, seen),
     }
     for part in PARTS:
         tables |= part(subject, seen, how)

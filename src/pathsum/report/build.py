@@ -19,7 +19,9 @@ from pathsum.report.story import story
 from pathsum.results import TABLES, Cell, Results
 from pathsum.storage import frame
 
-UNPRINTED = "token_losses"  # thousands of numbers a row: they are for figures to reduce
+UNPRINTED = {  # thousands of numbers a row: they are for figures to reduce and the explorers to show
+    *("token_losses", "passages", "patterns", "splits", "token_tables"),
+}
 
 
 def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) -> dict[str, Figure]:
@@ -50,7 +52,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
         "calibration": frame(results.calibration, CalibrationRow),
-        **{name: _long(results, name, kind) for name, kind in TABLES.items() if name != UNPRINTED},
+        **{name: _long(results, name, kind) for name, kind in TABLES.items() if name not in UNPRINTED},
     }
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -40,10 +42,32 @@ class Table:
 
 
 @dataclass(frozen=True)
+class ExplorerCell:
+    name: str
+    data: Mapping[str, Any]  # for explorer.js; where it has "tables", the circuit explorer shows the cell
+
+    @property
+    def tables(self) -> bool:
+        return "tables" in self.data
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The attention and the circuit explorer, on the page alone: Markdown leaves them out."""
+
+    first: str  # the cell that they open with
+    cells: tuple[ExplorerCell, ...]
+
+    @property
+    def tables(self) -> bool:
+        return any(cell.tables for cell in self.cells)
+
+
+@dataclass(frozen=True)
 class Section:
     title: str
     paragraphs: tuple[str, ...]
-    blocks: tuple[Figure | Table, ...]
+    blocks: tuple[Figure | Table | Explorer, ...]
 
 
 @dataclass(frozen=True)
@@ -64,12 +88,14 @@ def markdown(document: Document) -> str:
 
 
 def html(document: Document) -> str:
-    """``document`` as one file that asks for nothing: style and figures inside, any request forbidden by its policy."""
-    style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    """``document`` as one file that asks for nothing: style, script and figures inside, any request and any other
+    script forbidden by its policy."""
+    style, script = _read("style.css") + _read("explorer.css"), _read("explorer.js")
+    explored = any(isinstance(block, Explorer) for section in document.sections for block in section.blocks)
     environment = _environment(autoescape=True)
-    environment.filters["data_uri"] = _data_uri
-    return environment.get_template("index.html.j2").render(document=document, style=Markup(style), digest=digest)
+    environment.filters |= {"data_uri": _data_uri, "data_block": _data_block, "digest": _digest}
+    given = {"style": Markup(style), "script": Markup(script) if explored else ""}
+    return environment.get_template("index.html.j2").render(document=document, **given)
 
 
 def slug(title: str) -> str:
@@ -88,8 +114,25 @@ def _environment(*, autoescape: bool) -> Environment:
     )
     environment.filters["slug"] = slug
     environment.globals["marks"] = MARKS
-    environment.tests["figure"] = lambda block: isinstance(block, Figure)
+    environment.tests |= {
+        "figure": lambda block: isinstance(block, Figure),
+        "explorer": lambda block: isinstance(block, Explorer),
+    }
     return environment
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _data_block(data: Mapping[str, Any]) -> Markup:
+    """JSON in ASCII in which nothing is read as markup: no token can end its block."""
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _data_uri(figure: Figure) -> str:

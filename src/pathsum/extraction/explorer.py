@@ -1,0 +1,138 @@
+"""What the report's attention explorer shows: a few passages, where heads look in them at some checkpoints, and each
+prediction split into paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.paths import Path as Route
+from pathsum.circuits.paths import all_paths, path_logits
+from pathsum.circuits.value_weighted import value_weighted
+from pathsum.circuits.weights import Weights
+from pathsum.data.repeated import repeated_random
+from pathsum.extraction.behaviour import reads
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Transformer
+from pathsum.records import JOINER, PassageRow, PatternRow, SplitRow
+
+LENGTH = 48  # tokens of a passage, which patterns cost the square of
+CHECKPOINTS = 6
+MOST_PATHS = 200  # of a model whose predictions are split: two layers of 13 heads
+_SEED = 2023
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Some tokens in a row, the first of them BOS; the last is only predicted."""
+
+    kind: str
+    tokens: Int[Tensor, "one window"]
+
+    @property
+    def inputs(self) -> Int[Tensor, "one pos"]:
+        return self.tokens[:, :-1]
+
+
+@torch.no_grad()
+def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
+    """By field of ``Cell``. Costs a trace of every passage at CHECKPOINTS checkpoints."""
+    shown = passages(seen, subject.model.config.n_ctx)
+    log = subject.log
+    patterns: list[PatternRow] = []
+    for at in evenly(len(log), CHECKPOINTS):
+        model = load_checkpoint(checkpoints[at], seen.tokenizer_hash)
+        for number, passage in enumerate(shown):
+            patterns += pattern_rows(number, log[at].tokens_seen, False, model.trace(passage.inputs).patterns)
+    for number, passage in enumerate(shown):
+        patterns += pattern_rows(number, log[-1].tokens_seen, True, _weighted(subject, passage.inputs))
+    exact = load_checkpoint(checkpoints[-1], seen.tokenizer_hash, torch.float64)
+    return {
+        "passages": [PassageRow(p.kind, JOINER.join(seen.words[t] for t in p.tokens[0].tolist())) for p in shown],
+        "patterns": patterns,
+        "splits": [r for n, p in enumerate(shown) for r in split_rows(exact, n, p, seen.words)],
+    }
+
+
+def passages(seen: Evidence, n_ctx: int) -> list[Passage]:
+    """The first held-out window, the one in whose start most pairs of tokens come again, and a random block twice."""
+    length = min(LENGTH, n_ctx)
+    starts = seen.windows[:, : length + 1]
+    pairs = starts[:, 1:-1] * len(seen.words) + starts[:, 2:]
+    before = (pairs[:, :, None] == pairs[:, None, :]).tril(-1).sum(-1)
+    again = (before == 1).sum(-1)  # a pair that comes often counts once
+    again[0] = -1  # shown already
+    generator = torch.Generator().manual_seed(_SEED)
+    random, _ = repeated_random(1, length + 1, len(seen.words), generator, (seen.unigram > 0).float())
+    return [
+        Passage("held-out text", starts[:1]),
+        Passage("held-out text that repeats itself", starts[again.argmax()][None]),
+        Passage("random tokens, twice", random),
+    ]
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most ``most`` of ``count`` places, evenly spaced, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return [round(i * (count - 1) / (most - 1)) for i in range(most)]
+
+
+def pattern_rows(
+    passage: int, tokens_seen: int, weighted: bool, patterns: Sequence[Float[Tensor, "one head query key"]]
+) -> Iterator[PatternRow]:
+    """Each head's pattern on one passage, in 255ths, without the future, which it cannot see."""
+    for layer, heads in enumerate(patterns):
+        for h, pattern in enumerate(heads[0]):
+            past = torch.ones_like(pattern, dtype=torch.bool).tril()
+            quantised = (pattern[past] * 255).round().clamp(0, 255).to(torch.uint8)
+            yield PatternRow(passage, layer, h, tokens_seen, weighted, quantised.cpu().numpy().tobytes())
+
+
+def _weighted(subject: Subject, inputs: Int[Tensor, "one pos"]) -> list[Tensor]:
+    trace = subject.model.trace(inputs)
+    read = reads(subject.model, inputs, trace)
+    layers = zip(trace.patterns, read, subject.weights.layers, strict=False)
+    return [value_weighted(pattern, x, heads) for pattern, x, heads in layers]
+
+
+def split_rows(model: Transformer, number: int, passage: Passage, words: Sequence[str]) -> Iterator[SplitRow]:
+    """What each path adds to the logit of the token that comes next, and of the model's best guess, at each position;
+    none where there are more than MOST_PATHS paths."""
+    weights: Weights = model.weights()
+    routes = all_paths(weights)
+    if len(routes) > MOST_PATHS:
+        return
+    trace = model.trace(passage.inputs)
+    centred = Weights(weights.W_E, weights.W_U - weights.W_U.mean(0), weights.layers)
+    logits, log_probs = trace.logits - trace.logits.mean(-1, keepdim=True), trace.logits.log_softmax(-1)
+    targets = torch.stack([passage.tokens[:, 1:], logits.argmax(-1)], -1)
+    parts = torch.stack(
+        [path_logits(centred, r, passage.inputs, trace.patterns, trace.scales).gather(-1, targets) for r in routes], -1
+    )[0]
+    names = " ".join(route_name(r) for r in routes)
+    whole, likely = logits.gather(-1, targets)[0], log_probs.gather(-1, targets)[0]
+    for position, (actual, guess) in enumerate(targets[0].tolist()):
+        for i, (target, token) in enumerate((("next", actual), ("guess", guess))):
+            yield SplitRow(
+                passage=number,
+                position=position,
+                target=target,
+                token=words[token],
+                log_prob_nats=likely[position, i].item(),
+                logit=whole[position, i].item(),
+                paths=names,
+                parts=parts[position, i].tolist(),
+            )
+
+
+def route_name(route: Route) -> str:
+    """``direct``, or the heads on the way, earliest first."""
+    return "→".join(f"L{layer}H{head}" for layer, head in route) or "direct"

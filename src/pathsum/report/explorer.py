@@ -1,0 +1,106 @@
+"""The explorers' data: what the records of a cell hold of passages, patterns, splits and tokens, packed for the page.
+
+Numbers are little-endian arrays, deflated, in base64: they make up half of the page. ``templates/explorer.js`` reads
+them.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pathsum.records import JOINER, TokenTableRow
+from pathsum.report.symbols import head_label, visible
+from pathsum.results import Cell
+
+THOUSANDTHS = 1000  # of a logit, in which splits are shown
+UNITS = {"OV": 100, "QK": 100, "direct": 10_000, "corpus": 10_000}  # steps a logit, a nat, and a share of 1
+
+
+class Words:
+    """Every token once, by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def of(self, token: str) -> int:
+        return self.numbers.setdefault(token, len(self.numbers))
+
+    def all_of(self, joined: str) -> list[int]:
+        return [self.of(token) for token in joined.split(JOINER)]
+
+
+def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
+    """What the page holds of ``cell``; ``tables``: with the circuit explorer's."""
+    words = Words()
+    passages = [{"kind": p.kind, "tokens": words.all_of(p.tokens)} for p in cell.passages]
+    heads = sorted({(p.layer, p.head) for p in cell.patterns})
+    best = cell.induction_head()
+    data = {
+        "name": cell.name,
+        "heads": [head_label(*place) for place in heads],
+        "look": heads.index((best.layer, best.head)) if best and (best.layer, best.head) in heads else 0,
+        "passages": passages,
+        "checkpoints": sorted({p.tokens_seen for p in cell.patterns}),
+        "patterns": patterns(cell),
+        "paths": cell.splits[0].paths.split(" ") if cell.splits else [],
+        "splits": splits(cell, words),
+    }
+    if tables:
+        data["tables"] = token_tables(cell.token_tables, words)
+    return data | {"words": [visible(token) for token in words.numbers]}
+
+
+def patterns(cell: Cell) -> str:
+    """By checkpoint, then the value-weighted ones; by passage; by head."""
+    rows = sorted(cell.patterns, key=lambda p: (p.weighted, p.tokens_seen, p.passage, p.layer, p.head))
+    return packed(b"".join(p.attention for p in rows))
+
+
+def splits(cell: Cell, words: Words) -> str:
+    """By passage, by position, of the next token and of the guess: token, log P, the model's logit, every part."""
+    rows = sorted(cell.splits, key=lambda s: (s.passage, s.position, s.target != "next"))
+    numbers: list[int] = []
+    for s in rows:
+        numbers += [words.of(s.token), round(s.log_prob_nats * THOUSANDTHS), round(s.logit * THOUSANDTHS)]
+        numbers += in_whole(s.parts, THOUSANDTHS)
+    return packed(integers(numbers))
+
+
+def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
+    """All of a cell's tables, one after the other, ``k`` entries a token."""
+    found, values = [], []
+    for row in rows:
+        found += words.all_of(row.found)
+        values += [round(x * UNITS[row.table]) for (x,) in struct.iter_unpack("<f", row.values)]
+    return {
+        "tokens": words.all_of(rows[0].tokens),
+        "k": rows[0].k,
+        "list": [[r.table, "" if r.layer is None or r.head is None else head_label(r.layer, r.head)] for r in rows],
+        "found": packed(integers(found)),
+        "values": packed(integers(values)),
+    }
+
+
+def in_whole(parts: Sequence[float], steps: int) -> list[int]:
+    """``parts`` in whole ``steps`` that add up to their sum in whole steps: those cut most are rounded up."""
+    exact = [x * steps for x in parts]
+    whole = [math.floor(x) for x in exact]
+    short = round(math.fsum(exact)) - sum(whole)
+    for i in sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])[:short]:
+        whole[i] += 1
+    return whole
+
+
+def integers(numbers: Iterable[int]) -> bytes:
+    """32 bits a number, little-endian."""
+    listed = list(numbers)
+    return struct.pack(f"<{len(listed)}i", *listed)
+
+
+def packed(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 9)).decode()

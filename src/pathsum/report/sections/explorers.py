@@ -1,0 +1,48 @@
+"""The reader's own look: every model's attention and paths on a few passages, and every token's circuits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.report.document import Explorer, ExplorerCell, Section
+from pathsum.report.explorer import payload
+from pathsum.results import Cell, Results
+
+TITLE = "Explorers"
+PLACE = "The attention explorer and the circuit explorer are in index.html: one file, which needs no network."
+
+
+def section(results: Results) -> Section:
+    cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.passages]
+    if not cells:
+        return Section(TITLE, ("This sweep has no cell to explore.",), ())
+    best = {n: _best(results.with_layers(n)) for n in results.layer_counts()}
+    with_tables = {c.name for c in best.values() if c is not None}
+    blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
+    deepest = best.get(max(best, default=0))
+    first = deepest.name if deepest is not None and deepest.passages else cells[0].name
+    return Section(TITLE, (PLACE, *_paragraphs(with_tables)), (Explorer(first, blocks),))
+
+
+def _best(cells: Sequence[Cell]) -> Cell | None:
+    """The cell with the lowest loss, of those with tables over tokens."""
+    return min((c for c in cells if c.token_tables), key=lambda c: c.summary.val_loss_nats, default=None)
+
+
+def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
+    attention = (
+        "Attention: two held-out passages, of which one was chosen because most pairs of tokens come again in it, and "
+        "random tokens twice. Value-weighted attention is weighted by the size of what a head moves. A chosen token's "
+        "prediction is split, at the final checkpoint with patterns and norm scales as they are there, into the direct "
+        "path, what each head reads directly, and virtual heads (L0H1→L1H2 reads through L0H1 with L1H2); the parts "
+        "are rounded so that what is shown adds up."
+    )
+    if not with_tables:
+        return (attention,)
+    circuits = (
+        "Circuits, by the weights alone, of the lowest-loss cell of each layer count: which outputs a head raises when "
+        "it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
+        "destinations look for it most (QK, over their mean key, without positions; of later layers the part that "
+        "reads tokens directly), and what comes next by the direct path alone, beside the training text."
+    )
+    return (attention, circuits)

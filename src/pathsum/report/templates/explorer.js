@@ -1,0 +1,292 @@
+"use strict";
+// The attention explorer and the circuit explorer. Each model's records lie in a block of data of the page, unpacked
+// when first asked for. Tokens come from a corpus: they reach the page through textContent alone.
+(() => {
+  const $ = (name) => document.getElementById(`x-${name}`);
+  const blocks = new Map([...document.querySelectorAll("script[data-cell]")].map((b) => [b.dataset.cell, b]));
+  const loaded = new Map();
+  const state = { cell: null, tables: null, token: 0, pinned: null };
+  const MATCHES = 30;
+
+  // ---- records ----
+
+  async function unpack(text, Kind) {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Kind(await new Response(plain).arrayBuffer());
+  }
+
+  function load(name) {
+    if (!loaded.has(name)) loaded.set(name, read(name));
+    return loaded.get(name);
+  }
+
+  async function read(name) {
+    const cell = JSON.parse(blocks.get(name).textContent);
+    cell.lengths = cell.passages.map((p) => p.tokens.length - 1); // the last token is only predicted
+    cell.patterns = await unpack(cell.patterns, Uint8Array);
+    cell.splits = await unpack(cell.splits, Int32Array);
+    if (cell.tables) {
+      cell.tables.found = await unpack(cell.tables.found, Int32Array);
+      cell.tables.values = await unpack(cell.tables.values, Int32Array);
+    }
+    return cell;
+  }
+
+  const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+  const triangle = (n) => (n * (n + 1)) / 2;
+
+  // How much token i looks at token j, 0..1, by the heads, the passage and the checkpoint that are chosen.
+  function attention(i, j) {
+    const { cell } = state;
+    const passage = Number($("passage").value);
+    const sizes = cell.lengths.map(triangle);
+    const frame = $("weighted").value === "1" ? cell.checkpoints.length : Number($("at").value);
+    const start = cell.heads.length * (frame * sum(sizes) + sum(sizes.slice(0, passage)));
+    const heads = $("head").value.split(" ").map(Number);
+    return sum(heads.map((h) => cell.patterns[start + h * sizes[passage] + triangle(i) + j])) / heads.length / 255;
+  }
+
+  // ---- small pieces of page ----
+
+  function make(tag, text = "", kind = "") {
+    const element = document.createElement(tag);
+    element.textContent = text;
+    if (kind) element.className = kind;
+    return element;
+  }
+
+  function fill(select, options, chosen) {
+    select.replaceChildren(...options.map(([value, text]) => Object.assign(make("option", text), { value })));
+    if (options.some(([value]) => value === chosen)) select.value = chosen;
+  }
+
+  function table(caption, columns, rows) {
+    const made = make("table");
+    const head = make("tr");
+    head.append(...columns.map((c) => Object.assign(make("th", c), { scope: "col" })));
+    made.append(make("caption", caption), head);
+    for (const row of rows) {
+      const line = make("tr");
+      for (const field of row) {
+        const box = make("td");
+        box.append(...[field].flat());
+        line.append(box);
+      }
+      made.append(line);
+    }
+    const scroll = Object.assign(make("div", "", "scroll"), { tabIndex: 0 });
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-label", caption);
+    scroll.append(made);
+    return scroll;
+  }
+
+  const signed = (value, digits) => value.toFixed(digits).replace("-", "−");
+  const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+  const millions = (n) => (n >= 1e5 ? `${(n / 1e6).toFixed(1)} M` : String(n));
+
+  // ---- attention explorer ----
+
+  async function chooseCell() {
+    const name = $("cell").value;
+    const cell = await load(name);
+    if (name !== $("cell").value) return; // another one was chosen meanwhile
+    state.cell = cell;
+    const layers = [...new Set(cell.heads.map((h) => h.split("H")[0]))];
+    const of = (layer) => cell.heads.flatMap((h, i) => (h.split("H")[0] === layer ? [i] : []));
+    const heads = cell.heads.map((h, i) => [String(i), h]);
+    const averages = layers.map((l) => [of(l).join(" "), `${l}, average of its heads`]);
+    const options = [...heads, ...averages.filter(([value]) => value.includes(" "))];
+    fill($("head"), options.length ? options : [["", "no heads"]], String(cell.look));
+    fill($("passage"), cell.passages.map((p, i) => [String(i), p.kind]), $("passage").value || "1");
+    $("at").max = String(Math.max(0, cell.checkpoints.length - 1));
+    $("at").value = $("at").max;
+    for (const control of ["head", "weighted"]) $(control).disabled = !options.length;
+    choosePassage();
+  }
+
+  function choosePassage() {
+    const tokens = state.cell.passages[Number($("passage").value)].tokens.slice(0, -1);
+    const buttons = tokens.map((t, i) => {
+      const button = make("button", state.cell.words[t], "token");
+      button.type = "button";
+      button.tabIndex = -1;
+      button.addEventListener("mouseenter", () => look(i));
+      button.addEventListener("focus", () => look(i));
+      button.addEventListener("click", () => split(i));
+      return button;
+    });
+    // a line of the passage is a line on the page
+    $("tokens").replaceChildren(...buttons.flatMap((b) => (b.textContent.includes("↵") ? [b, make("br")] : [b])));
+    state.pinned = null;
+    $("split").replaceChildren();
+    look(Math.min(state.token, tokens.length - 1));
+  }
+
+  function look(i) {
+    const { cell } = state;
+    const buttons = $("tokens").querySelectorAll("button");
+    const finished = $("weighted").value === "1" || cell.checkpoints.length < 2 || !cell.heads.length;
+    $("at").disabled = finished;
+    if (finished) $("at").value = $("at").max;
+    $("at-said").textContent = `${millions(cell.checkpoints[Number($("at").value)] ?? 0)} tokens seen`;
+    state.token = i;
+    const from = [];
+    const to = [];
+    buttons.forEach((button, j) => {
+      const out = cell.heads.length && j <= i ? attention(i, j) : 0;
+      const into = cell.heads.length && j >= i ? attention(j, i) : 0;
+      button.style.setProperty("--out", out.toFixed(3));
+      button.style.setProperty("--in", into.toFixed(3));
+      button.tabIndex = j === i ? 0 : -1;
+      button.classList.toggle("here", j === i);
+      button.setAttribute("aria-pressed", String(j === state.pinned));
+      from.push([out, button.textContent, j]);
+      to.push([into, button.textContent, j]);
+    });
+    const here = [make("code", buttons[i].textContent), ` (${i})`];
+    const seen = [" looks at ", ...say(from), ". Looking at it: ", ...say(to), "."];
+    $("said").replaceChildren(...here, ...(cell.heads.length ? seen : [": without layers there is no attention."]));
+  }
+
+  // The three largest of [share, token, position], from 2 % on.
+  function say(list) {
+    const best = list.filter(([x]) => x >= 0.02).sort((a, b) => b[0] - a[0]).slice(0, 3);
+    if (!best.length) return ["nothing much"];
+    return best.flatMap(([x, text, j], n) => [n ? ", " : "", make("code", text), ` (${j}) ${percent(x)}`]);
+  }
+
+  function move(event) {
+    const last = $("tokens").querySelectorAll("button").length - 1;
+    const i = state.token;
+    const goals = { ArrowRight: i + 1, ArrowDown: i + 1, ArrowLeft: i - 1, ArrowUp: i - 1, Home: 0, End: last };
+    if (!(event.key in goals)) return;
+    event.preventDefault();
+    $("tokens").querySelectorAll("button")[Math.max(0, Math.min(last, goals[event.key]))].focus();
+  }
+
+  // The prediction at position i, path by path: whole thousandths of a logit, so that what is shown adds up.
+  function split(i) {
+    const { cell } = state;
+    const passage = Number($("passage").value);
+    state.pinned = i;
+    look(i);
+    if (!cell.paths.length) {
+      $("split").replaceChildren(make("p", "This model has too many paths to split its predictions."));
+      return;
+    }
+    const width = 3 + cell.paths.length;
+    const place = 2 * (sum(cell.lengths.slice(0, passage)) + i);
+    const [next, guess] = [0, 1].map((t) => cell.splits.subarray((place + t) * width, (place + t + 1) * width));
+    const longest = Math.max(...[...next.subarray(3), ...guess.subarray(3)].map(Math.abs), 1);
+    const same = next[0] === guess[0];
+    $("split").replaceChildren(
+      bars(cell, next, longest, same ? "Next token, and the model's top guess" : "Actual next token"),
+      ...(same ? [] : [bars(cell, guess, longest, "The model's top guess")]),
+    );
+  }
+
+  function bars(cell, [token, logProb, logit, ...parts], longest, title) {
+    const order = parts.map((value, at) => [value, at]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
+    const rows = order.map(([value, at]) => {
+      const bar = make("span", "", value < 0 ? "bar less" : "bar");
+      bar.style.setProperty("--size", (Math.abs(value) / longest).toFixed(3));
+      return [cell.paths[at] === "direct" ? "direct path" : cell.paths[at], bar, number(value)];
+    });
+    rows.unshift(
+      ["the model's logit", "", number(logit, "logit")],
+      ["sum of all paths", "", number(sum(parts), "total")],
+    );
+    const box = make("div", "", "half");
+    const heading = make("h4", `${title}: `);
+    heading.append(make("code", cell.words[token]), ` (probability ${percent(Math.exp(logProb / 1000))})`);
+    box.append(heading, table("Logits above the vocabulary's mean, largest part first.", ["path", "", "logit"], rows));
+    return box;
+  }
+
+  const number = (thousandths, kind = "part") => make("span", signed(thousandths / 1000, 3), `number ${kind}`);
+
+  // ---- circuit explorer ----
+
+  async function chooseTables() {
+    const name = $("tables").value;
+    const cell = await load(name);
+    if (name !== $("tables").value) return;
+    state.tables = cell;
+    search();
+    const shown = $("circuit").dataset.word;
+    const at = cell.tables.tokens.findIndex((t) => cell.words[t] === shown);
+    show(at < 0 ? Math.min(1, cell.tables.tokens.length - 1) : at);
+  }
+
+  function search() {
+    const { words, tables } = state.tables;
+    const wanted = $("search").value.replaceAll(" ", "␣");
+    const rank = (word) => (word === wanted ? 0 : word.startsWith(wanted) ? 1 : word.includes(wanted) ? 2 : 3);
+    const found = tables.tokens.map((t, at) => [rank(words[t]), at]).filter(([r]) => r < 3);
+    found.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    const buttons = found.slice(0, MATCHES).map(([, at]) => {
+      const item = make("li");
+      const button = Object.assign(make("button", words[tables.tokens[at]], "token"), { type: "button" });
+      button.addEventListener("click", () => show(at));
+      item.append(button);
+      return item;
+    });
+    $("matches").replaceChildren(...buttons);
+    const more = found.length > MATCHES ? `, the first ${MATCHES} shown` : "";
+    $("found").textContent = `${found.length} of ${tables.tokens.length} tokens${more}.`;
+  }
+
+  // The k entries of one table for the token at a place, each as a piece of page.
+  function entries(at, which, scale, write) {
+    const { words, tables } = state.tables;
+    const start = (which * tables.tokens.length + at) * tables.k;
+    return [...Array(tables.k).keys()].map((i) => {
+      const line = make("span", "", "entry");
+      line.append(make("code", words[tables.found[start + i]]), ` ${write(tables.values[start + i] / scale)}`);
+      return line;
+    });
+  }
+
+  function show(at) {
+    const { words, tables } = state.tables;
+    const word = words[tables.tokens[at]];
+    const place = (name, head) => tables.list.findIndex(([table, of]) => table === name && of === head);
+    const share = (name) => entries(at, place(name, ""), 1e4, percent);
+    const logits = (name, head) => entries(at, place(name, head), 100, (x) => signed(x, 2));
+    const heads = state.tables.heads.map((h) => [h, logits("OV", h), logits("QK", h)]);
+    const heading = make("h4");
+    heading.append("Token ", make("code", word));
+    const columns = ["head", "as a source it raises (OV, logits)", "destinations that look for it (QK, nats)"];
+    $("circuit").dataset.word = word;
+    $("circuit").replaceChildren(
+      heading,
+      table("What comes next.", ["by the direct path", "in the corpus"], [[share("direct"), share("corpus")]]),
+      ...(heads.length ? [table("What each head makes of it, and who looks for it.", columns, heads)] : []),
+    );
+  }
+
+  // ---- start ----
+
+  $("cell").addEventListener("change", chooseCell);
+  $("passage").addEventListener("change", choosePassage);
+  for (const control of ["head", "weighted", "at"]) $(control).addEventListener("input", () => look(state.token));
+  $("tokens").addEventListener("keydown", move);
+  const names = [...blocks.keys()].map((n) => [n, n]);
+  const explorers = $("explorers");
+  fill($("cell"), names, explorers.dataset.first);
+  explorers.hidden = false;
+  if (!("DecompressionStream" in window)) {
+    explorers.textContent = "The explorers need a browser of 2023 or later: this one cannot unpack their data.";
+    return;
+  }
+  chooseCell();
+  if ($("tables")) {
+    $("tables").addEventListener("change", chooseTables);
+    $("search").addEventListener("input", search);
+    $("search").addEventListener("keydown", (e) => e.key === "Enter" && $("matches").querySelector("button")?.click());
+    fill($("tables"), names.filter(([n]) => "tables" in blocks.get(n).dataset), explorers.dataset.first);
+    chooseTables();
+  }
+})();

@@ -1,0 +1,63 @@
+"""Made-up records for the explorers: passages, patterns, splits and tables over tokens that try to break the page."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from pathsum.evaluation import Evaluation
+from pathsum.records import JOINER, HeadRow, PassageRow, PatternRow, SplitRow, TokenTableRow
+
+K = 3
+
+
+def explored(tokens: Sequence[str], heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
+    """Head 0 of a layer looks at the token before, the others at all of the past alike."""
+    rng = random.Random(f"{len(heads)}")
+    kinds, length = ("held-out text", "held-out text that repeats itself", "random tokens, twice"), len(tokens)
+    frames = [(e.tokens_seen, False) for e in (log[0], log[len(log) // 2], log[-1])] + [(log[-1].tokens_seen, True)]
+    return {
+        "passages": [PassageRow(kind, JOINER.join(("<|bos|>", *tokens))) for kind in kinds],
+        "patterns": [
+            PatternRow(p, h.layer, h.head, seen, weighted, looking(h.head, length))
+            for seen, weighted in frames
+            for p in range(len(kinds))
+            for h in heads
+        ],
+        "splits": [
+            split(p, i, target, tokens[i if target == "next" else i - 1], heads, rng)
+            for p in range(len(kinds))
+            for i in range(length)
+            for target in ("next", "guess")
+        ],
+        "token_tables": [
+            *(table(name, h.layer, h.head, tokens, rng) for h in heads for name in ("OV", "QK")),
+            *(table(name, None, None, tokens, rng) for name in ("direct", "corpus")),
+        ],
+    }
+
+
+def looking(head: int, length: int) -> bytes:
+    rows = []
+    for i in range(length):
+        row = [0] * (i + 1) if head == 0 else [255 // (i + 1)] * (i + 1)
+        row[max(0, i - 1)] = 255 if head == 0 else row[0]
+        rows += row
+    return bytes(rows)
+
+
+def split(passage: int, i: int, target: str, token: str, heads: Sequence[HeadRow], rng: random.Random) -> SplitRow:
+    names = ["direct", *(f"L{h.layer}H{h.head}" for h in heads)]
+    names += [f"L{a.layer}H{a.head}→L{b.layer}H{b.head}" for a in heads for b in heads if a.layer < b.layer]
+    parts = [rng.gauss(0, 1) for _ in names]
+    return SplitRow(passage, i, target, token, -1.5, sum(parts), " ".join(names), parts)
+
+
+def table(name: str, layer: int | None, head: int | None, tokens: Sequence[str], rng: random.Random) -> TokenTableRow:
+    found = [tokens[(i + j) % len(tokens)] for i in range(len(tokens)) for j in range(K)]
+    values = [rng.uniform(0, 1) for _ in found]
+    return TokenTableRow(
+        name, layer, head, JOINER.join(tokens), K, JOINER.join(found), struct.pack(f"<{len(values)}f", *values)
+    )

@@ -1,0 +1,147 @@
+"""The explorers' data: packed so that it reads back, hostile tokens as text, and a page for whatever there is."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pathsum.records import JOINER
+from pathsum.report.build import write_report
+from pathsum.report.claims import judge_all
+from pathsum.report.explorer import THOUSANDTHS, UNITS, in_whole, payload
+from pathsum.report.sections import explorers
+from pathsum.report.symbols import visible
+from pathsum.results import Results
+from tests.report import synthetic
+
+
+def unpacked(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text))
+
+
+def integers(text: str) -> list[int]:
+    return [x for (x,) in struct.iter_unpack("<i", unpacked(text))]
+
+
+def page(results: Results, folder: Path) -> tuple[str, str]:
+    write_report(results, judge_all(results), folder)
+    return (folder / "index.html").read_text(encoding="utf-8"), (folder / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(source: str) -> dict[str, Any]:
+    found = re.findall(r'<script type="application/json" data-cell="([^"]*)"[^>]*>(.*?)</script>', source, re.S)
+    return {name: json.loads(text) for name, text in found}
+
+
+def test_patterns_read_back_by_checkpoint_passage_and_head() -> None:
+    cell = synthetic.cell(2, 3, 0)
+    data, packed = payload(cell, tables=False), b""
+    sizes = [n * (n + 1) // 2 for n in (len(p["tokens"]) - 1 for p in data["passages"])]
+    packed = unpacked(data["patterns"])
+    assert len(packed) == (len(data["checkpoints"]) + 1) * len(data["heads"]) * sum(sizes)
+    for row in cell.patterns:
+        frame = len(data["checkpoints"]) if row.weighted else data["checkpoints"].index(row.tokens_seen)
+        head = data["heads"].index(f"L{row.layer}H{row.head}")
+        start = 6 * (frame * sum(sizes) + sum(sizes[: row.passage])) + head * sizes[row.passage]
+        assert packed[start : start + sizes[row.passage]] == row.attention
+
+
+def test_splits_read_back_and_add_up_as_shown() -> None:
+    cell = synthetic.cell(2, 3, 0)
+    data = payload(cell, tables=False)
+    numbers, width = integers(data["splits"]), 3 + 1 + 6 + 9
+    assert len(numbers) == width * len(cell.splits)
+    assert len(data["paths"]) == width - 3
+    for i, row in enumerate(cell.splits):
+        token, log_prob, logit, *parts = numbers[i * width : (i + 1) * width]
+        assert data["words"][token] == visible(row.token)
+        assert log_prob == round(row.log_prob_nats * THOUSANDTHS)
+        assert sum(parts) == logit
+        assert all(abs(a - b * THOUSANDTHS) <= 1 for a, b in zip(parts, row.parts, strict=True))
+
+
+def test_tables_over_tokens_read_back() -> None:
+    cell = synthetic.cell(1, 2, 0)
+    data = payload(cell, tables=True)
+    tables, size = data["tables"], len(synthetic.HOSTILE) * data["tables"]["k"]
+    found, values = integers(tables["found"]), integers(tables["values"])
+    assert [data["words"][t] for t in tables["tokens"]] == [visible(t) for t in synthetic.HOSTILE]
+    assert len(found) == len(values) == size * len(cell.token_tables)
+    for i, row in enumerate(cell.token_tables):
+        assert tables["list"][i] == [row.table, "" if row.layer is None else f"L{row.layer}H{row.head}"]
+        here = slice(i * size, (i + 1) * size)
+        assert [data["words"][t] for t in found[here]] == [visible(t) for t in row.found.split(JOINER)]
+        exact = [x for (x,) in struct.iter_unpack("<f", row.values)]
+        assert all(
+            abs(a / UNITS[row.table] - b) <= 0.5 / UNITS[row.table] for a, b in zip(values[here], exact, strict=True)
+        )
+
+
+@pytest.mark.parametrize(
+    ("parts", "whole"),
+    [([], []), ([0.0], [0]), ([0.5, 0.5], [1, 0]), ([1.4, 1.4, 1.2], [2, 1, 1]), ([-0.6, 0.2], [0, 0]), ([-2.0], [-2])],
+)
+def test_parts_in_whole_steps_add_up(parts: list[float], whole: list[int]) -> None:
+    assert in_whole(parts, 1) == whole
+
+
+def test_hostile_tokens_end_no_block_and_reach_the_page_as_text(tmp_path: Path) -> None:
+    source, _ = page(synthetic.results(heads=(2,), seeds=(0,)), tmp_path)
+    found = blocks(source)
+    assert set(found) == {"L0S0", "L1H2S0", "L2H2S0", "smeared", "untrained"}
+    for data in found.values():
+        assert {visible(token) for token in synthetic.HOSTILE} <= set(data["words"])
+    assert "\u202e" not in source
+    assert all(set("<>&").isdisjoint(text) for text in re.findall(r"application/json[^>]*>(.*?)</script>", source))
+
+
+def test_the_policy_allows_the_explorers_script_and_no_other(tmp_path: Path) -> None:
+    source, _ = page(synthetic.results(layers=(2,), heads=(2,), seeds=(0,)), tmp_path)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', source)
+    script = re.search(r"<script>(.*?)</script>", source, re.S)
+    assert policy
+    assert script
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    assert policy[1].startswith("default-src 'none';")
+    assert f"script-src 'sha256-{digest}';" in policy[1].replace("&#39;", "'")
+    assert "unsafe" not in policy[1]
+    assert source.count("<script>") == 1
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(", script[1])
+
+
+@pytest.mark.parametrize("layers", [(0,), (0, 1), (2,)])
+def test_a_sweep_without_some_depth_has_its_explorers(layers: tuple[int, ...], tmp_path: Path) -> None:
+    results = synthetic.results(layers=layers, heads=(2,), seeds=(0,))
+    source, markdown = page(results, tmp_path)
+    found = blocks(source)
+    assert set(found) == {*results.cells, *results.controls}
+    assert {name for name, data in found.items() if "tables" in data} == set(results.cells)
+    assert f'data-first="{[*results.cells][-1]}"' in source
+    assert explorers.PLACE in markdown
+
+
+def test_without_a_cell_the_page_has_no_script(tmp_path: Path) -> None:
+    source, markdown = page(synthetic.results(layers=()), tmp_path)
+    assert "<script" not in source
+    assert "script-src" not in source
+    assert "This sweep has no cell to explore." in source
+    assert "This sweep has no cell to explore." in markdown
+
+
+def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:
+    results = synthetic.results(layers=(1,), heads=(2, 4), seeds=(0,))
+    better = results.cells["L1H4S0"]
+    cells = results.cells | {"L1H4S0": replace(better, summary=replace(better.summary, val_loss_nats=2.0))}
+    (block,) = explorers.section(replace(results, cells=cells)).blocks
+    assert isinstance(block, explorers.Explorer)
+    assert [c.name for c in block.cells if c.tables] == ["L1H4S0"]
+    assert block.first == "L1H4S0"

@@ -58,4 +58,13 @@ extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZ
 report: setup ## draw the report again from stored records
 	dvc repro --single-item report --force
 
-.PHONY: help setup params repro smoke test lint sweep dashboard bench extract report
+compare: setup ## what moved in reports/metrics.json, for a pull request: make compare BASE=<revision or file>
+	@python -m pipelines.compare '$(BASE)'
+
+open: ## show the report in a browser
+	@test -f reports/index.html || { echo "expected reports/index.html, got none; run make repro" >&2; exit 1; }
+	@for opener in xdg-open open; do \
+		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
+	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
+
+.PHONY: help setup params repro smoke test lint sweep dashboard bench extract report compare open

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from html.parser import HTMLParser
@@ -11,7 +13,8 @@ import pandas as pd
 import pytest
 
 from pathsum.report.build import write_report
-from pathsum.report.claims import judge_all
+from pathsum.report.claims import CLAIMS, judge_all
+from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
 from pathsum.report.figures import FIGURES
 from pathsum.report.metrics import metrics
 from pathsum.report.symbols import drawable, number, visible
@@ -65,16 +68,45 @@ def test_the_page_asks_for_nothing(full: Path) -> None:
     assert page.policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
     assert page.loads
     assert all(address.startswith("data:image/svg+xml;base64,") for address in page.loads)
-    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert all(link[1:] in page.ids for link in page.links if link.startswith("#"))
+    beside = [link for link in page.links if not link.startswith("#")]
+    assert all(re.fullmatch(r"(figures|tables)/\w+\.(csv|svg)", link) and (full / link).is_file() for link in beside)
     assert "link" not in page.tags
     assert "url(" not in page.text
     assert "@import" not in page.text
 
 
+def test_the_policy_names_each_inline_script_and_no_other(full: Path) -> None:
+    source = (full / "index.html").read_text(encoding="utf-8")
+    scripts = re.findall(r"<script>(.*?)</script>", source, re.S)
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    assert len(scripts) == len(SCRIPTS) + 1  # and the explorers'
+    assert "unsafe" not in Page(source).policy
+    assert re.search(r"script-src ([^;]*);", Page(source).policy)[1] == " ".join(f"'sha256-{d}'" for d in digests)  # type: ignore[index]
+
+
+def test_scripts_add_no_markup() -> None:
+    for name in (*SCRIPTS, EXPLORER):
+        source = (TEMPLATES / name).read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|</script", source), name
+
+
+def test_the_contents_lead_to_every_section(full: Path) -> None:
+    source = (full / "index.html").read_text(encoding="utf-8")
+    contents = re.search(r"<nav.*?</nav>", source, re.S)[0]  # type: ignore[index]
+    assert re.findall(r'href="#([^"]*)"', contents) == re.findall(r'<section id="([^"]*)"', source)
+
+
+def test_every_claim_leads_to_its_evidence(full: Path) -> None:
+    source = (full / "index.html").read_text(encoding="utf-8")
+    first = re.search(r"<header>.*?</header>", source, re.S)[0]  # type: ignore[index]
+    assert len(re.findall(r'<td[^>]*><a href="#', first)) == len(CLAIMS)
+
+
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
     cells = len(synthetic.results(heads=(2,), seeds=(0,)).cells) + len(synthetic.controls(works=True))
-    assert page.tags.count("script") == cells + 1  # a block of data each, and the explorers' own
+    assert page.tags.count("script") == cells + len(SCRIPTS) + 1  # a block of data each, and the explorers' own
     assert page.tags.count("img") == len(page.loads)
     for token in synthetic.HOSTILE:
         assert visible(token) in page.text
@@ -113,7 +145,10 @@ def test_every_file_that_the_markdown_names_exists(full: Path) -> None:
 
 def test_both_forms_have_the_same_sections_and_figures(full: Path) -> None:
     page, source = ((full / n).read_text(encoding="utf-8") for n in ("index.html", "README.md"))
-    assert re.findall(r"<h2>(.*?)</h2>", page.replace("&#39;", "'")) == re.findall(r"^## (.*)$", source, re.M)
+    headings = [
+        ("#" * int(level), title) for level, title in re.findall(r"<h([23])>(.*?)</h", page.replace("&#39;", "'"))
+    ]
+    assert headings == re.findall(r"^(##+) (.*)$", source, re.M)
     assert page.count("<figure>") == source.count("![") == len(list((full / "figures").glob("*.svg"))) == len(FIGURES)
 
 

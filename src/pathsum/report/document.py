@@ -21,6 +21,8 @@ from markupsafe import Markup
 from pathsum.report.figures import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS, EXPLORER = ("tables.js",), "explorer.js"  # run inside the page, the latter where there is something to explore
+LONG = 12  # rows from which a table is folded on the page
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
 
 
@@ -39,6 +41,13 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
     csv: str = ""  # the file under tables/ that has all of it
+    levels: int = 0  # that many rows at the top are what the others are held against, and stay there when sorted
+    fold: bool = True  # on the page, once it is long
+
+    @property
+    def folded(self) -> bool:
+        """Is it shown only when asked for?"""
+        return self.fold and len(self.rows) > LONG
 
 
 @dataclass(frozen=True)
@@ -77,25 +86,29 @@ class Document:
     answer: tuple[str, ...]
     warnings: tuple[str, ...]
     opening: tuple[Figure | Table, ...]  # the one picture and the verdicts
-    sections: tuple[Section, ...]
+    parts: tuple[tuple[Section, ...], ...]  # of the story; the first section of each leads it
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        return tuple(section for part in self.parts for section in part)
 
 
 def markdown(document: Document) -> str:
     """``document`` for a forge; figures are files under figures/."""
     environment = _environment(autoescape=False)
-    environment.filters |= {"text": _markdown_text, "field": _markdown_field}
+    environment.filters |= {"text": markdown_text, "field": _markdown_field}
     return environment.get_template("README.md.j2").render(document=document)
 
 
 def html(document: Document) -> str:
-    """``document`` as one file that asks for nothing: style, script and figures inside, any request and any other
-    script forbidden by its policy."""
-    style, script = _read("style.css") + _read("explorer.css"), _read("explorer.js")
+    """``document`` as one file that asks for nothing: style, scripts and figures inside, any request and any other
+    script forbidden by its policy, links to figures/ and tables/ beside it."""
     explored = any(isinstance(block, Explorer) for section in document.sections for block in section.blocks)
+    scripts = [Markup(_read(name)) for name in (*SCRIPTS, *((EXPLORER,) if explored else ()))]
     environment = _environment(autoescape=True)
     environment.filters |= {"data_uri": _data_uri, "data_block": _data_block, "digest": _digest}
-    given = {"style": Markup(style), "script": Markup(script) if explored else ""}
-    return environment.get_template("index.html.j2").render(document=document, **given)
+    style = Markup(_read("style.css") + _read("explorer.css"))
+    return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
 
 
 def slug(title: str) -> str:
@@ -125,8 +138,9 @@ def _read(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+def _digest(inline: str) -> Markup:
+    """How a policy names an inline style or script."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
 
 
 def _data_block(data: Mapping[str, Any]) -> Markup:
@@ -139,7 +153,7 @@ def _data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(figure.svg).decode()
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Our own words, with nothing that Markdown or HTML would read as markup."""
     return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(text.split()))
 
@@ -147,5 +161,5 @@ def _markdown_text(text: str) -> str:
 def _markdown_field(entry: Entry) -> str:
     if entry.kind == "token":  # every ASCII sign as an entity: nothing is left to be read as markup, mention or formula
         return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
-    text = _markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
+    text = markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
     return f"[{text}](#{slug(entry.target)})" if entry.target else text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pathsum.records import ClaimResult
-from pathsum.report import rows
+from pathsum.report import rows, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
@@ -28,6 +28,7 @@ from pathsum.results import Cell, Results
 
 ZERO, ONE, TWO, LEARNING, SWEEP = "Zero layers", "One layer", "Two layers", "Learning", "The sweep"
 REFERENCES, TRUST, PROVENANCE = "Against the papers' numbers", "Why to trust it", "Provenance"
+PARTS = (ZERO, ONE, TWO, LEARNING, SWEEP, TRUST, PROVENANCE)
 EVIDENCE = {
     "zero_layer_bigram": ZERO,
     "direct_path_bigram": ZERO,
@@ -68,9 +69,19 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
         question=QUESTION,
         answer=answer(results),
         warnings=_warnings(results),
-        opening=(*drawn("headline"), _verdicts(claims)),
-        sections=tuple(calibration.marked(s, DETECTORS.get(s.title, ()), results) for s in sections),
+        opening=(
+            *drawn("headline"),
+            verdicts.table(claims, results, lambda claim: EVIDENCE.get(claim, TWO)),
+            verdicts.measures(claims),
+        ),
+        parts=_parts([calibration.marked(s, DETECTORS.get(s.title, ()), results) for s in sections]),
     )
+
+
+def _parts(sections: Sequence[Section]) -> tuple[tuple[Section, ...], ...]:
+    """A part begins with each of PARTS; a section in between belongs to the part before it."""
+    begins = [i for i, section in enumerate(sections) if i == 0 or section.title in PARTS]
+    return tuple(tuple(sections[a:b]) for a, b in zip(begins, [*begins[1:], len(sections)], strict=True))
 
 
 def _sections(
@@ -95,12 +106,12 @@ def _sections(
         weights_side.section(results, figures),
         Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
         formation.section(results, figures),
-        agreement.section(results),
+        Section(SWEEP, _sweep(results), (*drawn("sweep"), *rows.sweep(results))),
         controls.section(results, figures),
-        calibration.section(results, figures),
-        Section(SWEEP, _sweep(results), rows.sweep(results)),
-        Section(REFERENCES, (), (rows.references(results),)),
         Section(TRUST, _trust(results), rows.exactness(results)),
+        agreement.section(results),
+        calibration.section(results, figures),
+        Section(REFERENCES, (), (rows.references(results),)),
         Section(PROVENANCE, _provenance_text(), (_provenance(results),)),
     )
 
@@ -111,24 +122,6 @@ def _warnings(results: Results) -> tuple[str, ...]:
     names = ", ".join(results.missing)
     count = plural(len(results.missing), "declared cell")
     return (f"{count} left no records and {'is' if len(results.missing) == 1 else 'are'} not in this report: {names}.",)
-
-
-def _verdicts(claims: Sequence[ClaimResult]) -> Table:
-    fields = tuple(
-        (
-            Entry(c.claim, target=EVIDENCE.get(c.id, TWO)),
-            Entry(c.verdict, "verdict"),
-            Entry(number(c.value, 3), "number"),
-            Entry(c.threshold),
-            Entry(c.measure),
-            Entry(c.detail),
-            Entry(c.section),
-        )
-        for c in claims
-    )
-    columns = ("claim", "verdict", "median", "reproduced if", "measure", "cells", "paper")
-    caption = "The papers' claims, judged on every cell they speak about; each leads to its evidence."
-    return Table(caption, columns, fields, "claims.csv")
 
 
 def _absent(what: str) -> tuple[str, ...]:

@@ -7,13 +7,15 @@ from pathsum.report.figures.behaviour import logit_lens, trajectories
 from pathsum.report.figures.bigrams import bigrams
 from pathsum.report.figures.calibration import calibration
 from pathsum.report.figures.causal import ablations
+from pathsum.report.figures.composition import composition
 from pathsum.report.figures.controls import controls
 from pathsum.report.figures.formation import formation
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
-from pathsum.report.figures.induction import composition, induction_corner
+from pathsum.report.figures.induction import induction_corner
 from pathsum.report.figures.learning import headline, loss_by_position, phase_change
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.figures.subspaces import subspaces
+from pathsum.report.figures.sweep import sweep
 from pathsum.results import Results
 
 FIGURES = (
@@ -28,6 +30,7 @@ FIGURES = (
     phase_change,
     loss_by_position,
     formation,
+    sweep,
     controls,
     calibration,
     subspaces,

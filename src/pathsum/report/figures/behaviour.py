@@ -76,8 +76,8 @@ def trajectories(results: Results) -> Figure | None:
     caption = (
         "The losses on the same held-out tokens at each checkpoint of all cells, on their two leading principal "
         f"components ({shares} of all movement). Each line is a cell on its way through training, from the circle; the "
-        "black dot is the first checkpoint after the onset of induction. Where the ways of two depths part, one learns "
-        "what the other cannot. A bend alone says little: any smooth path bends in a plane."
+        "dot without colour is the first checkpoint after the onset of induction. Where the ways of two depths part, "
+        "one learns what the other cannot. A bend alone says little: any smooth path bends in a plane."
     )
     return picture("trajectories", "How the losses on single tokens moved", caption, data, (7.4, 5.0), paint)
 

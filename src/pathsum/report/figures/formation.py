@@ -54,7 +54,7 @@ def formation(results: Results) -> Figure | None:
     caption = (
         "If marks move to the right from row to row, what stands above forms first. Each mark is a two-layer cell, in "
         "the same order in every row: half of a quantity's rise, and for the loss the bend to a steeper slope over log "
-        "tokens. Pale bars reach to the evaluations on either side: where they overlap, the order is open. Lines are "
+        "tokens. Faint bars reach to the evaluations on either side: where they overlap, the order is open. Lines are "
         "95 % intervals over windows; hollow marks hang on which windows are drawn. Composition is of the weights and "
         "has no windows."
     )

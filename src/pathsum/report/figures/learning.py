@@ -187,7 +187,7 @@ def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
     )
     for label in dict.fromkeys(known["layers"]):
         ax.plot([], [], color=layer_palette(results)[label], lw=2.6, label=label)
-    ax.legend(loc="upper left")
+    ax.legend(loc="best")
 
 
 def _mark_onsets(ax: Axes, results: Results) -> None:

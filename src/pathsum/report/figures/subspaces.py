@@ -52,9 +52,9 @@ def subspaces(results: Results) -> Figure | None:
 
     caption = (
         f"Left: {len(data) // 3} pairs of heads; line and band, a random rotation between the two, ± 2 standard "
-        "deviations. Above the band a head reads where the other writes, below it keeps out of its way; black, the "
-        "previous-token head as read by the induction head. Right: a head that deletes what earlier layers wrote lies "
-        "far to the left and high up, at −1 and 1 where it takes away all."
+        "deviations. Above the band a head reads where the other writes, below it keeps out of its way; without "
+        "colour, the previous-token head as read by the induction head. Right: a head that deletes what earlier layers "
+        "wrote lies far to the left and high up, at −1 and 1 where it takes away all."
     )
     return picture("subspaces", "Who reads what whom wrote", caption, data, (10.4, 4.2), paint)
 

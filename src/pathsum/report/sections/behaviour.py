@@ -99,7 +99,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         "from the weights alone: positivity of the OV and, with the previous-token head, of the QK circuit, −1..1, "
         "and the share of tokens that raise themselves most. With the value-weighted scores in the CSV."
     )
-    return Table(caption, columns, fields, "labels.csv")
+    return Table(caption, columns, fields, "labels.csv", levels=2)
 
 
 def _one(rows: Sequence[LabelRow], behaviour: str, field: str) -> str:

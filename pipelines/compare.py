@@ -1,0 +1,58 @@
+"""`make compare BASE=…`: what moved in reports/metrics.json, against a git revision's or another file's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pathsum.report.compare import compare
+from pathsum.report.moves import check
+from pipelines.paths import REPORTS, stage
+
+METRICS = REPORTS / "metrics.json"
+EXAMPLE = "make compare BASE=main"
+
+
+def text_of(base: str) -> str:
+    """The metrics.json that ``base`` names: a file, or a git revision. ValueError says what was found instead."""
+    if not base:
+        raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
+    if Path(base).is_file():
+        return Path(base).read_text(encoding="utf-8")
+    if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
+        raise ValueError(
+            f"BASE={base}: expected a git revision or the path of a metrics.json; no such file and no such revision "
+            f"is here. `git log --oneline` lists revisions; try {EXAMPLE}"
+        )
+    found = git("show", f"{base}:{METRICS.as_posix()}")
+    if found is None:
+        raise ValueError(f"BASE={base}: expected a revision with {METRICS}; this one has none. Give a later one")
+    return found
+
+
+def git(*arguments: str) -> str | None:
+    """What git answers; None where it refuses."""
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def metrics(text: str, where: str) -> Any:
+    try:
+        return check(json.loads(text), where)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{where}: expected the metrics.json of a report, got text that is not JSON ({error}); give a revision or "
+            "the path of such a file"
+        ) from error
+
+
+if __name__ == "__main__":
+    with stage():
+        base = " ".join(sys.argv[1:])
+        if not METRICS.is_file():
+            raise FileNotFoundError(f"expected {METRICS} in this folder, got none; run `make repro` to write it")
+        before, now = text_of(base), METRICS.read_text(encoding="utf-8")
+        print(compare(metrics(before, base), metrics(now, str(METRICS)), base))

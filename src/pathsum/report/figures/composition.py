@@ -1,0 +1,136 @@
+"""Which heads read which, drawn as a graph: heads by layer, an edge where one reads another more than by chance."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch
+
+from pathsum.records import CompositionRow
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture
+from pathsum.results import Cell, Results
+from pathsum.storage import frame
+
+KINDS = {"Q": "queries", "K": "keys", "V": "values"}
+COLOURS = {"Q": "#d55e00", "K": "#0072b2", "V": "#009e73"}  # Okabe–Ito
+MOST_CELLS = 3
+WIDEST = 7.0  # points, of the strongest edge drawn
+NODE = 21.0  # points, diameter
+
+
+def composition(results: Results) -> Figure | None:
+    """Q, K and V composition as edges from earlier to later heads, a row of panels for the best cell of each width."""
+    shown = _shown(results)
+    if not shown:
+        return None
+    data = pd.concat([_edges(c) for c in results.cells.values() if c.composition], ignore_index=True)
+    drawn = data[data["cell"].isin([c.name for c in shown])]
+    strongest = max(float(drawn["above_chance"].max()), 1e-9)
+
+    def paint(canvas: Canvas) -> None:
+        axes = canvas.subplots(len(shown), len(KINDS), squeeze=False)
+        for panels, cell in zip(axes, shown, strict=True):
+            for ax, kind in zip(panels, KINDS, strict=True):
+                _graph(ax, cell, kind, strongest)
+        canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
+
+    counts = ", ".join(f"{k} {int((data['significant'] & (data['kind'] == k)).sum())}" for k in KINDS)
+    pairs = [p for c in results.cells.values() if (p := _pair(c)) is not None]
+    caption = (
+        "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Faint: not "
+        "significant (Benjamini–Hochberg q ≥ 0.05); edges below chance are left out. Filled: the strongest "
+        "previous-token head of the first layer and the induction head. The score above chance of the key edge between "
+        f"the two: {'; '.join(pairs) or 'none'}. Significant edges over all cells: {counts}. Drawn for each number of "
+        "heads: the cell of the lowest held-out loss; the CSV has all."
+    )
+    layers = max(c.summary.n_layers for c in shown)
+    size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))
+    return picture("composition", "Which heads read which", caption, data, size, paint)
+
+
+def _shown(results: Results) -> list[Cell]:
+    """Of each depth and number of heads, the cell of the lowest loss."""
+    best: dict[tuple[int, int], Cell] = {}
+    for cell in sorted(results.cells.values(), key=lambda c: c.summary.val_loss_nats):
+        if cell.composition:
+            best.setdefault((cell.summary.n_layers, cell.summary.n_heads), cell)
+    return [best[key] for key in sorted(best)][:MOST_CELLS]
+
+
+def _edges(cell: Cell) -> pd.DataFrame:
+    table = frame(cell.composition, CompositionRow)
+    table.insert(0, "cell", cell.name)
+    table["above_chance"] = table["value"] - table["chance"]
+    table["significant"] = [e.significant for e in cell.composition]
+    return table
+
+
+def _pair(cell: Cell) -> str | None:
+    previous, induction = cell.previous_token_head(), cell.induction_head()
+    if previous is None or induction is None:
+        return None
+    ends = (previous.layer, previous.head, induction.layer, induction.head)
+    for e in cell.composition:
+        if e.kind == "K" and (e.early_layer, e.early_head, e.late_layer, e.late_head) == ends:
+            arrow = f"{symbols.head_label(*ends[:2])} → {symbols.head_label(*ends[2:])}"
+            return f"{cell.name} {arrow} {symbols.number(e.value - e.chance)}"
+    return None
+
+
+def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
+    edges = [e for e in cell.composition if e.kind == kind and e.value > e.chance]
+    for e in sorted(edges, key=lambda e: (e.significant, e.value - e.chance)):  # the strongest on top
+        bend = 0.18 * (e.late_layer - e.early_layer - 1)  # past the heads in between
+        ax.add_patch(
+            FancyArrowPatch(
+                (e.early_head, e.early_layer),
+                (e.late_head, e.late_layer),
+                arrowstyle="-",
+                connectionstyle=f"arc3,rad={bend}",
+                lw=max(WIDEST * (e.value - e.chance) / strongest, 0.4),
+                color=COLOURS[kind] if e.significant else symbols.FAINT,
+                alpha=0.9 if e.significant else 0.4,
+                shrinkA=NODE * 0.62,
+                shrinkB=NODE * 0.62,
+                zorder=2 if e.significant else 1,
+            )
+        )
+    _heads(ax, cell)
+    count = sum(e.significant for e in edges)
+    ax.set_title(f"{cell.name}: {kind}, read by {KINDS[kind]} ({count} of {_possible(cell, kind)})")
+    ax.set(xlim=(-0.6, cell.summary.n_heads - 0.4), ylim=(-0.4, cell.summary.n_layers - 0.6))
+    ax.set_axis_off()
+
+
+def _possible(cell: Cell, kind: str) -> int:
+    return sum(e.kind == kind for e in cell.composition)
+
+
+def _heads(ax: Axes, cell: Cell) -> None:
+    previous, induction = cell.previous_token_head(), cell.formed_induction_head()
+    for h in cell.heads:
+        fill, ink = ("white", "black")
+        if h == previous:
+            fill, ink = "black", "white"
+        elif h == induction:
+            fill = "#c4c4c4"
+        ax.scatter([h.head], [h.layer], s=NODE**2, color=fill, edgecolors="black", linewidths=1.1, zorder=3)
+        ax.annotate(
+            symbols.head_label(h.layer, h.head), (h.head, h.layer), color=ink, fontsize=6.4, ha="center", va="center",
+            zorder=4,
+        )  # fmt: skip
+
+
+def _legend(strongest: float) -> list[Line2D]:
+    def line(label: str, share: float, colour: str = "black") -> Line2D:
+        return Line2D([], [], color=colour, lw=WIDEST * share, label=label)
+
+    return [
+        line(f"{symbols.number(strongest)} above chance", 1.0),
+        line(symbols.number(strongest / 2), 0.5),
+        line(symbols.number(strongest / 10, 3), 0.1),
+        line("not significant", 0.1, symbols.FAINT),
+    ]

@@ -1,0 +1,137 @@
+"""The sweep: how the phase change, the loss drop and what heads do hang on layers, heads and seed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from scipy.special import stdtrit
+
+from pathsum.records import LabelRow
+from pathsum.report import symbols
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.results import Cell, Results
+
+QUANTITIES = {
+    "onset_millions": "phase change, half-way\n(million tokens seen)",
+    "loss_drop_nats": symbols.LOSS_DROP,
+    "prefix_matching": symbols.PREFIX_MATCHING,
+}
+FIXED, NAMELESS = "looks elsewhere by distance", "none of these"
+ROLES = ("previous token", FIXED, "induction", "duplicate token", "copies the next token", "rests on BOS")
+
+
+def sweep(results: Results) -> Figure | None:
+    """A point a seed over the number of heads, coloured by depth, with the mean and its interval."""
+    cells = list(results.cells.values())
+    if not any(c.heads for c in cells):
+        return None
+    data = pd.DataFrame([_numbers(c) | _roles(c) for c in cells])
+
+    def paint(canvas: Canvas) -> None:
+        *panels, last = row(canvas, 1 + len(QUANTITIES))
+        for ax, (quantity, label) in zip(panels, QUANTITIES.items(), strict=True):
+            _points(ax, data, quantity)
+            ax.set(ylabel=label, xlabel="heads a layer")
+        _shares(last, data)
+        panels[0].legend(loc="best")
+
+    seeds = data.groupby(["layers", "heads"])["seed"].nunique()
+    interval = (
+        "the 95 % interval of the mean over seeds (Student's t)"
+        if seeds.min() > 2
+        else "the range over seeds (under three: too few for an interval of the mean)"
+    )
+    none = [c.name for c in cells if c.summary.n_layers and c.summary.onset_tokens is None]
+    caption = (
+        f"A point a seed; a dash the mean, a bar {interval}. "
+        f"No phase change and no point in {', '.join(none) or 'none'}. Right: the share of heads that are called by a "
+        "behaviour, a point a cell, the dash its mean over cells; a head may have several names."
+    )
+    return picture("sweep", "What depth, heads and seed change", caption, data, (15.0, 4.0), paint)
+
+
+def _numbers(cell: Cell) -> dict[str, object]:
+    s = cell.summary
+    return {
+        "cell": s.cell,
+        "layers": s.n_layers,
+        "heads": s.n_heads,
+        "seed": s.seed,
+        "onset_millions": math.nan if s.onset_tokens is None else s.onset_tokens / 1e6,
+        "loss_drop_nats": s.in_context_loss_drop_nats,
+        "prefix_matching": math.nan if s.prefix_matching is None else s.prefix_matching,
+    }
+
+
+def _roles(cell: Cell) -> dict[str, object]:
+    """Share of the cell's heads that have each name; nothing where heads have no labels."""
+    if not cell.labels:
+        return dict.fromkeys((*ROLES, NAMELESS), math.nan)
+    labelled = [(_name(r), (r.layer, r.head)) for r in cell.labels if r.labelled]
+    called = {role: {head for name, head in labelled if name == role} for role in ROLES}
+    called[NAMELESS] = {(h.layer, h.head) for h in cell.heads} - set().union(*called.values())
+    return {role: len(heads) / len(cell.heads) for role, heads in called.items()}
+
+
+def _name(r: LabelRow) -> str:
+    """One token back is the previous token."""
+    if r.distance is None:
+        return r.behaviour.split(":")[0]
+    return ROLES[0] if r.distance == 1 else FIXED
+
+
+def _points(ax: Axes, data: pd.DataFrame, quantity: str) -> None:
+    depths, widths = sorted(set(data["layers"])), sorted(set(data["heads"]))
+    for n_layers in depths:
+        colour = symbols.layer_colour(n_layers)
+        aside = 0.2 * (depths.index(n_layers) - (len(depths) - 1) / 2) if n_layers else 0.0
+        for place, n_heads in enumerate(widths):
+            part = data[(data["layers"] == n_layers) & (data["heads"] == n_heads)]
+            if values := [float(v) for v in part[quantity].dropna()]:
+                _group(ax, place + aside, values, colour)
+        ax.plot([], [], "o", color=colour, label=symbols.layers_label(n_layers))
+    ax.set_xticks(range(len(widths)), [str(w) for w in widths])
+    ax.set_xlim(-0.6, len(widths) - 0.4)
+    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    ax.grid(visible=False, axis="x")
+
+
+def _group(ax: Axes, x: float, values: Sequence[float], colour: str) -> None:
+    mean, (low, high) = statistics.mean(values), interval(values)
+    ax.plot([x, x], [low, high], color=colour, lw=5, alpha=0.25, solid_capstyle="butt")
+    ax.plot([x - 0.07, x + 0.07], [mean, mean], color=colour, lw=2.4)
+    ax.plot([x] * len(values), values, "o", color=colour, ms=5.5, alpha=0.75, mew=0)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % of the mean by Student's t, from three values on; before, their range."""
+    n = len(values)
+    if n < 3:
+        return min(values), max(values)
+    half = float(stdtrit(n - 1, 0.975)) * statistics.stdev(values) / math.sqrt(n)
+    mean = statistics.mean(values)
+    return mean - half, mean + half
+
+
+def _shares(ax: Axes, data: pd.DataFrame) -> None:
+    roles = (*ROLES, NAMELESS)
+    depths = [n for n in sorted(set(data["layers"])) if n > 0]
+    for i, role in enumerate(roles):
+        for n_layers in depths:
+            values = [float(v) for v in data.loc[data["layers"] == n_layers, role].dropna()]
+            if not values:
+                continue
+            y = i + 0.26 * (depths.index(n_layers) - (len(depths) - 1) / 2)
+            colour = symbols.layer_colour(n_layers)
+            ax.plot(values, [y] * len(values), "o", color=colour, ms=5, alpha=0.55, mew=0)
+            mean = statistics.mean(values)
+            ax.plot([mean, mean], [y - 0.11, y + 0.11], color=colour, lw=2.4)
+    ax.set_yticks(range(len(roles)), roles)
+    ax.invert_yaxis()
+    ax.set(xlim=(-0.03, 1.03), xlabel="share of a cell's heads (0..1)")
+    ax.grid(visible=False, axis="y")

@@ -1,0 +1,88 @@
+"""The papers' claims at a glance: verdict, our value, what it must reach, what chance gives, what the papers have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pathsum.records import ClaimResult
+from pathsum.report.claims import CLAIMS
+from pathsum.report.document import Entry, Table
+from pathsum.report.symbols import number, plural, span
+from pathsum.results import Results
+
+PAPERS = {  # by claim, where the papers or their public checkpoints have a number
+    "one_layer_copying_heads": "10 of 12 heads",
+    "two_layer_induction": "0.68–0.75",
+    "previous_token_head": "≈ 1.0",
+    "phase_change_two_layer": "1–3 B, larger models",
+    "phase_change_coincides": "< 0.15 to ≈ 0.4",
+}
+DIGITS = {c.id: c.digits for c in CLAIMS}
+
+
+def table(claims: Sequence[ClaimResult], results: Results, evidence: Callable[[str], str]) -> Table:
+    """A row a claim; ``evidence`` is the section that it leads to."""
+    columns = ("claim", "verdict", "ours", "least to most", "cells", "reproduced if", "chance", "papers")
+    fields = tuple(
+        (
+            Entry(c.claim, target=evidence(c.id)),
+            Entry(c.verdict, "verdict"),
+            Entry(number(c.value, DIGITS[c.id]), "number"),
+            Entry(_range(c), "number"),
+            Entry(str(len(c.values)), "number"),
+            Entry(c.threshold),
+            Entry(chance(c.id, results), "number"),
+            Entry(PAPERS.get(c.id, "–")),
+        )
+        for c in claims
+    )
+    caption = (
+        f"{tally(claims)} A claim is judged on every cell it speaks about: reproduced where all of them pass, partly "
+        "where some do. Ours: the median over those cells. Each claim leads to its evidence; what is measured stands "
+        "below."
+    )
+    return Table(caption, columns, fields, "claims.csv", fold=False)
+
+
+def measures(claims: Sequence[ClaimResult]) -> Table:
+    """How each claim was measured, and what each cell says."""
+    fields = tuple((Entry(c.claim), Entry(c.measure), Entry(c.detail), Entry(c.section)) for c in claims)
+    caption = "How each claim is measured, how its cells fare, and where the papers make it."
+    return Table(caption, ("claim", "measure", "cells", "paper"), fields, "claims.csv")
+
+
+def tally(claims: Sequence[ClaimResult]) -> str:
+    """How many claims have each verdict."""
+    counted = {v: sum(c.verdict == v for c in claims) for v in dict.fromkeys(c.verdict for c in claims)}
+    told = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counted.items(), key=lambda pair: -pair[1]))
+    return f"Of {plural(len(claims), 'claim')} of the papers: {told}."
+
+
+def chance(claim: str, results: Results) -> str:
+    """What a model that has nothing of the kind would score, where that is known."""
+    behaviour, n_layers = LOOKING.get(claim, ("", 0))
+    if behaviour:
+        rows = [r for c in results.with_layers(n_layers) for r in c.labels if r.behaviour == behaviour]
+        return span([r.chance for r in rows], 3)
+    return NOTHING.get(claim, "–")
+
+
+LOOKING = {  # the behaviour whose chance it is, and the depth; chance: looking at all of the past alike
+    "one_layer_no_induction": ("induction: uniform", 1),
+    "two_layer_induction": ("induction: uniform", 2),
+    "previous_token_head": ("previous token", 2),
+    "smeared_keys_induction": ("induction: uniform", 1),
+}
+NOTHING = {  # differences, correlations and shares of which nothing is known by their making
+    "direct_path_bigram": "0",
+    "repeat_loss": "0",
+    "loss_drop_gap": "0",
+    "k_composition": "0",
+    "composition_mostly_k": "1/3",
+    "previous_token_first": "0",
+}
+
+
+def _range(claim: ClaimResult) -> str:
+    known = [v for v in claim.values.values() if v is not None]
+    return span(known, DIGITS[claim.id]) if len(known) > 1 else "–"

@@ -1,0 +1,140 @@
+"""What moved between two metrics.json is said in units of the spread over seeds, and nothing where nothing did."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pathsum.report.claims import judge_all
+from pathsum.report.compare import compare
+from pathsum.report.metrics import metrics
+from pathsum.report.moves import check, moves
+from pipelines.paths import ROOT
+from tests.report import synthetic
+
+RESULTS = synthetic.results()
+
+
+@pytest.fixture
+def base() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(metrics(RESULTS, judge_all(RESULTS))))
+    found["cells"]["L1H2S0"]["val_loss_nats"] = 2.0
+    found["cells"]["L1H2S1"]["val_loss_nats"] = 2.2  # a standard deviation of 0.1 √2
+    return found
+
+
+@pytest.fixture
+def now(base: dict[str, Any]) -> dict[str, Any]:
+    return copy.deepcopy(base)
+
+
+def test_what_is_equal_has_not_moved(base: dict[str, Any], now: dict[str, Any]) -> None:
+    assert compare(base, now, "main") == "### What moved against `main`\n\nNothing moved."
+
+
+def test_a_change_is_measured_in_spreads_over_the_seeds_of_the_base(base: dict[str, Any], now: dict[str, Any]) -> None:
+    now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
+    (move,) = moves(base, now)
+    assert (move.cell, move.metric, move.seeds) == ("L1H2S0", "val_loss_nats", 2)
+    assert move.spread == pytest.approx(0.02**0.5)
+    assert move.spreads == pytest.approx(0.3 / 0.02**0.5)
+    assert "| `L1H2S0` | `val_loss_nats` | 2 | 1.7 | −0.3 | 0.1414 (2) | 2.1 |" in compare(base, now, "main")
+
+
+def test_other_heads_are_no_other_seed(base: dict[str, Any], now: dict[str, Any]) -> None:
+    base["cells"]["L1H4S0"]["val_loss_nats"] = 9.0
+    now["cells"]["L1H4S0"]["val_loss_nats"] = 9.0
+    now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
+    assert moves(base, now)[0].spread == pytest.approx(0.02**0.5)
+
+
+def test_one_seed_has_no_spread_and_is_said_to_have_none(base: dict[str, Any], now: dict[str, Any]) -> None:
+    for values in (base, now):
+        del values["cells"]["L1H2S1"]
+    now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
+    assert "1 in cells with one seed, which has no spread." in (told := compare(base, now, "main"))
+    assert "| one seed | – |" in told
+
+
+def test_what_moved_most_comes_first_and_a_spread_of_nought_last(base: dict[str, Any], now: dict[str, Any]) -> None:
+    now["cells"]["L1H2S0"]["val_loss_nats"] = 2.1
+    now["cells"]["L1H2S1"]["val_loss_nats"] = 1.0
+    now["cells"]["L1H4S0"]["direct_path_kl_nats"] = 0.9
+    assert [m.cell for m in moves(base, now)] == ["L1H2S1", "L1H2S0", "L1H4S0"]
+    assert compare(base, now, "main").splitlines()[-1].endswith("| 0 (2) | ∞ |")
+
+
+def test_rounding_of_another_machine_is_no_move(base: dict[str, Any], now: dict[str, Any]) -> None:
+    now["cells"]["L1H2S0"]["val_loss_nats"] = 2.0 + 1e-9
+    now["cells"]["L1H2S0"]["exactness"] *= 2
+    assert moves(base, now) == []
+
+
+def test_verdicts_cells_onsets_detectors_and_the_corpus_are_told(base: dict[str, Any], now: dict[str, Any]) -> None:
+    now["claims"]["k_composition"]["verdict"] = "partly"
+    now["cells"]["L2H9S0"] = now["cells"].pop("L2H4S0")
+    now["cells"]["L2H2S1"]["onset_tokens"] = None
+    now["calibration"]["induction"]["recall"] = 0.5
+    now["corpus"]["train_tokens"] += 1
+    told = compare(base, now, "main")
+    assert "- `k_composition`: reproduced → partly" in told
+    assert "- new cells: `L2H9S0`" in told
+    assert "- cells that went: `L2H4S0`" in told
+    assert "- `L2H2S1` `onset_tokens` 4,200,000 → none" in told
+    assert "- `induction`: `recall` 1 → 0.5" in told
+    assert "- `train_tokens` 9,000,000 → 9,000,001" in told
+
+
+def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) -> None:
+    now["cells"]["`|<b>"] = now["cells"]["L2H4S0"]
+    assert "new cells: &#96;&#124;&#60;b&#62;" in compare(base, now, "`")
+
+
+@pytest.mark.parametrize(
+    "found", [[], {}, {"cells": {}, "claims": {}}, {"cells": {"a": {}}, "claims": {}, "corpus": {}}]
+)
+def test_what_is_no_metrics_file_is_refused(found: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"x\.json: expected the metrics\.json of a report, got one without .*; give a"
+    ):
+        check(found, "x.json")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
+    """A repository whose first revision has no metrics.json, and its second has."""
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "metrics.json").write_text(json.dumps(base))
+    (tmp_path / "text.json").write_text("no")
+    who = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "none"], ["add", "reports"]):
+        subprocess.run([*who, *words], cwd=tmp_path, check=True)
+    subprocess.run([*who, "commit", "-q", "-m", "metrics"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("main", "Nothing moved."),
+        ("reports/metrics.json", "Nothing moved."),
+        ("main~1", "BASE=main~1: expected a revision with reports/metrics.json; this one has none"),
+        ("nowhere", "BASE=nowhere: expected a git revision or the path of a metrics.json; no such file"),
+        ("--help", "BASE=--help: expected a git revision or the path"),
+        ("text.json", "text.json: expected the metrics.json of a report, got text that is not JSON"),
+        ("", "BASE: expected a git revision or the path of a metrics.json, got nothing"),
+    ],
+)
+def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name: str, told: str) -> None:
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    command = [sys.executable, "-m", "pipelines.compare", name]
+    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert told in done.stdout + done.stderr
+    assert done.returncode == (told != "Nothing moved.")

@@ -1,0 +1,71 @@
+"""The composition graph and the sweep figure draw what the records say, and their intervals are those they name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from pathsum.report.figures.composition import composition
+from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep
+from tests.report import synthetic
+
+
+def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_width() -> None:
+    results = synthetic.results()
+    figure = composition(results)
+    assert figure is not None
+    assert len(figure.data) == sum(len(c.composition) for c in results.cells.values())
+    assert set(figure.data.loc[figure.data["significant"], "kind"]) == {"K"}
+    assert "L2H2S0 L0H0 → L1H0 0.27" in figure.caption
+    assert "Significant edges over all cells: Q 0, K 4, V 0" in figure.caption
+
+
+def test_a_deeper_model_has_a_graph_too() -> None:
+    """An edge may pass over a layer."""
+    results = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
+    (name, cell), *_ = results.cells.items()
+    deep = dataclasses.replace(cell.summary, n_layers=3)
+    third = [dataclasses.replace(h, layer=2) for h in cell.heads if h.layer == 1]
+    over = [dataclasses.replace(e, late_layer=2) for e in cell.composition]
+    changed = dataclasses.replace(
+        cell, summary=deep, heads=[*cell.heads, *third], composition=[*cell.composition, *over]
+    )
+    assert composition(dataclasses.replace(results, cells={name: changed})) is not None
+
+
+def test_without_composition_there_is_no_graph() -> None:
+    assert composition(synthetic.results(layers=(0, 1))) is None
+
+
+def test_the_sweep_has_a_point_a_cell() -> None:
+    results = synthetic.results(seeds=(0, 1, 2))
+    figure = sweep(results)
+    assert figure is not None
+    assert list(figure.data["cell"]) == list(results.cells)
+    assert "95 % interval of the mean over seeds" in figure.caption
+    shares = figure.data.set_index("cell").loc["L2H4S0"]
+    assert shares["induction"] == shares["previous token"] == 1 / 8
+    assert shares[FIXED] == 1 / 8  # the head that looks at itself
+    assert shares[NAMELESS] == 6 / 8
+
+
+def test_two_seeds_have_a_range_and_no_interval() -> None:
+    figure = sweep(synthetic.results(seeds=(0, 1)))
+    assert figure is not None
+    assert "the range over seeds" in figure.caption
+
+
+def test_no_phase_change_is_named_and_not_drawn() -> None:
+    figure = sweep(synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False))
+    assert figure is not None
+    assert "No phase change and no point in L2H2S0" in figure.caption
+    assert math.isnan(figure.data["onset_millions"].iloc[0])
+
+
+def test_the_interval_is_students() -> None:
+    """Of 1, 2, 3: t(0.975, 2) = 4.302653 times 1 / √3."""
+    low, high = interval([1.0, 2.0, 3.0])
+    assert (low, high) == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), rel=1e-6)
+    assert interval([1.0, 4.0]) == (1.0, 4.0)

@@ -25,6 +25,7 @@
 | ``edge``     | pair of an early and a late head                               |              |
 | ``document`` | generated text, one row                                        |              |
 | ``word``     | place of a word in a document, from 0                          |              |
+| ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
 | ``path``     | path through heads; ``path_`` of a second axis                  |              |
 | ``kind``     | which of several counts                                        |              |

@@ -31,16 +31,11 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
 
 
 def _cells(base: Metrics, now: Metrics) -> list[str]:
-    before, after = every_cell(base), every_cell(now)
-    told = [f"- {what}: {_names(names)}" for what, names in _came_and_went("cells", before, after)]
-    for name in sorted(before.keys() & after.keys()):
-        changed = [key for key in IDENTITY if before[name].get(key) != after[name].get(key)]
-        told += [f"- {_named(name)} {_change(key, before[name].get(key), after[name].get(key))}" for key in changed]
-        told += [
-            f"- {_named(name)} {_change(m, before[name].get(m), after[name].get(m))}"
-            for m in MEASURED
-            if m in before[name] and m in after[name] and is_number(before[name][m]) != is_number(after[name][m])
-        ]
+    told, both = _paired("cells", every_cell(base), every_cell(now))
+    for name, a, b in both:
+        changed = [key for key in IDENTITY if a.get(key) != b.get(key)]
+        changed += [m for m in MEASURED if m in a and m in b and is_number(a[m]) != is_number(b[m])]
+        told += [f"- {_named(name)} {_change(key, a.get(key), b.get(key))}" for key in changed]
     missing = now.get("missing_cells")
     if missing and missing != base.get("missing_cells"):
         told.append(f"- declared, but without records now: {_names(missing)}")
@@ -54,10 +49,8 @@ def _corpus(base: Metrics, now: Metrics) -> list[str]:
 
 
 def _claims(base: Metrics, now: Metrics) -> list[str]:
-    before, after = part(base, "claims"), part(now, "claims")
-    told = [f"- {what}: {_names(names)}" for what, names in _came_and_went("claims", before, after)]
-    for claim in sorted(before.keys() & after.keys()):
-        a, b = before[claim], after[claim]
+    told, both = _paired("claims", part(base, "claims"), part(now, "claims"))
+    for claim, a, b in both:
         if a["verdict"] != b["verdict"]:
             values = f"{_shown(a['value'])} → {_shown(b['value'])}"
             told.append(
@@ -72,10 +65,8 @@ def _claims(base: Metrics, now: Metrics) -> list[str]:
 
 
 def _calibration(base: Metrics, now: Metrics) -> list[str]:
-    before, after = part(base, "calibration"), part(now, "calibration")
-    told = [f"- {what}: {_names(names)}" for what, names in _came_and_went("detectors", before, after)]
-    for name in sorted(before.keys() & after.keys()):
-        a, b = before[name], after[name]
+    told, both = _paired("detectors", part(base, "calibration"), part(now, "calibration"))
+    for name, a, b in both:
         changes = [_change(k, a.get(k), b.get(k)) for k in CALIBRATION_METRICS if a.get(k) != b.get(k)]
         told += [f"- {_named(name)}: {', '.join(changes)}"] if changes else []
     return _titled("Detectors on planted truth", told)
@@ -119,9 +110,11 @@ def _titled(title: str, told: list[str]) -> list[str]:
     return [f"**{title}**", "", *told, ""] if told else []
 
 
-def _came_and_went(what: str, before: Metrics, after: Metrics) -> list[tuple[str, list[str]]]:
+def _paired(what: str, before: Metrics, after: Metrics) -> tuple[list[str], list[tuple[str, Any, Any]]]:
+    """A line for what came and one for what went, and what is in both, by name."""
     pairs = (f"new {what}", after.keys() - before.keys()), (f"{what} that went", before.keys() - after.keys())
-    return [(told, sorted(names)) for told, names in pairs if names]
+    told = [f"- {title}: {_names(sorted(names))}" for title, names in pairs if names]
+    return told, [(name, before[name], after[name]) for name in sorted(before.keys() & after.keys())]
 
 
 def _named(name: str) -> str:

@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "dashboard": set(),
     "results": {"records", "evaluation", "storage"},
     "data": {"config", "records", "storage"},
-    "model": {"config", "circuits.weights", "circuits.folding"},
+    "model": {"config", "storage", "circuits.weights", "circuits.folding"},
     "training": {"config", "evaluation", "storage", "data", "model", "circuits"},
     "extraction": {"config", "records", "evaluation", "results", "data", "model", "circuits", "training"},
     "calibration": {

@@ -45,7 +45,7 @@ from pathsum.records import (
     TokenTableRow,
     VirtualHeadRow,
 )
-from pathsum.storage import read_json, read_lines, read_rows, write_json, write_rows
+from pathsum.storage import read_json, read_lines, read_rows, write_json, write_rows, write_whole
 
 TABLES: dict[str, type[Any]] = {
     "heads": HeadRow,
@@ -156,9 +156,7 @@ def write_cell(folder: Path, cell: Cell) -> None:
     """``cell`` as summary.json, log.jsonl and one parquet file a table; equal cells give equal bytes."""
     write_json(folder / "summary.json", cell.summary)
     lines = (json.dumps(dataclasses.asdict(e), sort_keys=True, allow_nan=False) + "\n" for e in cell.log)
-    draft = folder / "log.jsonl.draft"
-    draft.write_text("".join(lines), encoding="utf-8")
-    draft.replace(folder / "log.jsonl")
+    write_whole(folder / "log.jsonl", "".join(lines).encode())
     for name, kind in TABLES.items():
         write_rows(folder / f"{name}.parquet", getattr(cell, name), kind)
 

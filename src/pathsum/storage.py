@@ -19,7 +19,16 @@ R = TypeVar("R")
 def write_json(path: Path, record: Any) -> None:
     """A record (or mapping) as JSON with sorted keys; atomic. NaN and infinity are refused."""
     data = dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record
-    _write(path, json.dumps(data, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+    text = json.dumps(data, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    write_whole(path, text.encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """All of ``content`` or nothing: a writer killed half-way leaves a ``.draft``, which the next one takes over."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    draft.write_bytes(content)
+    draft.replace(path)
 
 
 def read_json(path: Path, kind: type[R]) -> R:
@@ -65,10 +74,3 @@ def _record(kind: type[R], values: Mapping[str, Any], path: Path) -> R:
             "It was written by another version: run `dvc repro` to write it again."
         )
     return kind(**values)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)

@@ -34,6 +34,21 @@ def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
 
 
+def test_a_writer_killed_half_way_leaves_one_draft_that_the_next_takes_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that names its drafts at random leaves one more at each kill."""
+    path = tmp_path / "a.safetensors"
+    with monkeypatch.context() as killed:
+        killed.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                save_checkpoint(path, model(), "words")
+            assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors.draft"]
+    save_checkpoint(path, model(), "words")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
+
+
 def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "a.safetensors", model(), "words")
     with pytest.raises(ValueError, match="trained with tokenizer words, got other; weights mean nothing"):

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from pathsum.config import ModelConfig, load
 from pathsum.model.transformer import Transformer
+from pathsum.storage import write_whole
 
 
 def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:
@@ -19,10 +20,7 @@ def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None
     d_vocab = model.W_U.shape[0]
     about = {"model": model.config.model_dump(), "d_vocab": d_vocab, "tokenizer_hash": tokenizer_hash}
     tensors = {name: p.detach().float().contiguous().cpu() for name, p in model.named_parameters()}
-    draft = path.with_suffix(".draft")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, draft, metadata={"pathsum": json.dumps(about, sort_keys=True)})
-    draft.replace(path)
+    write_whole(path, save(tensors, metadata={"pathsum": json.dumps(about, sort_keys=True)}))
 
 
 def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.float32) -> Transformer:

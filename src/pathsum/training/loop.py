@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch.optim import Optimizer
 from tqdm import tqdm
 
@@ -20,7 +20,7 @@ from pathsum.data.windows import Windows, order, shuffled
 from pathsum.evaluation import Evaluation
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.storage import append_line, read_lines
+from pathsum.storage import append_line, read_lines, write_whole
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.step import update
@@ -140,9 +140,7 @@ def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int
         for j, state in opt.state_dict()["state"].items():
             tensors |= {f"opt.{i}.{j}.{name}": value.contiguous() for name, value in state.items()}
     tensors["step"] = torch.tensor(step)
-    draft = path.with_suffix(".draft")
-    save_file(tensors, draft)
-    draft.replace(path)
+    write_whole(path, save(tensors))
 
 
 def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:

@@ -21,7 +21,7 @@ import torch
 
 from pathsum.config import CellConfig
 from pathsum.evaluation import Evaluation
-from pathsum.storage import read_lines
+from pathsum.storage import read_lines, write_whole
 
 _SOURCE = Path(__file__).resolve().parents[1]
 _CODE = (
@@ -111,9 +111,7 @@ def rewind_log(path: Path, step: int) -> None:
         kept = [
             line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step
         ]
-        draft = path.with_suffix(".draft")
-        draft.write_text("".join(f"{line}\n" for line in kept))
-        draft.replace(path)
+        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
 
 def finished(run: Path, steps: int) -> bool:

@@ -71,6 +71,7 @@ class PlantedCorpus(Frozen):
     two_back_spread: Annotated[float, Field(ge=0)]  # nats, what the word before that tells
     n_skip_trigrams: int
     questions: bool  # whether asked-for words come back
+    n_answers: int  # that lookups have in common; 0 for no lookups
     repeat_share: Share  # share of words that stand in copies of earlier stretches
     words_per_document: Positive
     max_documents: Positive

@@ -356,7 +356,7 @@ class TermRow:
 class ScorePathRow:
     """A pair of paths in a head's attention scores on repeated random tokens; a head's pairs add up to its scores.
 
-    A path is "direct", the heads on it ("L0H3"), or "position"; both sides "position" is a bias by distance, if any.
+    A path is "direct", the heads on it ("L0H3→L1H2"), or "position"; both sides "position" is a bias by distance.
     """
 
     layer: int

@@ -27,7 +27,8 @@ HOW = ExtractConfig(windows=23, repeated_windows=5, certificate_windows=3, top_k
 def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **corpus: object) -> WorldConfig:
     text = {
         "source": "planted", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": N_WORDS, "zipf": 0.0,
-        "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "repeat_share": 0.0,
+        "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
+        "repeat_share": 0.0,
         "words_per_document": N_CTX, "max_documents": 131,
     }  # fmt: skip
     model = {
@@ -54,10 +55,11 @@ def untrained(config: WorldConfig, folder: Path, held_out: int = HELD_OUT) -> Gr
 
 def stand_in(grown: Grown, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None) -> Grown:
     """``weights`` in the place of the grown model; ``bias`` is what each layer adds to the score of the token before,
-    in nats, and ``smear`` the logit of a key's own share. No losses are known, so nothing that it has not learnt."""
+    in nats, and ``smear`` the logit of a key's own share. No losses are known, so nothing that it has not learnt or
+    does not rely on."""
     model = transformer(weights, grown.world.config.model, bias, smear)
     cell = CellConfig(seed=0, model=model.config, train=grown.world.config.train)
-    return replace(grown, subject=examine(model, cell, [], grown.seen, HOW), losses={})
+    return replace(grown, subject=examine(model, cell, [], grown.seen, HOW), losses={}, edge_costs={})
 
 
 def transformer(weights: Weights, like: ModelConfig, bias: tuple[float, ...], smear: float | None) -> Transformer:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.calibration.detectors import DETECTORS, SUCCESSORS, Unit
+from pathsum.calibration.detectors import DETECTORS, RELIED_NATS, SUCCESSORS, Unit
 from pathsum.calibration.world import Grown
 from pathsum.circuits.weights import Weights
 from pathsum.config import WorldConfig
@@ -47,7 +47,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Make:
 
 
 def units(name: str, *models: Grown) -> list[Unit]:
-    return list(DETECTORS[name](models, HOW))
+    return list(DETECTORS[name](models))
 
 
 def induction_pair(previous: float = 30.0) -> tuple[Weights, tuple[float, float]]:
@@ -194,14 +194,23 @@ def test_where_nothing_is_to_be_copied_a_head_that_copies_is_a_false_find(grown:
 def test_what_cannot_be_known_of_copying_is_left_out(grown: Make) -> None:
     """An earlier head may copy for the later one; so may heads that answer."""
     assert units("copying", stand_in(grown(COPIES), *induction_pair())) == [HIT]
-    answering = grown(config(n_layers=2, tokens=1, questions=True))
-    assert units("copying", stand_in(answering, handmade.virtual_head(D_VOCAB))) == []
+    for answering in (ANSWERS, LOOKUPS):
+        assert units("copying", stand_in(grown(answering), handmade.virtual_head(D_VOCAB))) == []
+
+
+def test_which_layer_tells_the_word_before_is_not_known_of_lookups(grown: Make) -> None:
+    told = {"n_layers": 2, "tokens": 1, "two_back_spread": 1.0}
+    for more, expected in (({}, 2), ({"n_answers": 2}, 0)):
+        assert len(units("previous_token", stand_in(grown(config(**told, **more)), *induction_pair()))) == expected
 
 
 # ---- composition ----------------------------------------------------------------------------------------------------
 
 ANSWERS = config(n_layers=2, tokens=1, questions=True)
+LOOKUPS = config(n_layers=2, tokens=1, n_answers=2)
+POINTERS = handmade.pointer_pair(D_VOCAB)[0]
 COMPOSING = [
+    ("composition_q", LOOKUPS, POINTERS),
     ("composition_k", COPIES, handmade.induction_pair(D_VOCAB)),
     ("composition_v", ANSWERS, handmade.virtual_head(D_VOCAB)),
 ]
@@ -241,23 +250,33 @@ def test_a_lone_model_has_no_next_one(grown: Make, name: str, where: WorldConfig
     assert units(name) == []
 
 
+@pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
+def test_an_edge_that_a_model_does_not_rely_on_is_not_asked_for(
+    grown: Make, name: str, where: WorldConfig, weights: Weights
+) -> None:
+    """It has learnt the rule in another way; what its other edges are worth does not matter."""
+    model, kind = stand_in(grown(where), weights), name[-1].upper()
+    for nats, expected in ((RELIED_NATS - 0.01, []), (RELIED_NATS + 0.01, [HIT])):
+        worth = {reader: nats if reader == kind else 9.0 for reader in "QKV"}
+        assert units(name, replace(model, edge_costs=worth)) == expected
+
+
 def test_an_edge_of_another_kind_or_without_need_is_not_asked_for(grown: Make) -> None:
     pair = handmade.induction_pair(D_VOCAB)
     assert units("composition_v", *[stand_in(grown(COPIES), turned(pair, seed)) for seed in range(2)]) == []
     assert units("composition_k", *[stand_in(grown(ANSWERS), turned(pair, seed)) for seed in range(2)]) == []
+    assert units("composition_q", *[stand_in(grown(COPIES), turned(POINTERS, seed)) for seed in range(2)]) == []
     smeared = grown(config(n_layers=2, tokens=1, smeared_keys=True, repeat_share=0.5))
     assert units("composition_k", stand_in(smeared, pair, smear=2.0)) == []
 
 
-def test_k_composition_is_no_v_composition_and_the_other_way_round(grown: Make) -> None:
-    for name, where, weights in (
-        ("composition_v", ANSWERS, handmade.induction_pair(D_VOCAB)),
-        ("composition_k", COPIES, handmade.virtual_head(D_VOCAB)),
-    ):
-        assert units(name, *[stand_in(grown(where), turned(weights, seed)) for seed in range(2)])[::2] == [MISS] * 2
+def test_composition_of_one_kind_is_none_of_another(grown: Make) -> None:
+    for name, where, own in COMPOSING:
+        for weights in (weights for _, _, weights in COMPOSING if weights is not own):
+            assert units(name, *[stand_in(grown(where), turned(weights, seed)) for seed in range(2)])[::2] == [MISS] * 2
 
 
-@pytest.mark.parametrize(("name", "where"), [("composition_k", COPIES), ("composition_v", ANSWERS)])
+@pytest.mark.parametrize(("name", "where"), [(name, where) for name, where, _ in COMPOSING])
 def test_heads_without_structure_compose_neither_within_nor_between_models(
     grown: Make, name: str, where: WorldConfig
 ) -> None:

@@ -12,7 +12,7 @@ import torch
 from pathsum.calibration.detectors import DETECTORS
 from pathsum.calibration.score import NORMAL_95, calibrate, row, wilson
 from tests import handmade
-from tests.calibration.grown import HOW, N_WORDS, config, stand_in, untrained
+from tests.calibration.grown import N_WORDS, config, stand_in, untrained
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_model_that_has_not_learnt_its_rules_is_left_out_and_counted(tmp_path:
     blind = [
         replace(blind, losses=losses) for losses in ({"copied": [4.0]}, {"copied": [4.0, 1.9], "ruled": [2.0, 1.0]})
     ]
-    rows = calibrate([blind[0], knows, blind[1]], HOW)
+    rows = calibrate([blind[0], knows, blind[1]])
     assert [r.detector for r in rows] == list(DETECTORS)
     assert all((r.models, r.not_learnt) == (1, 2) for r in rows)
     assert (rows[0].n, rows[0].precision, rows[0].recall) == (5 * N_WORDS, 1, 1)
-    (all_three, *_) = calibrate([replace(g, losses={}) for g in (*blind, knows)], HOW)
+    (all_three, *_) = calibrate([replace(g, losses={}) for g in (*blind, knows)])
     assert (all_three.models, all_three.not_learnt, all_three.recall) == (3, 0, 1 / 3)

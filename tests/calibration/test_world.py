@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -75,7 +76,12 @@ def evidence(world: World) -> Evidence:
 
 
 def test_only_rules_that_the_text_has_are_to_be_learnt(tmp_path: Path) -> None:
-    for rule, names in (({}, set()), ({"repeat_share": 0.5}, {"copied"}), ({"questions": True}, {"ruled"})):
+    for rule, names in (
+        ({}, set()),
+        ({"repeat_share": 0.5}, {"copied"}),
+        ({"questions": True}, {"ruled"}),
+        ({"n_answers": 2}, {"ruled"}),
+    ):
         grown = grow(small_world(config(**rule)), 0, HOW, tmp_path)
         assert set(grown.losses) == names
         assert all(len(series) == 1 for series in grown.losses.values())  # no tokens, one evaluation
@@ -124,3 +130,10 @@ def test_a_model_is_shown_what_was_held_out_and_has_a_loss_at_each_evaluation(ru
     assert grown.seen.unigram.tolist() == [0, *((grown.world.tokens == w).sum().item() for w in range(1, 12))]
     assert len(grown.losses["copied"]) == len(grown.subject.log) > 2
     assert grown.subject.log[-1].val_loss_nats < math.log(12) - 0.3
+
+
+def test_a_worlds_windows_do_not_look_into_its_tensors() -> None:
+    """Those move to shared memory when a world is sent to another process: a view of them ended in a segmentation
+    fault."""
+    world = small_world(config(max_documents=131))
+    assert not any(np.shares_memory(part._rows, world.tokens.numpy()) for part in (world.train, world.held_out))

@@ -6,7 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +14,27 @@ import pytest
 
 from pathsum.config import PlantedCorpus
 from pathsum.data.corpus import documents
-from pathsum.data.planted import COPY_LENGTHS, QUESTION_SHARE, PlantedTruth, planted, planted_text
+from pathsum.data.planted import (
+    COPY_LENGTHS,
+    KEY_SHARE,
+    QUESTION_SHARE,
+    SELECTOR_SHARE,
+    PlantedTruth,
+    planted,
+    planted_text,
+)
 from pathsum.storage import read_json, write_json
 
 SHORTEST, LONGEST = COPY_LENGTHS
+LOOKUPS = {"n_words": 53, "n_answers": 4}
 Due = tuple[int, int]  # where a word is due by a rule, and which
 
 
 def corpus(**changes: object) -> PlantedCorpus:
     values = {
         "source": "planted", "name": "p", "validation_share": 0.1, "seed": 3, "n_words": 31, "zipf": 0.0,
-        "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "repeat_share": 0.0,
-        "words_per_document": 211, "max_documents": 307,
+        "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
+        "repeat_share": 0.0, "words_per_document": 211, "max_documents": 307,
     }  # fmt: skip
     return PlantedCorpus.model_validate(values | changes)
 
@@ -106,6 +115,8 @@ def due(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
     yield from due_skips(text, truth)
     if truth.asker is not None:
         yield from due_answers(text, truth)
+    if truth.keys:
+        yield from due_lookups(text, truth)
 
 
 def due_skips(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
@@ -124,6 +135,17 @@ def due_answers(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
             yield at + 1, answer
 
 
+def due_lookups(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
+    first, second = truth.selectors
+    for at in range(2, len(text)):
+        if text[at - 2] in first and text[at - 1] in second:
+            drawer = truth.keys[first.index(text[at - 2])][second.index(text[at - 1])]
+            stood = [i for i in range(at) if text[i] in drawer]
+            pairs = list(pairwise(text[: at - 1]))
+            if stood and (text[at - 2], text[at - 1]) not in pairs[stood[-1] :]:
+                yield at, truth.answers[drawer.index(text[stood[-1]])]
+
+
 def hits_deviation(texts: list[list[int]], truth: PlantedTruth, rate: float) -> float:
     """By how many standard deviations do due words stand there oftener than at ``rate``, and else by the table?"""
     places = hits = expected = variance = 0.0
@@ -136,7 +158,7 @@ def hits_deviation(texts: list[list[int]], truth: PlantedTruth, rate: float) -> 
     return (hits - expected) / math.sqrt(variance)
 
 
-@pytest.mark.parametrize("rule", [{"n_skip_trigrams": 7}, {"questions": True}])
+@pytest.mark.parametrize("rule", [{"n_skip_trigrams": 7}, {"questions": True}, LOOKUPS])
 def test_a_word_that_is_due_stands_there_as_often_as_the_truth_says_and_not_in_shuffled_text(
     rule: dict[str, object],
 ) -> None:
@@ -165,9 +187,10 @@ def test_without_its_source_a_destination_is_followed_as_the_table_says() -> Non
 
 
 def test_the_words_of_the_rules_are_distinct() -> None:
-    truth = planted(corpus(n_words=32, n_skip_trigrams=10, questions=True))[1]
+    truth = planted(corpus(n_words=58, n_skip_trigrams=10, questions=True, n_answers=2))[1]
     chosen = [*truth.skip_sources, *truth.skip_destinations, *truth.skip_outs, truth.marker, truth.asker]
-    assert sorted(c for c in chosen if c is not None) == list(range(32))
+    chosen += [*chain(*truth.selectors), *chain(*chain(*truth.keys)), *truth.answers]
+    assert sorted(c for c in chosen if c is not None) == list(range(58))
 
 
 def test_marker_and_asker_are_drawn_by_their_share() -> None:
@@ -180,8 +203,36 @@ def test_marker_and_asker_are_drawn_by_their_share() -> None:
     assert plain.marker is plain.asker is None
 
 
+def test_lookups_begin_and_find_keys_by_their_shares() -> None:
+    """And their first word is followed by one of the second words, each alike, as often as a rule is obeyed."""
+    truth = planted(corpus(**LOOKUPS, zipf=1.0, bigram_spread=0.0))[1]
+    (first, second), keys = truth.selectors, list(chain(*chain(*truth.keys)))
+    for word, row in enumerate(truth.bigram):
+        p = truth.rule_probability if word in first else 0.0
+        assert [row[w] for w in first] == pytest.approx([(1 - p) * SELECTOR_SHARE / 3] * 3, rel=1e-12)
+        assert [row[w] for w in keys] == pytest.approx([(1 - p) * KEY_SHARE / 36] * 36, rel=1e-12)
+        assert sum(row) == pytest.approx(1, rel=1e-12)
+    followed = np.array(truth.bigram)[first][:, second] - (1 - truth.rule_probability) * np.array(truth.start)[second]
+    assert followed == pytest.approx(truth.rule_probability / 3, rel=1e-12)
+    plain = planted(corpus())[1]
+    assert plain.selectors == plain.keys == plain.answers == []
+
+
+def test_neither_word_of_a_lookup_tells_the_answer_alone() -> None:
+    """Drawers of one row or one column hold the same answers; only the two words together name one."""
+    config = corpus(**LOOKUPS, bigram_spread=0.0, max_documents=2003)
+    truth = planted(config)[1]
+    first, second = truth.selectors
+    answers = np.zeros((3, 3, 4))
+    for words, _, ruled in marked(config):
+        for at in (at for at, is_ruled in enumerate(ruled) if is_ruled):
+            answers[first.index(words[at - 2]), second.index(words[at - 1]), truth.answers.index(words[at])] += 1
+    assert answers.sum() > 20000
+    assert abs(answers / answers.sum() - 1 / 36).max() < 0.01
+
+
 def test_a_word_is_marked_as_ruled_only_where_it_was_due_and_mostly_there() -> None:
-    config = corpus(n_skip_trigrams=5, questions=True)
+    config = corpus(n_words=73, n_skip_trigrams=5, questions=True, n_answers=4)
     truth = planted(config)[1]
     n_due = n_ruled = 0
     for words, _, ruled in marked(config):
@@ -194,7 +245,7 @@ def test_a_word_is_marked_as_ruled_only_where_it_was_due_and_mostly_there() -> N
 
 
 def test_where_text_is_copied_no_rule_made_the_word() -> None:
-    config = corpus(n_skip_trigrams=5, questions=True, repeat_share=0.5)
+    config = corpus(n_words=73, n_skip_trigrams=5, questions=True, n_answers=4, repeat_share=0.5)
     truth = planted(config)[1]
     n_ruled = 0
     for words, copied, ruled in marked(config):
@@ -286,7 +337,10 @@ def test_copies_are_seen_in_the_text_alone_and_not_in_shuffled_text_or_text_with
 
 # ---- the whole ------------------------------------------------------------------------------------------------------
 
-EVERYTHING = {"zipf": 1.0, "two_back_spread": 0.5, "n_skip_trigrams": 5, "questions": True, "repeat_share": 0.2}
+EVERYTHING = {
+    "n_words": 73, "zipf": 1.0, "two_back_spread": 0.5, "n_skip_trigrams": 5, "questions": True, "n_answers": 4,
+    "repeat_share": 0.2,
+}  # fmt: skip
 
 
 def test_the_same_seed_gives_the_same_text_and_another_seed_another() -> None:
@@ -317,9 +371,8 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
         planted(wrong)
     assert str(caught.value).count("\n  - corpus.") == 4
     assert "corpus.n_words: expected 5..2000, got 2003" in str(caught.value)
-    assert "corpus.n_skip_trigrams: expected 0..667 (three distinct words each, and two more), got 1009" in str(
-        caught.value
-    )
+    shared = "rules that share no word: 3 a skip-trigram and 2, 10 an answer and 6, got 1009 and 0 for 2003 words"
+    assert f"corpus.n_skip_trigrams, n_answers: expected none below 0 and {shared}" in str(caught.value)
     assert "corpus.repeat_share: expected some fresh words and documents of more than 18 words, got 100%" in str(
         caught.value
     )
@@ -329,7 +382,9 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
 def test_what_alone_does_not_fit_alone_is_named() -> None:
     for change, complaint in (
         ({"n_words": 1}, "n_words: expected 5..2000, got 1"),
-        ({"n_skip_trigrams": -1}, "n_skip_trigrams: expected 0..9"),
+        ({"n_skip_trigrams": -1}, "n_skip_trigrams, n_answers: expected none below 0"),
+        ({"n_answers": -1}, "n_skip_trigrams, n_answers: expected none below 0"),
+        ({"n_answers": 3}, "10 an answer and 6, got 0 and 3 for 31 words"),
         ({"repeat_share": 0.2, "words_per_document": 18}, "got 20% copies in 18 words; lower repeat_share or raise"),
     ):
         with pytest.raises(ValueError, match="does not fit") as caught:

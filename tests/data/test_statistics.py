@@ -97,7 +97,7 @@ def test_skip_trigrams_are_those_whose_source_tells(monkeypatch: pytest.MonkeyPa
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = PlantedCorpus(
         source="planted", name="p", validation_share=0.2, seed=3, n_words=31, zipf=0.0, bigram_spread=1.0,
-        two_back_spread=0.0, n_skip_trigrams=5, questions=False, repeat_share=0.2, words_per_document=211,
+        two_back_spread=0.0, n_skip_trigrams=5, questions=False, n_answers=0, repeat_share=0.2, words_per_document=211,
         max_documents=101,
     )  # fmt: skip
     path = tmp_path_factory.mktemp("tokens")

@@ -42,16 +42,17 @@ def test_three_layers_have_paths_of_order_two() -> None:
     rows = rows_of(subject)
     assert len(rows) == 3 * (4 * 4 + 1) + 3 * (16 * 16 + 1)
     assert max(row.exactness for row in rows) < 1e-10
-    assert {row.key for row in rows if row.layer == 2} >= {"direct", "L0H1", "L1H2", "L0H1 L1H2", "position"}
+    assert {row.key for row in rows if row.layer == 2} >= {"direct", "L0H1", "L1H2", "L0H1→L1H2", "position"}
 
 
 def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control."""
     model, other = random_model(3, norm="rms"), random_model(4, norm="rms")
     windows = evidence().windows[:, :-1]
-    assert max(certificates(model, 1, windows)) < 1e-10
+    trace = model.trace(windows)
+    assert max(certificates(model, trace, 1, windows)) < 1e-10
     monkeypatch.setattr(model, "weights", other.weights)
-    assert min(certificates(model, 1, windows)) > 0.1
+    assert min(certificates(model, trace, 1, windows)) > 0.1
 
 
 @pytest.mark.parametrize(("previous", "induction"), [(0, 1), (2, 0)])

@@ -106,7 +106,7 @@ def test_every_planted_world_is_complete_and_is_what_its_name_and_all_worlds_say
         for part, settings in world.items():
             cells = {} if part == "corpus" else values[part]
             assert settings == {**cells, **shared[part], **differing[name].get(part, {})}
-    plants = {"n_skip_trigrams", "questions", "repeat_share", "two_back_spread"}
+    plants = {"n_skip_trigrams", "questions", "n_answers", "repeat_share", "two_back_spread"}
     assert all(any(world["corpus"][key] for world in values["worlds"].values()) for key in plants)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
@@ -15,18 +16,19 @@ from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.phase_change import Onset, onset
 from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
-from pathsum.extraction import atlas, behaviour, framework
+from pathsum.extraction import atlas, framework
 from pathsum.extraction.framework import COPYING
 from pathsum.records import HeadRow, LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
+RELIED_NATS = 0.5  # least that an edge is worth where a rule is learnt through it
 CHANGED_NATS = 1.0  # least fall of the loss on planted copies that is a change
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # planted, found
-Detector = Callable[[Sequence[Grown], ExtractConfig], Iterator[Unit]]
+Detector = Callable[[Sequence[Grown]], Iterator[Unit]]
 
 
-def bigrams(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
+def bigrams(models: Sequence[Grown]) -> Iterator[Unit]:
     """Each word's likeliest successors: by the table, and by the direct path of models without layers."""
     for grown in models:
         if not grown.subject.weights.layers:
@@ -37,33 +39,33 @@ def bigrams(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
                 yield from _compared(set(ours), set(theirs))
 
 
-def skip_trigrams(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
+def skip_trigrams(models: Sequence[Grown]) -> Iterator[Unit]:
     """The planted triples, and those of the atlas that the held-out text bears out."""
     for grown in models:
         truth, words = grown.world.truth, grown.world.truth.words
         if truth.skip_sources and grown.subject.weights.layers:
             triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
-            rows = atlas.tables(grown.subject, grown.seen, how)["skip_trigrams"]
+            rows = atlas.tables(grown.subject, grown.seen, grown.how)["skip_trigrams"]
             listed = {(r.source, r.destination, r.out) for r in rows if r.borne_out}
             yield from _compared({(words[s], words[d], words[o]) for s, d, o in triples}, listed)
 
 
-def previous_token(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
-    """First-layer heads where the word before the last tells of the next."""
-    for grown in models:
+def previous_token(models: Sequence[Grown]) -> Iterator[Unit]:
+    """First-layer heads where the word before the last tells of the next. Of lookups, either layer's may see to it."""
+    for grown in (grown for grown in models if not grown.world.config.corpus.n_answers):
         told = grown.world.config.corpus.two_back_spread > 0 and grown.world.config.train.tokens > 0
-        for row in _labels(grown, how, "previous token"):
+        for row in _labels(grown, "previous token"):
             yield told and row.layer == 0, row.labelled
 
 
-def induction(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
+def induction(models: Sequence[Grown]) -> Iterator[Unit]:
     """The last layer's head where text repeats itself and keys can know what stood before them."""
     for grown in models:
-        for row in _labels(grown, how, "induction: uniform"):
+        for row in _labels(grown, "induction: uniform"):
             yield _copies(grown, row.layer), row.labelled
 
 
-def copying(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
+def copying(models: Sequence[Grown]) -> Iterator[Unit]:
     """Heads that must write what they read, by the eigenvalues of their OV circuits; induction heads are such. Heads
     of text without copies or answers have no reason to."""
     for grown in models:
@@ -75,22 +77,22 @@ def copying(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
 
 
 def composition(kind: str) -> Detector:
-    """The edge without which a rule cannot be learnt, K for copies and V for answers; and for as many that cannot be:
-    from a head of one model to the later head of the next, for no residual stream is common to them."""
+    """The edge that a rule asks for, Q for lookups, K for copies and V for questions, of models that rely on it; and as
+    many that cannot be: from a head of one model to the later head of the next, which share no residual stream."""
 
-    def detector(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
+    def detector(models: Sequence[Grown]) -> Iterator[Unit]:
         needing = [g for g in models if _needs(g, kind)]
         for ours, others in pairwise([*needing, *needing[:1]]):
             W = ours.subject.weights
-            yield True, _composes(W, kind, how)
+            yield True, _composes(W, kind, ours.how)
             if ours is not others:  # a lone model has no next one
                 later = others.subject.weights.layers[1]
-                yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], later)), kind, how)
+                yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], later)), kind, ours.how)
 
     return detector
 
 
-def phase_change(models: Sequence[Grown], how: ExtractConfig) -> Iterator[Unit]:
+def phase_change(models: Sequence[Grown]) -> Iterator[Unit]:
     """When the loss on planted copies is half-way down, and when prefix matching is half-way up: found if no
     evaluation lies between. A change at another time is found where none was planted."""
     for grown in models:
@@ -116,6 +118,7 @@ DETECTORS: dict[str, Detector] = {
     "previous_token": previous_token,
     "induction": induction,
     "copying": copying,
+    "composition_q": composition("Q"),
     "composition_k": composition("K"),
     "composition_v": composition("V"),
     "phase_change": phase_change,
@@ -126,9 +129,8 @@ def _compared(planted: set[T], found: set[T]) -> Iterator[Unit]:
     return ((unit in planted, unit in found) for unit in planted | found)
 
 
-def _labels(grown: Grown, how: ExtractConfig, test: str) -> list[LabelRow]:
-    rows: list[LabelRow] = behaviour.tables(grown.subject, grown.seen, how)["labels"]
-    return [row for row in rows if row.behaviour == test]
+def _labels(grown: Grown, test: str) -> list[LabelRow]:
+    return [row for row in grown.labels if row.behaviour == test]
 
 
 def _heads(grown: Grown) -> list[HeadRow]:
@@ -143,13 +145,14 @@ def _copies(grown: Grown, layer: int) -> bool:
 
 def _plain(grown: Grown) -> bool:
     corpus = grown.world.config.corpus
-    return not corpus.repeat_share and not corpus.questions
+    return not (corpus.repeat_share or corpus.questions or corpus.n_answers)
 
 
 def _needs(grown: Grown, kind: str) -> bool:
     corpus, model = grown.world.config.corpus, grown.world.config.model
-    rule = {"K": corpus.repeat_share > 0, "V": corpus.questions}[kind]
-    return rule and model.n_layers == 2 and not model.smeared_keys
+    rule = {"Q": corpus.n_answers > 0, "K": corpus.repeat_share > 0, "V": corpus.questions}[kind]
+    relied = grown.edge_costs.get(kind, math.inf) > RELIED_NATS
+    return rule and relied and model.n_layers == 2 and not model.smeared_keys
 
 
 def _composes(weights: Weights, kind: str, how: ExtractConfig) -> bool:

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 
 from pathsum.calibration.detectors import DETECTORS
 from pathsum.calibration.world import Grown
-from pathsum.config import ExtractConfig
 from pathsum.records import CalibrationRow
 
 NORMAL_95 = 1.959964
 
 
-def calibrate(models: Sequence[Grown], how: ExtractConfig) -> list[CalibrationRow]:
+def calibrate(models: Sequence[Grown]) -> list[CalibrationRow]:
     """What each detector makes of ``models``; one that has not learnt what was planted is no test of a detector."""
     learnt = [grown for grown in models if grown.learnt]
     return [
-        row(name, list(detector(learnt, how)), len(learnt), len(models) - len(learnt))
+        row(name, list(detector(learnt)), len(learnt), len(models) - len(learnt))
         for name, detector in DETECTORS.items()
     ]
 

@@ -16,12 +16,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from pathsum.calibration.edges import costs
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
 from pathsum.data.planted import PlantedText, PlantedTruth, planted, planted_text
 from pathsum.data.windows import Windows
 from pathsum.evaluation import Evaluation
+from pathsum.extraction import behaviour
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.records import LabelRow
 from pathsum.storage import read_lines
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import fingerprint, finished, locked
@@ -41,7 +44,7 @@ class World:
     train: Windows
     held_out: Windows
     copied: Bool[Tensor, "all pos"]  # targets of the held-out windows that continue a copy
-    ruled: Bool[Tensor, "all pos"]  # and those that a skip-trigram or a question gave
+    ruled: Bool[Tensor, "all pos"]  # and those that a rule gave
 
     @property
     def words(self) -> list[str]:
@@ -64,7 +67,14 @@ class Grown:
     world: World
     subject: Subject
     seen: Evidence
+    how: ExtractConfig
     losses: dict[str, list[float]]  # nats at the places of each rule ("copied", "ruled") by evaluation
+    edge_costs: dict[str, float]  # nats at those places that each edge (Q, K, V) of two layers is worth
+
+    @cached_property
+    def labels(self) -> list[LabelRow]:
+        """What the behaviour of its heads says they are."""
+        return list(behaviour.tables(self.subject, self.seen, self.how)["labels"])
 
     @property
     def learnt(self) -> bool:
@@ -82,8 +92,8 @@ def make_world(name: str, config: WorldConfig) -> World:
         config=config,
         truth=truth,
         tokens=tokens,
-        train=Windows(tokens[:-HELD_OUT].flatten().numpy(), n_ctx),
-        held_out=Windows(tokens[-HELD_OUT:].flatten().numpy(), n_ctx),
+        train=Windows(tokens[:-HELD_OUT].numpy().flatten(), n_ctx),  # numpy copies: a tensor that is sent to another
+        held_out=Windows(tokens[-HELD_OUT:].numpy().flatten(), n_ctx),  # process moves, and a view of it would dangle
         copied=text.copied[-HELD_OUT:],
         ruled=text.ruled[-HELD_OUT:],
     )
@@ -114,7 +124,9 @@ def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
     log = read_lines(run / "log.jsonl", Evaluation)
     checkpoints = sorted((run / "checkpoints").iterdir())
     subject = examine(load_checkpoint(checkpoints[-1], origin), cell, log, seen, how)
-    return Grown(world, subject, seen, _losses(world, checkpoints, seen))
+    places = world.copied | world.ruled
+    worth = costs(subject.model, seen, places) if cell.model.n_layers == 2 and places.any() else {}
+    return Grown(world, subject, seen, how, _losses(world, checkpoints, seen), worth)
 
 
 @torch.no_grad()

@@ -32,6 +32,11 @@ def all_paths(weights: Weights) -> list[Path]:
     return sorted(paths, key=lambda path: (len(path), path))
 
 
+def path_name(path: Path) -> str:
+    """What is a path called? ``direct``, or the heads on it ("L0H3→L1H2")."""
+    return "→".join(f"L{layer}H{head}" for layer, head in path) or "direct"
+
+
 def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor, "batch query key"]:
     """How much of each source position does a path carry to each destination?
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from pathsum.config import PlantedCorpus
+from pathsum.data.planted_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
 
 CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
 RULE_PROBABILITY = 0.9  # of the planted continuation where a skip-trigram or a question applies
 SKIP_REACH = 24  # words back in which the source of a skip-trigram counts
 COPY_LENGTHS = (6, 18)  # words in a copied stretch: of one length only, a head would learn to look that far back
 QUESTION_SHARE = 0.08  # of fresh words, for the marker and for the word that asks
+SELECTORS = 3  # words that a lookup may begin with, and as many that it may go on with: of 2, single votes tell enough
+SELECTOR_SHARE, KEY_SHARE = 0.2, 0.35  # of fresh words, for the first words of lookups together, and for keys
 TOGETHER = 512  # documents made at a time
 
 
@@ -33,7 +37,9 @@ class PlantedTruth:
     * the word before is ``skip_destinations[i]`` and ``skip_sources[i]`` is among the ``skip_reach`` words before it:
       then it is ``skip_outs[i]`` with ``rule_probability``; or
     * the word before is ``asker``: then it is, with ``rule_probability``, the word that stood before the last
-      ``marker``, if that is an ordinary word and was not asked for yet.
+      ``marker``, if that is an ordinary word and was not asked for yet; or
+    * the two words before are ``selectors[0][i] selectors[1][j]``: then it is, with ``rule_probability``,
+      ``answers[k]`` for the last word of ``keys[i][j]`` before, number k of them, if that was not looked up yet.
 
     After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are not fresh: they stand in copies
     of earlier stretches of their document, which begin anywhere and are of any length in ``copy_lengths``.
@@ -49,6 +55,9 @@ class PlantedTruth:
     skip_reach: int  # words
     marker: int | None
     asker: int | None
+    selectors: list[list[int]]  # first words, and second words
+    keys: list[list[list[int]]]  # by first word, second word, answer
+    answers: list[int]
     rule_probability: float
     repeat_share: float
     copy_lengths: list[int]  # words: the shortest and the longest
@@ -60,7 +69,7 @@ class PlantedText:
 
     words: Int64[Tensor, "document word"]  # indices into ``truth.words``
     copied: Bool[Tensor, "document word"]  # from the second word of each copy on: the first cannot be foretold
-    ruled: Bool[Tensor, "document word"]  # a skip-trigram's out or a question's answer was due, and stands there
+    ruled: Bool[Tensor, "document word"]  # a rule's word was due, and stands there
 
 
 def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
@@ -84,40 +93,39 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
     origin = _copies(n, length, truth, generator)
     bigram = torch.tensor(truth.bigram, dtype=torch.float64)
     two_back = torch.tensor(truth.two_back, dtype=torch.float64).exp()
-    every, n_words = torch.arange(n), len(truth.words)
-    sources, outs = torch.full((2, n_words), -1)
-    sources[truth.skip_destinations] = torch.tensor(truth.skip_sources, dtype=torch.long)
-    outs[truth.skip_destinations] = torch.tensor(truth.skip_outs, dtype=torch.long)
-    words, ruled = torch.zeros(n, length, dtype=torch.long), torch.zeros(n, length, dtype=torch.bool)
-    last = torch.full((n, n_words), -1 - truth.skip_reach)  # where each word stood last: nowhere, and out of reach
-    asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last
+    rules, draft = _rules(n, truth), Draft(n, length, len(truth.words))
+    ruled = torch.zeros(n, length, dtype=torch.bool)
     for t in range(length):
         if t == 0:
             fresh = torch.tensor(truth.start, dtype=torch.float64).multinomial(n, True, generator=generator)
         else:
-            before = words[:, t - 1]
-            p = bigram[before] * two_back[words[:, t - 2]] if t > 1 and truth.two_back else bigram[before]
+            p = bigram[draft.back(1)]
+            if t > 1 and truth.two_back:
+                p = p * two_back[draft.back(2)]
             fresh = p.multinomial(1, generator=generator)[:, 0]
             obeys = torch.rand(n, generator=generator) < truth.rule_probability
-            source = sources[before]
-            skips = obeys & (source >= 0) & (last[every, source] >= t - 1 - truth.skip_reach)
-            fresh = torch.where(skips, outs[before], fresh)
-            ruled[:, t] = skips
-            if truth.asker is not None:
-                marked, asks = last[:, truth.marker], before == truth.asker
-                answer = words[every, (marked - 1).clamp(min=0)]
-                ordinary = (answer != truth.marker) & (answer != truth.asker)
-                answers = obeys & asks & ordinary & (marked > asked)
-                fresh = torch.where(answers, answer, fresh)
-                ruled[:, t] |= answers
-                asked = torch.where(asks, marked, asked)
+            for rule in rules:
+                due = rule.due(draft)
+                fresh = torch.where(obeys & (due != NONE), due, fresh)
+                ruled[:, t] |= obeys & (due != NONE)
         copy = origin[:, t]
-        words[:, t] = torch.where(copy >= 0, words[every, copy.clamp(min=0)], fresh)
+        draft.write(torch.where(copy >= 0, draft.words[draft.rows, copy.clamp(min=0)], fresh))
         ruled[:, t] &= copy < 0
-        last[every, words[:, t]] = t
     copied = torch.zeros_like(ruled)
     copied[:, 1:] = (origin[:, :-1] >= 0) & (origin[:, 1:] == origin[:, :-1] + 1)
-    return PlantedText(words, copied, ruled)
+    return PlantedText(draft.words, copied, ruled)
+
+
+def _rules(n: int, truth: PlantedTruth) -> list[Rule]:
+    rules: list[Rule] = []
+    if truth.skip_sources:
+        triples = truth.skip_sources, truth.skip_destinations, truth.skip_outs
+        rules.append(SkipTrigrams(*triples, truth.skip_reach, len(truth.words)))
+    if truth.marker is not None and truth.asker is not None:
+        rules.append(Questions(truth.marker, truth.asker, n))
+    if truth.keys:
+        rules.append(Lookups(truth.selectors, truth.keys, truth.answers, n))
+    return rules
 
 
 def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
@@ -150,41 +158,63 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
     names = [a + b + c for a in CONSONANTS for b in VOWELS for c in CONSONANTS]
     _require_fit(config, len(names))
     generator = torch.Generator().manual_seed(config.seed)
-    n, m = config.n_words, config.n_skip_trigrams
-    common = -config.zipf * torch.arange(1, n + 1, dtype=torch.float64).log()
-    chosen = torch.randperm(n, generator=generator)[: 3 * m + 2].tolist()
-    if config.questions:
-        common[chosen[-2:]] = -math.inf
-        common[chosen[-2:]] = common.logsumexp(0) + math.log(QUESTION_SHARE / (1 - 2 * QUESTION_SHARE))
+    n, m, k = config.n_words, config.n_skip_trigrams, config.n_answers
+    deal = iter(torch.randperm(n, generator=generator).tolist())
+    sources, destinations, outs = (list(islice(deal, m)) for _ in range(3))
+    marker, asker = islice(deal, 2)
+    first, second, answers = (list(islice(deal, count)) for count in (SELECTORS, SELECTORS, k))
+    keys = [[list(islice(deal, k)) for _ in second] for _ in first]
+    shares = [([marker, asker], 2 * QUESTION_SHARE)] if config.questions else []
+    shares += [(first, SELECTOR_SHARE), (torch.tensor(keys).flatten().tolist(), KEY_SHARE)] if k else []
+    common = _with_shares(-config.zipf * torch.arange(1, n + 1, dtype=torch.float64).log(), shares)
     logits = common + config.bigram_spread * torch.randn(n + 1, n, generator=generator, dtype=torch.float64)
     two_back = config.two_back_spread * torch.randn(n, n, generator=generator, dtype=torch.float64)
     table = torch.softmax(logits, dim=-1)
+    if k:
+        table[first] *= 1 - RULE_PROBABILITY
+        table[torch.tensor(first)[:, None], second] += RULE_PROBABILITY / SELECTORS
     return PlantedTruth(
         words=names[:n],
         start=table[n].tolist(),
         bigram=table[:n].tolist(),
         two_back=two_back.tolist() if config.two_back_spread else [],
-        skip_sources=chosen[:m],
-        skip_destinations=chosen[m : 2 * m],
-        skip_outs=chosen[2 * m : 3 * m],
+        skip_sources=sources,
+        skip_destinations=destinations,
+        skip_outs=outs,
         skip_reach=SKIP_REACH,
-        marker=chosen[-2] if config.questions else None,
-        asker=chosen[-1] if config.questions else None,
+        marker=marker if config.questions else None,
+        asker=asker if config.questions else None,
+        selectors=[first, second] if k else [],
+        keys=keys if k else [],
+        answers=answers,
         rule_probability=RULE_PROBABILITY,
         repeat_share=config.repeat_share,
         copy_lengths=list(COPY_LENGTHS),
     )
 
 
+def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
+    """Log-frequencies by which each list of words has its share, evenly, and the others keep their proportions."""
+    named = [word for words, _ in shares for word in words]
+    logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)
+    rest = logits.logsumexp(0) - math.log1p(-sum(share for _, share in shares))
+    for words, share in shares:
+        logits[words] = rest + math.log(share / len(words))
+    return logits
+
+
 def _require_fit(config: PlantedCorpus, n_names: int) -> None:
-    most, longest = max(0, config.n_words - 2) // 3, max(COPY_LENGTHS)
+    longest = max(COPY_LENGTHS)
+    lookups = 2 * SELECTORS + config.n_answers * (1 + SELECTORS**2) if config.n_answers else 0
+    needed = 3 * config.n_skip_trigrams + 2 + lookups
     complaints = []
     if not 5 <= config.n_words <= n_names:
         complaints.append(f"n_words: expected 5..{n_names}, got {config.n_words}")
-    if not 0 <= config.n_skip_trigrams <= most:
+    if min(config.n_skip_trigrams, config.n_answers) < 0 or needed > max(5, config.n_words):
         complaints.append(
-            f"n_skip_trigrams: expected 0..{most} (three distinct words each, and two more), got "
-            f"{config.n_skip_trigrams}"
+            f"n_skip_trigrams, n_answers: expected none below 0 and rules that share no word: 3 a skip-trigram and 2, "
+            f"{1 + SELECTORS**2} an answer and {2 * SELECTORS}, got {config.n_skip_trigrams} and "
+            f"{config.n_answers} for {config.n_words} words"
         )
     if config.repeat_share == 1 or (config.repeat_share and config.words_per_document <= longest):
         complaints.append(

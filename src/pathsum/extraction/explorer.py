@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.paths import Path as Route
-from pathsum.circuits.paths import all_paths, path_logits
+from pathsum.circuits.paths import all_paths, path_logits, path_name
 from pathsum.circuits.value_weighted import value_weighted
 from pathsum.circuits.weights import Weights
 from pathsum.data.repeated import repeated_random
@@ -117,7 +116,7 @@ def split_rows(model: Transformer, number: int, passage: Passage, words: Sequenc
     parts = torch.stack(
         [path_logits(centred, r, passage.inputs, trace.patterns, trace.scales).gather(-1, targets) for r in routes], -1
     )[0]
-    names = " ".join(route_name(r) for r in routes)
+    names = " ".join(path_name(r) for r in routes)
     whole, likely = logits.gather(-1, targets)[0], log_probs.gather(-1, targets)[0]
     for position, (actual, guess) in enumerate(targets[0].tolist()):
         for i, (target, token) in enumerate((("next", actual), ("guess", guess))):
@@ -131,8 +130,3 @@ def split_rows(model: Transformer, number: int, passage: Passage, words: Sequenc
                 paths=names,
                 parts=parts[position, i].tolist(),
             )
-
-
-def route_name(route: Route) -> str:
-    """``direct``, or the heads on the way, earliest first."""
-    return "→".join(f"L{layer}H{head}" for layer, head in route) or "direct"

@@ -54,7 +54,8 @@ def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: Extract
     scores = None
     if score_paths.add_up(model.config):
         later = range(1, model.config.n_layers)
-        scores = max((e for layer in later for e in score_paths.certificates(model, layer, tokens)), default=None)
+        errors = (e for layer in later for e in score_paths.certificates(model, trace, layer, tokens))
+        scores = max(errors, default=None)
     return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)), scores)
 
 

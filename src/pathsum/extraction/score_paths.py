@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pathsum.circuits.paths import Path, all_paths, exactness
+from pathsum.circuits.paths import Path, all_paths, exactness, path_name
 from pathsum.circuits.score_paths import (
     by_distance,
     contrasted,
@@ -23,10 +23,10 @@ from pathsum.circuits.score_paths import (
 from pathsum.circuits.weights import Head, Weights
 from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.transformer import Transformer
+from pathsum.model.transformer import Trace, Transformer
 from pathsum.records import ScorePathRow
 
-DIRECT, POSITION = "direct", "position"
+POSITION = "position"
 
 Sides = tuple[
     Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "distance"]
@@ -40,7 +40,8 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
         return {"score_paths": []}
     exact, windows = copy.deepcopy(subject.model).double(), seen.windows[: how.certificate_windows, :-1]
     with torch.no_grad():
-        found = [layer_rows(subject, layer, certificates(exact, layer, windows)) for layer in range(1, model.n_layers)]
+        trace, later = exact.trace(windows), range(1, model.n_layers)
+        found = [layer_rows(subject, layer, certificates(exact, trace, layer, windows)) for layer in later]
     return {"score_paths": [row for rows in found for row in rows]}
 
 
@@ -75,10 +76,10 @@ def layer_rows(subject: Subject, layer: int, errors: list[float]) -> list[ScoreP
     return rows
 
 
-def certificates(model: Transformer, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
-    """For each head, the sum over pairs against the attention that the model itself computes: largest error of log A,
-    relative to the largest log A. ``model`` in float64."""
-    trace, weights = model.trace(tokens), model.weights()
+def certificates(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
+    """For each head, the sum over pairs against the attention in the model's own ``trace`` of ``tokens``: largest error
+    of log A, relative to the largest log A. ``model`` in float64."""
+    weights = model.weights()
     parts = stream_paths(weights, layer, paths_to(weights, layer), tokens, trace.patterns, trace.scales)
     future = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).triu(1)
     errors = []
@@ -92,10 +93,6 @@ def certificates(model: Transformer, layer: int, tokens: Int[Tensor, "batch pos"
 def paths_to(weights: Weights, layer: int) -> list[Path]:
     """Through which heads does a token reach what ``layer`` reads? The direct path comes first."""
     return all_paths(Weights(weights.W_E, weights.W_U, weights.layers[:layer]))
-
-
-def path_name(path: Path) -> str:
-    return " ".join(f"L{layer}H{head}" for layer, head in path) or DIRECT
 
 
 def sides(attention: nn.Module, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:

@@ -17,6 +17,7 @@ NAMES = {
     "previous_token": "previous-token heads",
     "induction": "induction heads",
     "copying": "copying heads",
+    "composition_q": "Q-composition",
     "composition_k": "K-composition",
     "composition_v": "V-composition",
     "phase_change": "phase change",

@@ -19,6 +19,7 @@ PLANTED = {  # what was planted for each, and what counts as found
     "previous_token": "the word before the last tells of the next, which only one head can carry on; the label",
     "induction": "stretches of text come again, and one head alone can tell what followed; the label",
     "copying": "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5",
+    "composition_q": "the edge into the queries without which nothing is found under two words; a significant score",
     "composition_k": "the edge into the keys without which copies cannot be foretold; a significant score",
     "composition_v": "the edge into the values that makes a virtual head; a significant score",
     "phase_change": "when the loss on planted copies is half-way down; the onset of prefix matching, to one evaluation",
@@ -37,7 +38,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "one head a layer, so that it is known which head must do what, and through which edge, if the text is learnt "
         f"at all; {left_out or 'none'} had not learnt it and {'was' if left_out == 1 else 'were'} left out. Nothing is "
         "planted for a detector in the other texts, nor in untrained models, nor in edges from a head of one model to "
-        "the later head of another. Precision is the share of what was found that is there, recall the share of what "
+        "the later head of another. An edge counts as planted where the text asks for it and the model relies on it: "
+        "some learn lookups without queries that read an earlier head, and an intervention tells. Precision is the share of what was found that is there, recall the share of what "
         "is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))
@@ -66,9 +68,8 @@ def _limits(rows: Sequence[CalibrationRow]) -> str:
     weak = [NAMES[r.detector] for r in rows if not trusted(r)]
     verdict = f"Under {TRUSTED}: {', '.join(weak)}." if weak else f"All reach {TRUSTED} in both."
     return (
-        f"{verdict} Composition through queries is not tried: no text was found that can be learnt through it alone. "
-        "Real models have several heads a layer that share a job, and words of which no table is known: these shares "
-        "are what the detectors do at their best."
+        f"{verdict} Real models have several heads a layer that share a job, and words of which no table is known: "
+        "these shares are what the detectors do at their best."
     )
 
 

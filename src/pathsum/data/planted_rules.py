@@ -1,0 +1,82 @@
+"""Which word do the rules of a planted text ask for next? One class a rule; ``PlantedTruth`` says what they mean."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+NONE = -1  # no word
+NOWHERE = -(1 << 40)  # a position out of every reach
+
+
+class Draft:
+    """Documents of equal length while they are being written, and where each word stood last in them."""
+
+    def __init__(self, n: int, length: int, n_words: int) -> None:
+        self.words = torch.full((n, length), NONE)
+        self.last = torch.full((n, n_words), NOWHERE)
+        self.rows = torch.arange(n)
+        self.at = 0  # the position that is written next
+
+    def back(self, steps: int) -> Int64[Tensor, "document"]:
+        """The word ``steps`` before the next; none where the document begins."""
+        return self.words[:, self.at - steps] if self.at >= steps else torch.full_like(self.rows, NONE)
+
+    def write(self, words: Int64[Tensor, "document"]) -> None:
+        self.words[:, self.at] = words
+        self.last[self.rows, words] = self.at
+        self.at += 1
+
+
+class SkipTrigrams:
+    """After ``destinations[i]`` comes ``outs[i]`` where ``sources[i]`` is within reach."""
+
+    def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
+        self.reach = reach
+        self.source, self.out = torch.full((2, n_words + 1), NONE)  # by destination; the last for no word
+        self.source[destinations] = torch.tensor(sources, dtype=torch.long)
+        self.out[destinations] = torch.tensor(outs, dtype=torch.long)
+
+    def due(self, draft: Draft) -> Int64[Tensor, "document"]:
+        """The word that is due next in each document, or none; of the other rules too. To be asked once a position."""
+        source, out = self.source[draft.back(1)], self.out[draft.back(1)]
+        seen = draft.last[draft.rows, source] >= draft.at - 1 - self.reach
+        return torch.where((source != NONE) & seen, out, NONE)
+
+
+class Questions:
+    """After ``asker`` comes the word before the last ``marker``, unless it was asked for already."""
+
+    def __init__(self, marker: int, asker: int, n: int) -> None:
+        self.marker, self.asker = marker, asker
+        self.asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last, or the first word
+
+    def due(self, draft: Draft) -> Int64[Tensor, "document"]:
+        marked, asks = draft.last[:, self.marker], draft.back(1) == self.asker
+        answer = draft.words[draft.rows, (marked - 1).clamp(min=0)]
+        ordinary = (answer != self.marker) & (answer != self.asker)
+        answers = asks & ordinary & (marked > self.asked)
+        self.asked = torch.where(asks, marked, self.asked)
+        return torch.where(answers, answer, NONE)
+
+
+class Lookups:
+    """After ``first[i] second[j]`` comes ``answers[k]``, if ``keys[i][j][k]`` is the last that stood there of
+    ``keys[i][j]`` and was not looked up yet."""
+
+    def __init__(self, selectors: list[list[int]], keys: list[list[list[int]]], answers: list[int], n: int) -> None:
+        self.first, self.second, self.keys = *torch.tensor(selectors), torch.tensor(keys)
+        self.answers = torch.tensor(answers)
+        self.looked_up = torch.full((n, *self.keys.shape[:2]), NONE)  # where the key stood
+
+    def due(self, draft: Draft) -> Int64[Tensor, "document"]:
+        asks = (draft.back(2)[:, None] == self.first)[:, :, None] & (draft.back(1)[:, None] == self.second)[:, None]
+        stood, which = draft.last[:, self.keys].max(-1)
+        answers = asks & (stood > self.looked_up) & (stood >= 0)
+        self.looked_up = torch.where(asks, stood, self.looked_up)
+        answer = torch.where(answers, self.answers[which], NONE)
+        return answer.flatten(1).amax(1)
+
+
+Rule = SkipTrigrams | Questions | Lookups

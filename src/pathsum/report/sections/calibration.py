@@ -39,8 +39,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         f"at all; {left_out or 'none'} had not learnt it and {'was' if left_out == 1 else 'were'} left out. Nothing is "
         "planted for a detector in the other texts, nor in untrained models, nor in edges from a head of one model to "
         "the later head of another. An edge counts as planted where the text asks for it and the model relies on it: "
-        "some learn lookups without queries that read an earlier head, and an intervention tells. Precision is the share of what was found that is there, recall the share of what "
-        "is there that was found."
+        "some learn lookups without queries that read an earlier head, and an intervention tells. Precision is the "
+        "share of what was found that is there, recall the share of what is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))
 

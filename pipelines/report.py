@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 
 from pathsum.config import TrackingConfig, load
 from pathsum.records import ClaimResult
-from pathsum.report.build import tables, write_report
+from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.claims import CLAIMS as CLAIMS_OF_THE_PAPER
 from pathsum.tracking import mirror
 from pipelines.paths import CLAIMS, REPORTS, RUNS, params, stage
@@ -24,5 +25,11 @@ if __name__ == "__main__":
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:
             for name, table in tables(results, claims).items():
                 wandb.table(f"tables/{name}", table)
-            for name in figures:
-                wandb.image(f"figures/{name}", REPORTS / "figures" / f"{name}.png")
+            for name, figure in figures.items():
+                wandb.image(f"figures/{name}", REPORTS / "figures" / f"{name}.png", f"{figure.title}. {figure.caption}")
+            wandb.page("report", REPORTS / "index.html")
+        for cell in (results.cells | results.controls).values():  # a page each: its rows under the same names
+            about, run = dataclasses.asdict(cell.summary), f"{cell.name}-circuits-{cell.summary.weights_hash[:16]}"
+            with mirror(tracking, cell.name, run, "circuits", about, RUNS / "report") as wandb:
+                for name, table in tables_of(cell).items():
+                    wandb.table(f"tables/{name}", table)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.report.build import tables
-from pathsum.report.figures import FIGURES
+from pathsum.report.build import tables, tables_of
+from pathsum.report.claims import judge_all
+from pathsum.report.figures import FIGURES, Figure, draw_all
+from pathsum.report.story import story
 from pathsum.tracking import metrics
 from pipelines.paths import ROOT
 from tests.report import synthetic
@@ -29,13 +31,27 @@ def test_every_line_is_a_logged_number_against_tokens() -> None:
     assert {"in_context_loss_drop_nats", "layer0/best_previous_token", "layer1/best_prefix_matching"} <= drawn
 
 
-def test_every_figure_and_table_is_one_of_the_report() -> None:
-    logged = {f"figures/{figure.__name__}" for figure in FIGURES}
-    logged |= {f"tables/{name}" for name in tables(synthetic.results(heads=(2,), seeds=(0,)), [])}
+def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
+    results = synthetic.results(heads=(2,), seeds=(0,))
+    told = story(results, judge_all(results), draw_all(results))
+    titles = [section.title for section in told.sections]
+    assert [title for title in dashboard.FINDINGS if title != "Claims"] == [
+        t for t in titles if t in dashboard.FINDINGS
+    ]
+    for section in told.sections:
+        figures = {block.name for block in section.blocks if isinstance(block, Figure)}
+        assert figures == set(dashboard.FINDINGS.get(section.title, ("", ""))[0].split()), section.title
     shown = [panel for section in dashboard.findings().values() for panel in section]
-    keys = {key for panel in shown for key in getattr(panel, "media_keys", None) or [panel.table_name]}
-    assert keys <= logged
-    assert {"figures/phase_change", "figures/composition", "tables/claims", "tables/heads"} <= keys
+    keys = [key for panel in shown for key in getattr(panel, "media_keys", None) or [panel.table_name]]
+    logged = [f"figures/{figure.__name__}" for figure in FIGURES] + [f"tables/{name}" for name in tables(results, [])]
+    assert sorted(keys) == sorted([*logged, "report"])
+
+
+def test_a_cells_own_tables_have_the_reports_names() -> None:
+    results = synthetic.results(heads=(2,), seeds=(0,))
+    for cell in results.cells.values():
+        assert set(tables_of(cell)) <= set(tables(results, []))
+    assert {"heads", "composition", "ablations"} <= set(tables_of(results.cells["L2H2S0"]))
 
 
 def test_workspace_and_report_are_built_without_a_network() -> None:

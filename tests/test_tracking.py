@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -19,6 +20,9 @@ CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")
 FOUND = Evaluation(
     7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0.0, 0.0], [1.0, 0.0]], [2.5]
 )
+
+
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
@@ -53,6 +57,22 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
         assert f"{value:g}" in written
     assert "tokens" in json.dumps([r for r in found if r["type"] == "metric"])
     assert list(tmp_path.rglob("*.table.json"))
+
+
+def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    (tmp_path / "index.html").write_text("<p>the page</p>", encoding="utf-8")
+    (tmp_path / "a.png").write_bytes(PIXEL)
+    with mirror(CONFIG, "report", "report-abc", "report", {}, tmp_path) as wandb:
+        wandb.image("figures/a", tmp_path / "a.png", "What to see.")
+        wandb.page("report", tmp_path / "index.html")
+    written = json.dumps([r for r in records(tmp_path) if r["type"] == "history"])
+    assert "figures/a" in written
+    assert "What to see." in written
+    (page,) = tmp_path.rglob("files/media/html/report_*.html")
+    assert page.read_text(encoding="utf-8") == "<p>the page</p>"
 
 
 def test_the_environment_chooses_the_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,28 @@ TITLE = "What zero, one and two layers of attention can do"
 GROUPS = ("model.n_layers", "model.n_heads", "model.smeared_keys", "train.shuffled")
 
 
+FINDINGS = {  # the report's sections, in its order: figures, tables
+    "Claims": ("headline", "claims"),
+    "Zero layers": ("bigrams", "bigrams corpus ngrams"),
+    "One layer": ("eigenvalues", "skip_trigrams skip_trigram_bugs eigenvalues"),
+    "Two layers": ("attention_by_distance composition induction_corner", "composition distances"),
+    "What each head does": ("logit_lens", "labels heads lens"),
+    "By intervention": ("ablations", "ablations terms"),
+    "What attention scores are made of": ("score_paths", "score_paths"),
+    "Inside the heads": (
+        "subspaces",
+        "token_clusters directions joint_copying bandwidth overlaps deleting virtual_heads",
+    ),
+    "Learning": ("phase_change loss_by_position trajectories", "learning"),
+    "What forms when": ("formation", "changes formation"),
+    "The sweep": ("sweep", "cells"),
+    "Controls": ("controls", "controls"),
+    "Why to trust it": ("", "exactness"),
+    "Do they agree?": ("", "agreement"),
+    "How far to trust the detectors": ("calibration", "calibration"),
+}
+
+
 def lines(n_layers: int) -> dict[str, list[Any]]:
     """Section → what the cells' own runs logged while they trained, for models of up to ``n_layers``."""
     heads = [
@@ -31,13 +53,12 @@ def lines(n_layers: int) -> dict[str, list[Any]]:
 
 
 def findings() -> dict[str, list[Any]]:
-    """Section → the figures and tables that the report's run mirrored."""
-    return {
-        "Claims": [_table("claims")],
-        "Phase change": [_figure("phase_change"), _table("cells")],
-        "Heads": [_figure("eigenvalues"), _table("heads")],
-        "Composition": [_figure("composition"), _table("composition")],
+    """Section → the figures and tables that the report's run mirrored; last the report itself, explorers and all."""
+    panels = {
+        section: [*map(_figure, figures.split()), *map(_table, tables.split())]
+        for section, (figures, tables) in FINDINGS.items()
     }
+    return panels | {"The whole report": [reports.MediaBrowser(title="report", media_keys=["report"], num_columns=1)]}
 
 
 def workspace(entity: str, project: str, n_layers: int) -> workspaces.Workspace:

@@ -86,11 +86,18 @@ class Mirror:
             known = frame.astype(object).where(frame.notna(), None)  # W&B knows None, not pandas' NA
             self._run.log({name: wandb.Table(dataframe=known, allow_mixed_types=True)})
 
-    def image(self, name: str, path: Path) -> None:
+    def image(self, name: str, path: Path, caption: str) -> None:
         if self._run is not None:
             import wandb
 
-            self._run.log({name: wandb.Image(str(path))})
+            self._run.log({name: wandb.Image(str(path), caption=caption)})
+
+    def page(self, name: str, path: Path) -> None:
+        """An HTML page as it is."""
+        if self._run is not None:
+            import wandb
+
+            self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
         """The final weights as an artifact, online only: offline they would be copied for nothing."""

@@ -12,8 +12,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+
+def _runs(found: str) -> bool:
+    """Some systems have one that only says how to get one."""
+    return subprocess.run([found, "--version"], capture_output=True, timeout=60, check=False).returncode == 0
+
+
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name)) and _runs(found)
+    ),
+    "",
 )
 PIPES = """
 import fcntl, os, sys
@@ -85,10 +96,24 @@ class Browser:
     def press(self, key: str) -> None:
         """A key, held by whatever has the focus."""
         text = {"text": "\r"} if key == "Enter" else {}
-        codes = {"Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        codes = {
+            "Tab": 9,
+            "Enter": 13,
+            "End": 35,
+            "Home": 36,
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+        }
         about = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
         self.send("Input.dispatchKeyEvent", type="keyDown", **about, **text)
         self.send("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def emulate(self, media: str, scheme: str = "light") -> None:
+        """The page as on a screen or in print, light or dark."""
+        scheme_asked = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.send("Emulation.setEmulatedMedia", media=media, features=scheme_asked)
 
     def hover(self, selector: str, number: int, *, click: bool = False) -> None:
         """The pointer onto one of the elements that ``selector`` finds."""

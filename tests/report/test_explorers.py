@@ -112,7 +112,8 @@ def test_a_sweep_without_some_depth_has_its_explorers(layers: tuple[int, ...], t
     assert set(found) == {*results.cells, *results.controls}
     assert {name for name, data in found.items() if "tables" in data} == set(results.cells)
     assert f'data-first="{[*results.cells][-1]}"' in source
-    assert explorers.PLACE in markdown
+    assert "The attention explorer and the circuit explorer are on the page, index.html" in markdown
+    assert "are on the page" not in source
 
 
 def test_without_a_cell_the_page_has_no_explorer(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from pathsum.report.build import write_report
@@ -108,6 +110,27 @@ def test_a_search_finds_tokens_and_shows_their_circuits(page: Browser) -> None:
     choose(page, "#x-tables", "L0S0")
     page.until("document.querySelectorAll('#x-circuit tr').length === 2")
     assert page.ask("document.querySelector('#x-circuit h4').textContent") == f"Token {visible(synthetic.HOSTILE[7])}"
+
+
+def test_a_table_sorts_filters_and_saves_what_it_shows(page: Browser, tmp_path: Path) -> None:
+    tools, claims = "document.querySelector('.tools')", "document.querySelector('table[data-name=claims]')"
+    shown = f"[...{claims}.tBodies[0].rows].filter((r) => !r.hidden).map((r) => r.cells[0].textContent)"
+    everything = page.ask(shown)
+    page.ask(f"{tools}.querySelector('input').focus()")
+    page.send("Input.insertText", text="TWO  icl")
+    found = page.ask(shown)
+    assert found == [c for c in everything if c.startswith(("Two layers learn more", "Induction appears in"))]
+    assert texts(page, ".tools output")[0] == f"{len(found)} of {len(everything)} rows"
+    for sorts in ("descending", "ascending"):
+        page.ask(f"{claims}.tHead.rows[0].cells[0].querySelector('button').click()")
+        assert page.ask(f"{claims}.tHead.rows[0].cells[0].ariaSort") == sorts
+    assert page.ask(shown) == sorted(found)
+    page.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.ask(f"{tools}.querySelector('button').click()")
+    saved, end = tmp_path / "claims.csv", time.monotonic() + 20
+    while not (saved.is_file() and saved.stat().st_size) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert list(pd.read_csv(saved)["claim"]) == sorted(found)
 
 
 def test_hostile_tokens_are_shown_as_they_are(page: Browser) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep
+from pathsum.report.sections import mechanism
 from tests.report import synthetic
 
 
@@ -18,7 +19,6 @@ def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_
     assert figure is not None
     assert len(figure.data) == sum(len(c.composition) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["significant"], "kind"]) == {"K"}
-    assert "L2H2S0 L0H0 → L1H0 0.27" in figure.caption
     assert "Significant edges over all cells: Q 0, K 4, V 0" in figure.caption
 
 
@@ -33,6 +33,14 @@ def test_a_deeper_model_has_a_graph_too() -> None:
         cell, summary=deep, heads=[*cell.heads, *third], composition=[*cell.composition, *over]
     )
     assert composition(dataclasses.replace(results, cells={name: changed})) is not None
+
+
+def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables() -> None:
+    cells = synthetic.results().with_layers(2)
+    heads, edges = mechanism.tables(cells)
+    assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
+    assert len(edges.rows) == sum(e.significant for c in cells for e in c.composition)
+    assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
 
 
 def test_without_composition_there_is_no_graph() -> None:
@@ -60,7 +68,7 @@ def test_two_seeds_have_a_range_and_no_interval() -> None:
 def test_no_phase_change_is_named_and_not_drawn() -> None:
     figure = sweep(synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False))
     assert figure is not None
-    assert "No phase change and no point in L2H2S0" in figure.caption
+    assert "No phase change, and no point, in 1 of 1 cells with 2 layers" in figure.caption
     assert math.isnan(figure.data["onset_millions"].iloc[0])
 
 

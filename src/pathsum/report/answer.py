@@ -25,8 +25,8 @@ def _zero(results: Results) -> str:
     worst = max(excess, key=abs)
     side = "above" if worst > 0 else "below"
     return (
-        f"Without layers, the model is a bigram table to within {number(abs(worst), 3)} nats: its loss lies {side} "
-        "that of the best smoothed bigram model of the same text."
+        "Without layers, the model is a bigram table: it predicts from the present token alone, and its loss lies "
+        f"{number(abs(worst), 3)} nats {side} that of the best smoothed bigram model of the same text."
         if abs(worst) <= 0.05
         else f"Without layers, the model's loss lies {number(abs(worst), 3)} nats {side} that of the best smoothed "
         "bigram model of the same text, so it is not yet that bigram table."
@@ -39,8 +39,12 @@ def _one(results: Results) -> str:
         return "No one-layer model was trained."
     copying, total = sum(c.summary.copying_heads or 0 for c in cells), sum(len(c.heads) for c in cells)
     scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
-    found = "and no induction head forms" if max(scores, default=0) <= 0.05 else "but some head matches prefixes"
-    return f"With one layer, {copying} of {plural(total, 'head')} copy, {found} (best prefix matching {span(scores)})."
+    none = max(scores, default=0) <= 0.05
+    return (
+        f"With one layer, heads carry earlier tokens to the present one, and {copying} of {plural(total, 'head')} copy "
+        f"them; {'none looks' if none else 'some look'} for what followed the present token last time (induction: best "
+        f"prefix matching {span(scores, 3)} of 1)."
+    )
 
 
 def _two(results: Results) -> str:
@@ -59,7 +63,7 @@ def _two(results: Results) -> str:
             f"With two layers there is no phase change within {budget} tokens: prefix matching {scores}, and {context}."
         )
     return (
-        f"With two layers, induction heads appear in a phase change in {len(onsets)} of {plural(len(cells), 'cell')}, "
-        f"half-way after {millions(statistics.median(onsets))} tokens (median): prefix matching {scores}, "
-        f"and {context}."
+        f"With two layers, heads read one another, and induction heads appear in a phase change in {len(onsets)} of "
+        f"{plural(len(cells), 'cell')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
+        f"continue what stood before (prefix matching {scores}), and {context}."
     )

@@ -56,6 +56,12 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
     }
 
 
+def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
+    """The same tables of one cell alone, where it has any rows."""
+    printed = {name: kind for name, kind in TABLES.items() if name not in UNPRINTED}
+    return {name: frame(rows, kind) for name, kind in printed.items() if (rows := getattr(cell, name))}
+
+
 def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
     known = [{"cell": c.name, **{k: getattr(c.summary, k) for k in CELL_METRICS}} for c in cells]
     return pd.DataFrame(known, columns=["cell", *CELL_METRICS]).convert_dtypes()

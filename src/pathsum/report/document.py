@@ -18,6 +18,7 @@ from typing import Any, Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pathsum.report import origins
 from pathsum.report.figures import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -28,11 +29,13 @@ MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not
 
 @dataclass(frozen=True)
 class Entry:
-    """One field of a table. ``target`` is the title of the section that it leads to, or empty."""
+    """One field of a table. It may lead to a section, by its title (``target``), or to a file (``link``)."""
 
     text: str
     kind: Literal["text", "number", "token", "verdict"] = "text"
     target: str = ""
+    link: str = ""
+    anchor: str = ""  # by which the page's own links find it
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,22 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
     csv: str = ""  # the file under tables/ that has all of it
+    source: str = ""  # by what name ``origins`` knows it, where not by its file's
     levels: int = 0  # that many rows at the top are what the others are held against, and stay there when sorted
     fold: bool = True  # on the page, once it is long
 
     @property
+    def name(self) -> str:
+        return self.source or self.csv.removesuffix(".csv")
+
+    @property
+    def long(self) -> bool:
+        return len(self.rows) > LONG
+
+    @property
     def folded(self) -> bool:
         """Is it shown only when asked for?"""
-        return self.fold and len(self.rows) > LONG
+        return self.fold and self.long
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,7 @@ class Explorer:
 
     first: str  # the cell that they open with
     cells: tuple[ExplorerCell, ...]
+    name = "explorers"
 
     @property
     def tables(self) -> bool:
@@ -84,6 +97,7 @@ class Document:
     title: str
     question: str
     answer: tuple[str, ...]
+    shortcuts: tuple[str, ...]  # titles of what most readers look for
     warnings: tuple[str, ...]
     opening: tuple[Figure | Table, ...]  # the one picture and the verdicts
     parts: tuple[tuple[Section, ...], ...]  # of the story; the first section of each leads it
@@ -106,7 +120,7 @@ def html(document: Document) -> str:
     explored = any(isinstance(block, Explorer) for section in document.sections for block in section.blocks)
     scripts = [Markup(_read(name)) for name in (*SCRIPTS, *((EXPLORER,) if explored else ()))]
     environment = _environment(autoescape=True)
-    environment.filters |= {"data_uri": _data_uri, "data_block": _data_block, "digest": _digest}
+    environment.filters |= {"data_uri": _data_uri, "data_block": _data_block, "digest": _digest, "unbroken": _unbroken}
     style = Markup(_read("style.css") + _read("explorer.css"))
     return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
 
@@ -126,7 +140,12 @@ def _environment(*, autoescape: bool) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["slug"] = slug
-    environment.globals["marks"] = MARKS
+    environment.globals |= {
+        "marks": MARKS,
+        "anchor": origins.anchor,
+        "records": origins.records,
+        "ORIGINS": origins.TITLE,
+    }
     environment.tests |= {
         "figure": lambda block: isinstance(block, Figure),
         "explorer": lambda block: isinstance(block, Explorer),
@@ -141,6 +160,11 @@ def _read(name: str) -> str:
 def _digest(inline: str) -> Markup:
     """How a policy names an inline style or script."""
     return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
+
+
+def _unbroken(number: str) -> str:
+    """A number on one line and what stands in brackets after it on one, too."""
+    return re.sub(r" (?![(\[])", "\u00a0", number)
 
 
 def _data_block(data: Mapping[str, Any]) -> Markup:
@@ -162,4 +186,5 @@ def _markdown_field(entry: Entry) -> str:
     if entry.kind == "token":  # every ASCII sign as an entity: nothing is left to be read as markup, mention or formula
         return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
     text = markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
-    return f"[{text}](#{slug(entry.target)})" if entry.target else text
+    address = f"#{slug(entry.target)}" if entry.target else entry.link
+    return f"[{text}]({address})" if address else text

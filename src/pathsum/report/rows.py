@@ -130,7 +130,12 @@ def references(results: Results) -> Table:
         _joint_copying(two),
     )
     caption = "Reference values, ours beside them. Agreement is of kind and size, not a test."
-    return Table(caption, ("quantity", "papers", "ours", "agrees"), tuple(tuple(Entry(x) for x in f) for f in fields))
+    return Table(
+        caption,
+        ("quantity", "papers", "ours", "agrees"),
+        tuple(tuple(Entry(x) for x in f) for f in fields),
+        source="references",
+    )
 
 
 def _agrees(condition: bool) -> str:

@@ -20,11 +20,13 @@ from pathsum.report.sections import (
     controls,
     explorers,
     formation,
+    mechanism,
+    origins,
     score_paths,
     weights_side,
 )
-from pathsum.report.symbols import head_label, number, plural, span
-from pathsum.results import Cell, Results
+from pathsum.report.symbols import layers_label, number, plural, span
+from pathsum.results import Results
 
 ZERO, ONE, TWO, LEARNING, SWEEP = "Zero layers", "One layer", "Two layers", "Learning", "The sweep"
 REFERENCES, TRUST, PROVENANCE = "Against the papers' numbers", "Why to trust it", "Provenance"
@@ -68,6 +70,7 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
         title=TITLE,
         question=QUESTION,
         answer=answer(results),
+        shortcuts=(behaviour.TITLE, explorers.TITLE, REFERENCES, origins.TITLE),
         warnings=_warnings(results),
         opening=(
             *drawn("headline"),
@@ -94,11 +97,7 @@ def _sections(
             (*_one(results), *atlas.paragraphs(results.with_layers(1))),
             (*drawn("eigenvalues"), *atlas.tables(results.with_layers(1))),
         ),
-        Section(
-            TWO,
-            _two(results),
-            drawn("attention_by_distance", "composition", "induction_corner"),
-        ),
+        _two(results, drawn),
         explorers.section(results),
         behaviour.section(results, figures),
         causal.section(results, figures),
@@ -113,6 +112,7 @@ def _sections(
         calibration.section(results, figures),
         Section(REFERENCES, (), (rows.references(results),)),
         Section(PROVENANCE, _provenance_text(), (_provenance(results),)),
+        origins.section(),
     )
 
 
@@ -161,24 +161,11 @@ def _one(results: Results) -> tuple[str, ...]:
     )
 
 
-def _two(results: Results) -> tuple[str, ...]:
-    cells = results.with_layers(2)
+def _two(results: Results, drawn: Callable[..., tuple[Figure, ...]]) -> Section:
+    cells, figures = results.with_layers(2), drawn("attention_by_distance", "composition", "induction_corner")
     if not cells:
-        return _absent("two-layer")
-    return (
-        "Two layers let heads read each other. An induction head needs a first-layer head that looks one token back "
-        f"and a second-layer head that reads it through its keys. Found: {'; '.join(_mechanism(c) for c in cells)}.",
-    )
-
-
-def _mechanism(cell: Cell) -> str:
-    previous, induction = cell.previous_token_head(), cell.induction_head()
-    if previous is None or induction is None:
-        return f"{cell.name} none"
-    return (
-        f"{cell.name} {head_label(previous.layer, previous.head)} (previous token {number(previous.previous_token)}) "
-        f"and {head_label(induction.layer, induction.head)} (prefix matching {number(induction.prefix_matching)})"
-    )
+        return Section(TWO, _absent("two-layer"), figures)
+    return Section(TWO, mechanism.paragraphs(cells), (*figures, *mechanism.tables(cells)))
 
 
 def _learning() -> tuple[str, ...]:
@@ -189,9 +176,9 @@ def _learning() -> tuple[str, ...]:
 
 
 def _sweep(results: Results) -> tuple[str, ...]:
-    present = ", ".join(results.cells) or "none"
+    counts = [f"{len(results.with_layers(n))} with {layers_label(n)}" for n in results.layer_counts()]
     missing = ", ".join(results.missing) or "none"
-    return (f"Cells in this report: {present}. Declared but missing: {missing}.",)
+    return (f"{plural(len(results.cells), 'cell')}: {', '.join(counts) or 'none'}. Declared but missing: {missing}.",)
 
 
 def _trust(results: Results) -> tuple[str, ...]:

@@ -67,6 +67,10 @@ def span(values: Sequence[float | int], digits: int = 2) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def interval(value: float | None, low: float | None, high: float | None) -> str:
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

@@ -16,39 +16,39 @@ PAPERS = {  # by claim, where the papers or their public checkpoints have a numb
     "previous_token_head": "≈ 1.0",
     "phase_change_two_layer": "1–3 B, larger models",
     "phase_change_coincides": "< 0.15 to ≈ 0.4",
+    "virtual_heads_little": "virtual heads least",
 }
 DIGITS = {c.id: c.digits for c in CLAIMS}
 
 
 def table(claims: Sequence[ClaimResult], results: Results, evidence: Callable[[str], str]) -> Table:
     """A row a claim; ``evidence`` is the section that it leads to."""
-    columns = ("claim", "verdict", "ours", "least to most", "cells", "reproduced if", "chance", "papers")
+    columns = ("claim", "verdict", "ours", "reproduced if", "chance", "papers", "where they say so")
     fields = tuple(
         (
             Entry(c.claim, target=evidence(c.id)),
             Entry(c.verdict, "verdict"),
-            Entry(number(c.value, DIGITS[c.id]), "number"),
-            Entry(_range(c), "number"),
-            Entry(str(len(c.values)), "number"),
+            Entry(f"{number(c.value, DIGITS[c.id])} {_range(c)}", "number"),
             Entry(c.threshold),
             Entry(chance(c.id, results), "number"),
             Entry(PAPERS.get(c.id, "–")),
+            Entry(c.section),
         )
         for c in claims
     )
     caption = (
         f"{tally(claims)} A claim is judged on every cell it speaks about: reproduced where all of them pass, partly "
-        "where some do. Ours: the median over those cells. Each claim leads to its evidence; what is measured stands "
-        "below."
+        "where some do. Ours: the median over those cells, in brackets the least and the most. Each claim leads to its "
+        "evidence; what is measured stands below."
     )
     return Table(caption, columns, fields, "claims.csv", fold=False)
 
 
 def measures(claims: Sequence[ClaimResult]) -> Table:
     """How each claim was measured, and what each cell says."""
-    fields = tuple((Entry(c.claim), Entry(c.measure), Entry(c.detail), Entry(c.section)) for c in claims)
-    caption = "How each claim is measured, how its cells fare, and where the papers make it."
-    return Table(caption, ("claim", "measure", "cells", "paper"), fields, "claims.csv")
+    fields = tuple((Entry(c.claim), Entry(c.measure), Entry(c.detail)) for c in claims)
+    caption = "How each claim is measured, and how its cells fare."
+    return Table(caption, ("claim", "measure", "cells"), fields, "claims.csv")
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:
@@ -85,4 +85,4 @@ NOTHING = {  # differences, correlations and shares of which nothing is known by
 
 def _range(claim: ClaimResult) -> str:
     known = [v for v in claim.values.values() if v is not None]
-    return span(known, DIGITS[claim.id]) if len(known) > 1 else "–"
+    return f"({span(known, DIGITS[claim.id])})" if len(known) > 1 else "(one cell)"

@@ -12,7 +12,8 @@ from pathsum.report.figures.controls import controls
 from pathsum.report.figures.formation import formation
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import induction_corner
-from pathsum.report.figures.learning import headline, loss_by_position, phase_change
+from pathsum.report.figures.learning import headline, phase_change
+from pathsum.report.figures.positions import loss_by_position
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.figures.subspaces import subspaces
 from pathsum.report.figures.sweep import sweep

@@ -28,6 +28,7 @@ def bigrams(results: Results) -> Figure | None:
         axes = row(canvas, len(shown) + bool(zero))
         for ax, cell in zip(axes, shown, strict=False):
             _scatter(ax, cell, data[data["cell"] == cell.name])
+        _label(axes[0], data[data["cell"] == shown[0].name])
         if zero:
             _bars(axes[-1], results, zero)
 
@@ -58,21 +59,28 @@ def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:
     sns.scatterplot(
         pairs, x="corpus_log_prob_nats", y="model_log_prob_nats", color=colour, s=18, alpha=0.5, linewidth=0, ax=ax
     )
-    labelled = pairs.head(LABELS).sort_values("model_log_prob_nats", kind="stable")  # so that no two leaders cross
-    for slot, (_, pair) in enumerate(labelled.iterrows()):
+    ax.set(xlabel="corpus log P(next | token) (nats)", ylabel=f"direct path log P (nats), {symbols.DIRECT_PATH}")
+    ax.set_title(f"{symbols.layers_label(cell.summary.n_layers)} ({cell.name})")
+
+
+def _label(ax: Axes, pairs: pd.DataFrame) -> None:
+    """The commonest pairs by name, below the diagonal where nothing else is, their leaders as good as level."""
+    low, high = ax.get_ylim()
+    gap, at = 0.07 * (high - low), high
+    for _, pair in pairs.head(LABELS).sort_values("model_log_prob_nats", ascending=False, kind="stable").iterrows():
+        at = min(at - gap, pair["model_log_prob_nats"])
         ax.annotate(
             f"{symbols.drawable(pair['token'])} {symbols.drawable(pair['next'])}",
             (pair["corpus_log_prob_nats"], pair["model_log_prob_nats"]),
-            xytext=(0.97, 0.04 + 0.07 * slot),
-            textcoords="axes fraction",
+            xytext=(1.0, at),
+            textcoords=("axes fraction", "data"),
             ha="right",
+            va="center",
             fontsize=8.5,
             family="DejaVu Sans",
             parse_math=False,
             arrowprops={"arrowstyle": "-", "color": symbols.FAINT, "lw": 0.7},
         )
-    ax.set(xlabel="corpus log P(next | token) (nats)", ylabel=f"direct path log P (nats), {symbols.DIRECT_PATH}")
-    ax.set_title(f"{symbols.layers_label(cell.summary.n_layers)} ({cell.name})")
 
 
 def _bars(ax: Axes, results: Results, zero: list[Cell]) -> None:

@@ -12,11 +12,11 @@ from pathsum.results import Cell, Results
 
 MOST_CELLS = 4
 PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
-STYLES = {
-    "zero": ("o", "#d55e00", "zeros"),
-    "mean": ("s", "#009e73", "its mean"),
-    "resample": ("D", "#0072b2", "another window's"),
-    "turned": ("x", symbols.FAINT, "control: as much in random directions"),
+STYLES = {  # mark, its filling (None: that of its edge) and what stands in the head's place
+    "zero": ("o", "white", "zeros"),
+    "mean": ("s", "#b9d7ea", "its mean"),
+    "resample": ("D", None, "another window's"),
+    "turned": ("x", None, "control: as much in random directions"),
 }
 
 
@@ -68,12 +68,13 @@ def _heads(cell: Cell) -> pd.DataFrame:
 
 def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
     heads = list(dict.fromkeys(data["head"]))
-    for offset, (method, (marker, colour, label)) in enumerate(STYLES.items()):
+    for offset, (method, (marker, filling, label)) in enumerate(STYLES.items()):
         part = data[data["instead"] == method]
         x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
         y = part[f"{column}_nats"]
         bars = [y - part[f"{column}_low"], part[f"{column}_high"] - y]
-        ax.errorbar(x, y, yerr=bars, fmt=marker, color=colour, ms=5, lw=1.2, label=label)
+        colour = symbols.FAINT if method == "turned" else symbols.layer_colour(cell.summary.n_layers)
+        ax.errorbar(x, y, yerr=bars, fmt=marker, color=colour, mfc=filling or colour, ms=5, lw=1.2, label=label)
     for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):
         if head is not None:
             at = heads.index(symbols.head_label(head.layer, head.head))

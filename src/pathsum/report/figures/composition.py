@@ -15,10 +15,9 @@ from pathsum.results import Cell, Results
 from pathsum.storage import frame
 
 KINDS = {"Q": "queries", "K": "keys", "V": "values"}
-COLOURS = {"Q": "#d55e00", "K": "#0072b2", "V": "#009e73"}  # Okabe–Ito
 MOST_CELLS = 3
 WIDEST = 7.0  # points, of the strongest edge drawn
-NODE = 21.0  # points, diameter
+NODE = 25.0  # points, diameter
 
 
 def composition(results: Results) -> Figure | None:
@@ -38,13 +37,12 @@ def composition(results: Results) -> Figure | None:
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
     counts = ", ".join(f"{k} {int((data['significant'] & (data['kind'] == k)).sum())}" for k in KINDS)
-    pairs = [p for c in results.cells.values() if (p := _pair(c)) is not None]
     caption = (
-        "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Faint: not "
-        "significant (Benjamini–Hochberg q ≥ 0.05); edges below chance are left out. Filled: the strongest "
-        "previous-token head of the first layer and the induction head. The score above chance of the key edge between "
-        f"the two: {'; '.join(pairs) or 'none'}. Significant edges over all cells: {counts}. Drawn for each number of "
-        "heads: the cell of the lowest held-out loss; the CSV has all."
+        "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Black: the "
+        "first-layer head that looks most at the token before; grey: the induction head. Where they make induction, a "
+        "thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ 0.05); edges below "
+        f"chance are left out. Significant edges over all cells: {counts}. Drawn for each number of heads: the cell of "
+        "the lowest held-out loss; the CSV has all."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))
@@ -68,18 +66,6 @@ def _edges(cell: Cell) -> pd.DataFrame:
     return table
 
 
-def _pair(cell: Cell) -> str | None:
-    previous, induction = cell.previous_token_head(), cell.induction_head()
-    if previous is None or induction is None:
-        return None
-    ends = (previous.layer, previous.head, induction.layer, induction.head)
-    for e in cell.composition:
-        if e.kind == "K" and (e.early_layer, e.early_head, e.late_layer, e.late_head) == ends:
-            arrow = f"{symbols.head_label(*ends[:2])} → {symbols.head_label(*ends[2:])}"
-            return f"{cell.name} {arrow} {symbols.number(e.value - e.chance)}"
-    return None
-
-
 def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
     edges = [e for e in cell.composition if e.kind == kind and e.value > e.chance]
     for e in sorted(edges, key=lambda e: (e.significant, e.value - e.chance)):  # the strongest on top
@@ -91,7 +77,7 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
                 arrowstyle="-",
                 connectionstyle=f"arc3,rad={bend}",
                 lw=max(WIDEST * (e.value - e.chance) / strongest, 0.4),
-                color=COLOURS[kind] if e.significant else symbols.FAINT,
+                color=symbols.layer_colour(cell.summary.n_layers) if e.significant else symbols.FAINT,
                 alpha=0.9 if e.significant else 0.4,
                 shrinkA=NODE * 0.62,
                 shrinkB=NODE * 0.62,
@@ -119,7 +105,7 @@ def _heads(ax: Axes, cell: Cell) -> None:
             fill = "#c4c4c4"
         ax.scatter([h.head], [h.layer], s=NODE**2, color=fill, edgecolors="black", linewidths=1.1, zorder=3)
         ax.annotate(
-            symbols.head_label(h.layer, h.head), (h.head, h.layer), color=ink, fontsize=6.4, ha="center", va="center",
+            symbols.head_label(h.layer, h.head), (h.head, h.layer), color=ink, fontsize=7.6, ha="center", va="center",
             zorder=4,
         )  # fmt: skip
 

@@ -38,10 +38,10 @@ def controls(results: Results) -> Figure | None:
             else:
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
-        ax.legend(loc="best")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     caption = (
         "What must rise does so as two layers do, what must not stays at the bottom; the table says which is which. "
         "Thin lines: the cells of the grid."
     )
-    return picture("controls", "Controls", caption, data, (7.4, 4.0), paint)
+    return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)

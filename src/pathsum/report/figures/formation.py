@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -21,6 +21,7 @@ QUANTITIES = {  # in the order in which a mechanism would form
     "loss_drop_nats": "in-context loss drop",
     "loss_nats": "bend of the loss",
 }
+MARKS = "osD^v"  # by heads a layer
 SHARE = 0.7  # of a row's height that its cells stand in
 
 
@@ -34,22 +35,22 @@ def formation(results: Results) -> Figure | None:
     data = pd.DataFrame(rows, columns=["cell", "n_heads", "seed", *fields])
     data = data.astype({"low_documents": float, "high_documents": float})
     heads = sorted(set(data["n_heads"]))
-    colours = dict(zip(heads, sns.color_palette("Dark2", len(heads)), strict=True))
+    marks = dict(zip(heads, itertools.cycle(MARKS), strict=False))
 
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)
         for at, name in enumerate(c.name for c in cells):
             part = data[data["cell"] == name]
-            _marks(ax, part, (at + 0.5) / len(cells) * SHARE - SHARE / 2, colours[part["n_heads"].iloc[0]])
+            _marks(ax, part, (at + 0.5) / len(cells) * SHARE - SHARE / 2, marks[part["n_heads"].iloc[0]])
         counts = {q: int((data["quantity"] == q).sum()) for q in QUANTITIES}
         of = len(results.with_layers(2))
         labels = [f"{name}\n({counts[q]} of {symbols.plural(of, 'cell')})" for q, name in QUANTITIES.items()]
         ax.set_yticks(range(len(labels)), labels)
         ax.set(xlabel=symbols.TOKENS_SEEN, xlim=(0, max(c.summary.tokens_seen for c in cells) / 1e6))
         ax.set_ylim(len(labels) - 0.5, -0.5)
-        for h, colour in colours.items():
-            ax.plot([], [], color=colour, marker="o", ls="", label=symbols.plural(h, "head"))
-        ax.legend(loc="best", title="a layer")
+        for h, mark in marks.items():
+            ax.plot([], [], color=symbols.layer_colour(2), marker=mark, ls="", label=symbols.plural(h, "head"))
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="a layer")
 
     caption = (
         "If marks move to the right from row to row, what stands above forms first. Each mark is a two-layer cell, in "
@@ -61,7 +62,8 @@ def formation(results: Results) -> Figure | None:
     return picture("formation", "What forms when", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 
 
-def _marks(ax: Axes, part: pd.DataFrame, shift: float, colour: tuple[float, float, float]) -> None:
+def _marks(ax: Axes, part: pd.DataFrame, shift: float, mark: str) -> None:
+    colour = symbols.layer_colour(2)
     order = list(QUANTITIES)
     for _, r in part.iterrows():
         y = order.index(r["quantity"]) + shift
@@ -69,4 +71,4 @@ def _marks(ax: Axes, part: pd.DataFrame, shift: float, colour: tuple[float, floa
         unsure = pd.isna(r["low_documents"]) and not pd.isna(r["windows"])
         if not pd.isna(r["low_documents"]):
             ax.plot([r["low_documents"] / 1e6, r["high_documents"] / 1e6], [y, y], color=colour, lw=1.6)
-        ax.plot([r["tokens_seen"] / 1e6], [y], color=colour, marker="o", ms=5, mfc="white" if unsure else colour)
+        ax.plot([r["tokens_seen"] / 1e6], [y], color=colour, marker=mark, ms=5, mfc="white" if unsure else colour)

@@ -47,7 +47,7 @@ def eigenvalues(results: Results) -> Figure | None:
     ]
     caption = (
         f"Heads right of the dashed line copy: attending to a token raises that token. Above 0.5: {'; '.join(share)}. "
-        "A copying head's eigenvalues lie along the positive real axis (right)."
+        "Right: of each depth, the eigenvalues of the head that copies most lie on the positive side."
     )
     return picture("eigenvalues", "Which heads copy", caption, data, (4.4 * (1 + len(shown)), 4.0), paint)
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture
+from pathsum.report.figures.base import Figure, layer_palette, picture
 from pathsum.results import Results
 
 
@@ -17,6 +17,7 @@ def induction_corner(results: Results) -> Figure | None:
     rows = [
         {
             "cell": c.name,
+            "layers": symbols.layers_label(c.summary.n_layers),
             "head": symbols.head_label(h.layer, h.head),
             "qk_matching_positivity": h.qk_matching_positivity,
             "copying_positivity": h.copying_positivity,
@@ -39,20 +40,22 @@ def induction_corner(results: Results) -> Figure | None:
             data,
             x="qk_matching_positivity",
             y="copying_positivity",
-            hue="prefix_matching",
+            hue="layers",
+            palette=layer_palette(results),
             size="prefix_matching",
-            hue_norm=(0, 1),
             size_norm=(0, 1),
-            sizes=(30, 260),
-            palette="viridis_r",
-            alpha=0.85,
+            sizes=(20, 320),
+            alpha=0.6,
+            legend=False,
             ax=ax,
         )
         ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
         ax.set(xlabel=f"QK matches the same token: positivity of\n{symbols.K_COMPOSITION_CIRCUIT}")
         ax.set(ylabel=f"OV copies: positivity of {symbols.OV_CIRCUIT}")
         ax.set_box_aspect(1)
-        ax.legend(title="prefix\nmatching", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        for share in (0.0, 0.25, 0.5):
+            ax.scatter([], [], s=20 + 300 * share, color=symbols.FAINT, alpha=0.6, label=f"{share:g}")
+        ax.legend(title="prefix\nmatching", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
 
     strong = data[data["prefix_matching"] >= 0.3]
     inside = strong[(strong["qk_matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]

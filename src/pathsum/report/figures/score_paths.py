@@ -31,13 +31,14 @@ def score_paths(results: Results) -> Figure | None:
             _heat(ax, cell, data[data["cell"] == cell.name], limit)
         canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25).set_label("preference (nats)")
 
-    told = [f"{c.name} {symbols.number(through_keys(c))} of {symbols.number(total(_drawn(c)))}" for c in cells]
+    keys, everything = [through_keys(c) for c in cells], [total(_drawn(c)) for c in cells]
     caption = (
         "Nats by which the best induction head's score of the token after the earlier occurrence exceeds its mean over "
         "keys, on repeated random tokens; chance is 0. Each square is one path to the query and one to the key. In the "
         "top row the query reads the embedding: its first square is direct, the others are K-composition. Box: keys "
         "that come through the "
-        f"strongest previous-token head, nats of all squares: {'; '.join(told)}. A bias by distance is left out."
+        f"strongest previous-token head, {symbols.span(keys)} nats where all squares have {symbols.span(everything)}. "
+        "A bias by distance is left out."
     )
     if len(cells) > len(shown):
         caption += f" Drawn are the first {len(shown)} of {len(cells)} cells; the table has all."

@@ -46,13 +46,18 @@ def sweep(results: Results) -> Figure | None:
         if seeds.min() > 2
         else "the range over seeds (under three: too few for an interval of the mean)"
     )
-    none = [c.name for c in cells if c.summary.n_layers and c.summary.onset_tokens is None]
+    none = [_without(results.with_layers(n)) for n in results.layer_counts() if n]
     caption = (
         f"A point a seed; a dash the mean, a bar {interval}. "
-        f"No phase change and no point in {', '.join(none) or 'none'}. Right: the share of heads that are called by a "
+        f"No phase change, and no point, in {', '.join(none)}. Right: the share of heads that are called by a "
         "behaviour, a point a cell, the dash its mean over cells; a head may have several names."
     )
     return picture("sweep", "What depth, heads and seed change", caption, data, (15.0, 4.0), paint)
+
+
+def _without(cells: Sequence[Cell]) -> str:
+    none = sum(c.summary.onset_tokens is None for c in cells)
+    return f"{none} of {len(cells)} cells with {symbols.layers_label(cells[0].summary.n_layers)}"
 
 
 def _numbers(cell: Cell) -> dict[str, object]:

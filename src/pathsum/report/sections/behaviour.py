@@ -12,6 +12,7 @@ from pathsum.report.symbols import head_label, layers_label, number, plural, spa
 from pathsum.results import Cell, Results
 
 TITLE = "What each head does"
+COPIES = 0.5  # OV positivity
 SCORES = (
     "previous token",
     "offset",
@@ -39,7 +40,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "view: how many heads have a name describes them and tests nothing."
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
-    return Section(TITLE, (method, named.strip(), _weighted(cells)), (*drawn, _table(cells)))
+    return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *drawn))
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
@@ -93,13 +94,13 @@ def _table(cells: Sequence[Cell]) -> Table:
         *(_row(c, h) for c in cells for h in c.heads),
     )
     caption = (
-        "Scores with their 95 % intervals. Attention as a mean share, 0..1 (offset: at the distance in tokens that "
-        "gets most, chosen on other windows); copying: mean sign of what the head adds to the token that is repeated "
-        "next, −1..1; "
+        "Every head: what it is called, and its scores with their 95 % intervals. Attention as a mean share, 0..1 "
+        "(offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what the "
+        "head adds to the token that is repeated next, −1..1; "
         "from the weights alone: positivity of the OV and, with the previous-token head, of the QK circuit, −1..1, "
         "and the share of tokens that raise themselves most. With the value-weighted scores in the CSV."
     )
-    return Table(caption, columns, fields, "labels.csv", levels=2)
+    return Table(caption, columns, fields, "labels.csv", levels=2, fold=False)
 
 
 def _one(rows: Sequence[LabelRow], behaviour: str, field: str) -> str:
@@ -115,7 +116,7 @@ def _row(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
     return (
         Entry(cell.name),
         Entry(head_label(h.layer, h.head)),
-        Entry(", ".join(names(cell, h.layer, h.head)) or "–"),
+        Entry(", ".join(names(cell, h.layer, h.head)) or _by_weights(h)),
         *(Entry(_score(rows[name]) if name in rows else "–", "number") for name in SCORES),
         Entry(number(h.copying_positivity), "number"),
         Entry(f"{number(h.copying_top1)} / {number(h.copying_top5)}", "number"),
@@ -123,6 +124,11 @@ def _row(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
     )
 
 
+def _by_weights(h: HeadRow) -> str:
+    """What a head without a name does by its OV circuit alone."""
+    return "– (copies, by weights)" if h.copying_positivity > COPIES else "–"
+
+
 def _score(r: LabelRow) -> str:
-    shown = f"{r.score:.2f} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−").replace("−0.00", "0.00")
-    return shown if r.distance is None else f"{shown} at {r.distance}"
+    at = "" if r.distance is None else f" at {r.distance}"
+    return f"{r.score:.2f}{at} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−").replace("−0.00", "0.00")

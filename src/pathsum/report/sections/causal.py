@@ -9,7 +9,7 @@ from pathsum.records import AblationRow
 from pathsum.report.claims.causal import edge_label
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, number, span
+from pathsum.report.symbols import head_label, interval, number, span
 from pathsum.results import Cell, Results
 
 TITLE = "By intervention"
@@ -32,45 +32,63 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "heads. At their own scale, as AMF does it, norms see only the orders added so far; with scales frozen at the "
         "whole model's, terms add up exactly, and one that is small beside the rest of the residual stream says little."
     )
-    heads = (
-        "Rise of the loss on the second copy of repeated random tokens with another window's writes in a head's place: "
-        f"{' '.join(_cell(c) for c in cells)}"
-    )
     drawn = (figures["ablations"],) if "ablations" in figures else ()
-    return Section(TITLE, (method, heads, worth, *_carriers(cells)), (*drawn, edges(cells), terms(cells)))
+    return Section(TITLE, (method, worth, *_carriers(cells)), (*drawn, heads(cells), edges(cells), terms(cells)))
 
 
-def _cell(cell: Cell) -> str:
-    """What either head is worth, the others beside it; and what a perfect pattern changes."""
-    previous, induction = cell.previous_token_head(), cell.induction_head()
-    ours = [(h.layer, h.head) for h in (previous, induction) if h is not None]
+def heads(cells: Sequence[Cell]) -> Table:
+    """What either head of the mechanism is worth, the others beside them; and what a perfect pattern changes."""
+    columns = (
+        "cell",
+        "previous-token head",
+        "without it",
+        "induction head",
+        "without it",
+        "without another (median)",
+        "with a perfect pattern",
+        "another first-layer head with it",
+    )
+    caption = (
+        "Rise of the loss on the second copy of repeated random tokens (nats a token) with another window's writes in "
+        "a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which changes "
+        "little where it has one already, and into other first-layer heads instead of their own."
+    )
+    return Table(caption, columns, tuple(_cell(c) for c in cells), "ablations.csv")
+
+
+def _cell(cell: Cell) -> tuple[Entry, ...]:
+    ours = [(h.layer, h.head) for h in (cell.previous_token_head(), cell.induction_head()) if h is not None]
     cost = {(a.layer, a.head): a.second_copy_nats for a in _heads(cell)}
-    told = [f"{head_label(*place)} {_signed(cost[place])} nats" for place in dict.fromkeys(ours) if place in cost]
-    if others := [v for place, v in cost.items() if place not in ours]:
-        told.append(f"the others {_signed(statistics.median(others))} at the median")
+    others = [v for place, v in cost.items() if place not in ours]
     ideal = {(a.layer, a.head): a.second_copy_nats for a in cell.ablations if a.target == "pattern"}
-    if (own := ideal.pop(ours[0], None) if ours else None) is not None:
-        told.append(f"{head_label(*ours[0])} given a perfect previous-token pattern {_signed(own)}")
-    if ideal:
-        told.append(f"another first-layer head given it {span(list(ideal.values()))}")
-    return f"{cell.name} {', '.join(told)}."
+    own = ideal.pop(ours[0], None) if ours else None
+    each = [(head_label(*place), _signed(cost[place]) if place in cost else "–") for place in ours]
+    numbers = (
+        _signed(statistics.median(others)) if others else "–",
+        "–" if own is None else _signed(own),
+        span(list(ideal.values())),
+    )
+    return (
+        Entry(cell.name),
+        *(entry for name, rise in each for entry in (Entry(name), Entry(rise, "number"))),
+        *(Entry(n, "number") for n in numbers),
+    )
 
 
 def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Whether the strongest Q-edges come from heads that attend to the present token."""
-    told = []
+    shares = []
     for cell in cells:
         costs = [a for a in cell.ablations if (a.target, a.kind, a.method) == ("edge", "Q", "resample")]
         edge = max(costs, key=lambda a: a.second_copy_nats)
         early = (edge.early_layer or 0, edge.early_head or 0)
-        own = [d.attention for d in cell.distances if (d.layer, d.head, d.distance) == (*early, 0)]
-        told += [f"{number(x)} for {head_label(*early)} of {cell.name}" for x in own]
-    if not told:
+        shares += [d.attention for d in cell.distances if (d.layer, d.head, d.distance) == (*early, 0)]
+    if not shares:
         return ()
     return (
-        f"The head on the strongest Q-edge attends to the present token itself by {', '.join(told)}. Where that is "
-        "near 1, the head carries the token in place of the embedding, and virtual heads through it do what single "
-        "heads would.",
+        f"The head on the strongest Q-edge attends to the present token itself by {span(shares)}. Where that is near "
+        "1, the head carries the token in place of the embedding, and virtual heads through it do what single heads "
+        "would.",
     )
 
 
@@ -150,4 +168,4 @@ def terms(cells: Sequence[Cell]) -> Table:
 
 
 def _interval(value: float | None, low: float | None, high: float | None) -> Entry:
-    return Entry(f"{number(value)} [{number(low)}, {number(high)}]", "number")
+    return Entry(interval(value, low, high), "number")

@@ -28,7 +28,16 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
     text = " ".join(["A measurement that cannot fail shows nothing.", *(KINDS[kind][0] for kind in kinds)])
     drawn = (figures["controls"],) if "controls" in figures else ()
-    columns = ("control", "layers", "expected", "prefix matching", "previous token", "loss drop (nats)", "tokens", "")
+    columns = (
+        "control",
+        "layers",
+        "expected",
+        "prefix matching",
+        "previous token",
+        "loss drop (nats)",
+        "tokens",
+        "verdict",
+    )
     rows = tuple(_row(c) for c in results.controls.values())
     table = Table("Each control against what it must show.", columns, rows, "controls.csv")
     return Section(TITLE, (text,), (*drawn, table))

@@ -9,7 +9,6 @@ from pathsum.report.explorer import payload
 from pathsum.results import Cell, Results
 
 TITLE = "Explorers"
-PLACE = "The attention explorer and the circuit explorer are in index.html: one file, which needs no network."
 
 
 def section(results: Results) -> Section:
@@ -21,7 +20,7 @@ def section(results: Results) -> Section:
     blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
     deepest = best.get(max(best, default=0))
     first = deepest.name if deepest is not None and deepest.passages else cells[0].name
-    return Section(TITLE, (PLACE, *_paragraphs(with_tables)), (Explorer(first, blocks),))
+    return Section(TITLE, _paragraphs(with_tables), (Explorer(first, blocks),))
 
 
 def _best(cells: Sequence[Cell]) -> Cell | None:
@@ -31,11 +30,13 @@ def _best(cells: Sequence[Cell]) -> Cell | None:
 
 def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     attention = (
-        "Attention: two held-out passages, of which one was chosen because most pairs of tokens come again in it, and "
-        "random tokens twice. Value-weighted attention is weighted by the size of what a head moves. A chosen token's "
-        "prediction is split, at the final checkpoint with patterns and norm scales as they are there, into the direct "
-        "path, what each head reads directly, and virtual heads (L0H1→L1H2 reads through L0H1 with L1H2); the parts "
-        "are rounded so that what is shown adds up."
+        "Attention: point at a token of the passage, or move with the arrow keys, to see where each head looks; move "
+        "the checkpoint to watch it learn to. Of two held-out passages one was chosen because most pairs of tokens "
+        "come again in it; the third is random tokens twice, where an induction head shows as a stripe. Value-weighted "
+        "attention is weighted by the size of what a head moves. A chosen token's prediction is split, at the final "
+        "checkpoint with patterns and norm scales as they are there, into the direct path, what each head reads "
+        "directly, and virtual heads (L0H1→L1H2 reads through L0H1 with L1H2); the parts are rounded so that what is "
+        "shown adds up."
     )
     if not with_tables:
         return (attention,)

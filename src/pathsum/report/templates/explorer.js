@@ -5,7 +5,7 @@
   const $ = (name) => document.getElementById(`x-${name}`);
   const blocks = new Map([...document.querySelectorAll("script[data-cell]")].map((b) => [b.dataset.cell, b]));
   const loaded = new Map();
-  const state = { cell: null, tables: null, token: 0, pinned: null };
+  const state = { cell: null, tables: null, token: null, pinned: null };
   const MATCHES = 30;
 
   // ---- records ----
@@ -61,7 +61,7 @@
     if (options.some(([value]) => value === chosen)) select.value = chosen;
   }
 
-  function table(caption, columns, rows) {
+  function table(caption, columns, rows, label = caption) {
     const made = make("table");
     const head = make("tr");
     head.append(...columns.map((c) => Object.assign(make("th", c), { scope: "col" })));
@@ -77,7 +77,7 @@
     }
     const scroll = Object.assign(make("div", "", "scroll"), { tabIndex: 0 });
     scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", caption);
+    scroll.setAttribute("aria-label", label);
     scroll.append(made);
     return scroll;
   }
@@ -121,7 +121,16 @@
     $("tokens").replaceChildren(...buttons.flatMap((b) => (b.textContent.includes("↵") ? [b, make("br")] : [b])));
     state.pinned = null;
     $("split").replaceChildren();
-    look(Math.min(state.token, tokens.length - 1));
+    look(state.token === null ? striking(tokens.length) : Math.min(state.token, tokens.length - 1));
+  }
+
+  // The token that looks hardest at one other than itself and the first: something to see before anything is chosen.
+  function striking(length) {
+    let best = [0, 0];
+    for (let i = state.cell.heads.length ? 2 : length; i < length; i++) {
+      for (let j = 1; j < i; j++) if (attention(i, j) > best[0]) best = [attention(i, j), i];
+    }
+    return best[1];
   }
 
   function look(i) {
@@ -201,7 +210,8 @@
     const box = make("div", "", "half");
     const heading = make("h4", `${title}: `);
     heading.append(make("code", cell.words[token]), ` (probability ${percent(Math.exp(logProb / 1000))})`);
-    box.append(heading, table("Logits above the vocabulary's mean, largest part first.", ["path", "", "logit"], rows));
+    const caption = "Logits above the vocabulary's mean, largest part first.";
+    box.append(heading, table(caption, ["path", "part", "logit"], rows, `${title}, path by path`));
     return box;
   }
 

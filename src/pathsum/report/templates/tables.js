@@ -1,6 +1,8 @@
-// Sorts a table by the column whose head is pressed, and back; unfolds all tables for print. Reads and moves, adds no text.
+// Sorts a table by the column whose head is pressed, and back; filters long ones and saves the rows shown; unfolds all
+// for print. What a table says is read and moved, never written.
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
+  if (table.matches(".filtered")) table.closest(".scroll").before(tools(table));
   const body = table.tBodies[0];
   const original = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
@@ -18,6 +20,36 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...(next === "none" ? original : [...original].sort((a, b) => order(text(a), text(b), sign))));
     });
   });
+}
+
+// A field that leaves the rows with all of its words, and a button that saves them as CSV.
+function tools(table) {
+  const make = (tag, given) => Object.assign(document.createElement(tag), given);
+  const rows = [...table.tBodies[0].rows];
+  const label = make("label", { textContent: "Filter " });
+  const field = make("input", { type: "search", autocomplete: "off", spellcheck: false });
+  const count = make("output", { textContent: `${rows.length} rows` });
+  const save = make("button", { type: "button", textContent: "Save these as CSV" });
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    for (const row of rows) {
+      const text = [...row.cells].map((c) => c.textContent).join(" ").toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+    count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+  });
+  save.addEventListener("click", () => {
+    const shown = [table.tHead.rows[0], ...[...table.tBodies[0].rows].filter((row) => !row.hidden)];
+    const quoted = (cell) => `"${cell.textContent.trim().replaceAll('"', '""')}"`;
+    const text = shown.map((row) => [...row.cells].map(quoted).join(",") + "\n").join("");
+    const href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+    make("a", { href, download: `${table.dataset.name || "table"}.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1000);
+  });
+  label.append(field);
+  const box = make("div", { className: "tools" });
+  box.append(label, save, count);
+  return box;
 }
 
 function order(a, b, sign) {

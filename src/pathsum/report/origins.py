@@ -1,0 +1,165 @@
+"""Where each number comes from: the record that holds it, its equation, the code that computes it, what makes it again.
+
+Every figure and table names its records, and each record has a row in one table of the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TITLE = "Where each number comes from"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A record: what it holds, how that is computed, where it lies. ``code`` is a path under src/pathsum/."""
+
+    record: str
+    holds: str
+    equation: str
+    code: str
+    stored: str = ""  # empty: CELL/<record>.parquet
+    stage: str = "extract@CELL"
+
+
+SUMMARY, LOG = "CELL/summary.json", "CELL/log.jsonl"
+ORIGINS = (
+    Origin(
+        "summary",
+        "a cell's losses, best head scores and onset",
+        "loss drop = loss near token 50 − loss near token 500 of 512 (in proportion in shorter windows)",
+        "extraction/cell.py",
+        SUMMARY,
+    ),
+    Origin("log", "the same at every evaluation of training", "as summary", "training/evaluate.py", LOG, "train@CELL"),
+    Origin(
+        "corpus",
+        "tokens, unigram and bigram loss",
+        "mean −log P(next | token) of the smoothed corpus model on held-out text",
+        "data/statistics.py",
+        "data/statistics/summary.json",
+        "statistics",
+    ),
+    Origin(
+        "ngrams", "frequent n-grams", "counts", "data/statistics.py", "data/statistics/ngrams.parquet", "statistics"
+    ),
+    Origin(
+        "heads",
+        "prefix matching, previous token, copying, QK matching of each head",
+        "mean A[p, p − block + 1]; mean A[i, i − 1]; Σ Re λ / Σ |λ| of W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
+        "circuits/induction.py",
+    ),
+    Origin("eigenvalues", "OV eigenvalues", "λ of W_U W_OV W_E", "circuits/eigenvalues.py"),
+    Origin(
+        "composition",
+        "Q-, K- and V-composition of each pair of heads, its chance and p",
+        "‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), R = W_QKᵀ (Q), W_QK (K), W_OV (V); chance: random rotations between",
+        "circuits/composition.py",
+    ),
+    Origin("distances", "attention by distance", "mean A[i, i − distance]", "circuits/positional.py"),
+    Origin(
+        "labels",
+        "behaviours of each head, with interval, chance and threshold",
+        "means of A over windows, bootstrapped",
+        "circuits/labels.py",
+    ),
+    Origin("bigrams", "frequent bigrams, corpus and model", "softmax of W_U W_E", "circuits/bigram.py"),
+    Origin(
+        "exactness",
+        "certificate of the path sums at every checkpoint",
+        "max |Σ paths − logits| / max |logits|",
+        "circuits/paths.py",
+    ),
+    Origin(
+        "skip_trigrams",
+        "source … destination → out, by worth on held-out text",
+        "s_final Σ_k A[q, k] s_read[k] · (W_U W_OV W_E)[out, source]",
+        "circuits/atlas.py",
+    ),
+    Origin("skip_trigram_bugs", "triples that come of factorising", "rise of −log P(out)", "circuits/atlas.py"),
+    Origin(
+        "ablations",
+        "losses without a head, an edge or a pattern",
+        "loss with something else in its place − loss as it is; later layers computed again",
+        "extraction/causal.py",
+    ),
+    Origin("terms", "worth of each order of paths", "fall of the loss as orders are added", "circuits/importance.py"),
+    Origin(
+        "score_paths",
+        "an induction head's scores by pairs of paths",
+        "Σ w(q, k) · query path · key path",
+        "circuits/score_paths.py",
+    ),
+    Origin("token_clusters", "groups of tokens", "eigenvectors of W_U W_OV W_E", "circuits/token_clusters.py"),
+    Origin("directions", "what is read and then written", "singular vectors of W_OV", "circuits/token_clusters.py"),
+    Origin("joint_copying", "copying of heads of one pattern", "W_U Σ_h W_OV^h W_E", "circuits/joint_copying.py"),
+    Origin(
+        "overlaps",
+        "where heads read of what others write",
+        "‖P W_OV^early‖² / ‖W_OV^early‖², P the projection on what is read",
+        "circuits/subspaces.py",
+    ),
+    Origin("bandwidth", "directions used", "(Σ s²)² / Σ s⁴, s the singular values", "circuits/subspaces.py"),
+    Origin("deleting", "writing against what was written", "−⟨o, y⟩ / ⟨y, y⟩", "circuits/deleting.py"),
+    Origin(
+        "virtual_heads",
+        "pairs of heads as one",
+        "A^late A^early ⊗ W_OV^late W_OV^early",
+        "circuits/virtual_heads.py",
+    ),
+    Origin("lens", "loss after each layer", "W_U of the residual stream there", "circuits/logit_lens.py"),
+    Origin("token_losses", "losses of single tokens", "principal components over all", "circuits/trajectories.py"),
+    Origin("formation", "what has formed by each checkpoint", "as heads and composition", "extraction/formation.py"),
+    Origin("changes", "when each of these changes", "half of its rise; bend of the loss", "circuits/phase_change.py"),
+    Origin("passages", "what the attention explorer shows", "held-out and random tokens", "extraction/explorer.py"),
+    Origin("patterns", "attention on passages", "A; A ‖W_OV x‖ by row", "circuits/value_weighted.py"),
+    Origin("splits", "a logit by paths", "W_U (id + Σ A ⊗ W_OV + Σ A A ⊗ W_OV W_OV) W_E", "circuits/paths.py"),
+    Origin("token_tables", "circuits by token", "W_U W_OV W_E; W_Eᵀ W_QK W_E; W_U W_E", "circuits/qk_ov.py"),
+    Origin(
+        "calibration",
+        "each detector on planted truth",
+        "precision and recall, Wilson intervals",
+        "calibration/score.py",
+        "data/calibration.parquet",
+        "calibrate",
+    ),
+    Origin(
+        "claims",
+        "verdict of every claim",
+        "all cells pass, or some; median over cells",
+        "report/claims/judging.py",
+        "data/claims.json",
+        "verify",
+    ),
+)
+RECORDS: dict[str, tuple[str, ...]] = {  # by figure or table; one that is not here shows the record of its own name
+    "headline": ("log", "summary"),
+    "phase_change": ("log", "summary"),
+    "loss_by_position": ("log", "summary"),
+    "controls": ("log", "summary"),
+    "trajectories": ("token_losses",),
+    "eigenvalues": ("eigenvalues", "heads"),
+    "attention_by_distance": ("distances", "heads"),
+    "induction_corner": ("heads",),
+    "bigrams": ("bigrams", "corpus", "summary"),
+    "logit_lens": ("lens", "corpus"),
+    "sweep": ("summary", "labels"),
+    "cells": ("summary",),
+    "labels": ("labels", "heads"),
+    "subspaces": ("overlaps", "deleting"),
+    "agreement": ("heads", "labels", "composition", "ablations"),
+    "references": ("summary", "terms", "joint_copying"),
+    "explorers": ("passages", "patterns", "splits", "token_tables"),
+    "mechanism": ("heads", "composition"),
+    "formation": ("changes",),
+    "token_clusters": ("token_clusters", "directions"),
+}
+
+
+def records(name: str) -> tuple[str, ...]:
+    """Which records does the figure or table called ``name`` show? None for what stands in no record."""
+    return RECORDS.get(name, tuple(o.record for o in ORIGINS if o.record == name))
+
+
+def anchor(record: str) -> str:
+    return f"from-{record.replace('_', '-')}"

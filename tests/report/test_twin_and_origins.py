@@ -1,0 +1,97 @@
+"""The page and its twin say the same; every number leads to its record, and every record to its code."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pathsum.report import origins
+from pathsum.report.build import write_report
+from pathsum.report.claims import judge_all
+from pathsum.report.figures import draw_all
+from pathsum.report.story import story
+from pathsum.results import TABLES
+from pipelines.paths import ROOT
+from tests.report import synthetic
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reports")
+    results = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
+    write_report(results, judge_all(results), folder)
+    return folder
+
+
+class Told(HTMLParser):
+    """What the page says, paragraph by paragraph and field by field, without links to files and what only it has."""
+
+    SAID, ELSEWHERE = ("p", "figcaption", "td", "th", "h1", "h2", "h3"), ("files", "from", "explorer")
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.open: list[tuple[str, bool]] = []  # tag, and whether it is to be passed over
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("meta", "img", "input", "br"):
+            return
+        kind = (dict(attrs).get("class") or "").split()
+        passed = tag in ("script", "style", "nav", "noscript") or any(k in self.ELSEWHERE for k in kind)
+        self.open.append((tag, passed or any(p for _, p in self.open)))
+        if tag in self.SAID:
+            self.texts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if any(tag in self.SAID for tag, _ in self.open) and not self.open[-1][1]:
+            self.texts[-1] += data
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def test_both_forms_say_the_same_in_the_same_order(full: Path) -> None:
+    """Every paragraph, caption and field of the page, in its order, is in the twin."""
+    source = (full / "README.md").read_text(encoding="utf-8")
+    twin = squeezed(html.unescape(re.sub(r"\]\([^)]*\)|</?code>|[\[|*]|^#+ ", "", source, flags=re.M)))
+    said = [squeezed(text) for text in Told((full / "index.html").read_text(encoding="utf-8")).texts]
+    at = 0
+    for text in said:
+        found = twin.find(text, at)
+        assert found >= 0, (text, twin[at : at + 200])
+        at = found + len(text)
+    assert len("".join(said)) > 0.7 * len(twin)
+
+
+def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code(full: Path) -> None:
+    source = (full / "index.html").read_text(encoding="utf-8")
+    names = {o.record for o in origins.ORIGINS}
+    assert {*TABLES, "summary", "log", "corpus", "claims", "calibration"} <= names
+    assert {record for shown in origins.RECORDS.values() for record in shown} <= names
+    assert {origins.anchor(name) for name in names} <= set(re.findall(r'<td id="([^"]*)"', source))
+    assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in origins.ORIGINS)
+    results = synthetic.results(heads=(2,), seeds=(0,))
+    told = story(results, judge_all(results), draw_all(results))
+    blocks = [*told.opening, *(b for s in told.sections for b in s.blocks)]
+    bare = [b.name for b in blocks if not origins.records(b.name)]
+    assert bare == ["", ""]  # provenance, and the table of records itself
+
+
+def test_any_heads_role_is_one_click_away(full: Path) -> None:
+    source = (full / "index.html").read_text(encoding="utf-8")
+    first = re.search(r"<header>.*?</header>", source, re.S)[0]  # type: ignore[index]
+    assert '<a href="#what-each-head-does">' in first
+    section = source[source.index('<section id="what-each-head-does">') :]
+    heads = section[: section.index("</table>")]
+    assert "<details>" not in heads
+    assert heads.count("<tr>") >= sum(len(c.heads) for c in synthetic.results(heads=(2,), seeds=(0,)).cells.values())

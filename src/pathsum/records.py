@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CLEAR = 3.0  # Poisson standard errors from which a count is no accident
+COPYING = 0.5  # eigenvalue positivity from which a head copies by its weights
 SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
 JOINER = "\u241f"  # joins printable tokens, none of which holds it
 
@@ -116,6 +117,11 @@ class HeadRow:
     copying_top5: float
     qk_matching_positivity: float | None  # Σλ/Σ|λ| of W_Eᵀ W_QK W_OV^prev W_E; None in the first layer
     previous_head: int | None  # the first-layer head that W_OV^prev is taken from
+
+    @property
+    def copies(self) -> bool:
+        """Do its weights make it a copying head?"""
+        return self.copying_positivity > COPYING
 
 
 @dataclass(frozen=True)
@@ -384,6 +390,11 @@ class LabelRow:
     threshold: float | None  # what ``low`` must exceed for the label; None where the score gives none
     distance: int | None  # tokens back, of ``offset``; None for the others
     labelled: bool  # is the head called by this behaviour?
+
+    @property
+    def name(self) -> str:
+        """The behaviour, without the kind of test."""
+        return self.behaviour.split(":")[0]
 
 
 @dataclass(frozen=True)

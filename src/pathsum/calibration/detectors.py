@@ -17,7 +17,6 @@ from pathsum.circuits.phase_change import Onset, onset
 from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
 from pathsum.extraction import atlas, framework
-from pathsum.extraction.framework import COPYING
 from pathsum.records import HeadRow, LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
@@ -71,9 +70,9 @@ def copying(models: Sequence[Grown]) -> Iterator[Unit]:
     for grown in models:
         for head in _heads(grown):
             if _copies(grown, head.layer):
-                yield True, head.copying_positivity > COPYING
+                yield True, head.copies
             elif _plain(grown):
-                yield False, head.copying_positivity > COPYING
+                yield False, head.copies
 
 
 def composition(kind: str) -> Detector:

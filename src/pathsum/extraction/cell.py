@@ -23,7 +23,7 @@ from pathsum.extraction import (
     weights_side,
 )
 from pathsum.extraction.evidence import Evidence, Subject, examine
-from pathsum.extraction.framework import COPYING, SMOOTHING, certificate
+from pathsum.extraction.framework import SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.records import CellSummary, HeadRow
 from pathsum.results import Cell
@@ -90,7 +90,7 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=max((h.prefix_matching for h in heads), default=None),
         previous_token=max(first_layer, default=None),
-        copying_heads=sum(h.copying_positivity > COPYING for h in heads) if heads else None,
+        copying_heads=sum(h.copies for h in heads) if heads else None,
         exactness=max(max(e.max_relative_error, e.scores_max_relative_error or 0) for e in tables["exactness"]),
         onset_tokens=change.tokens_seen if change else None,
         onset_low=change.low if change else None,

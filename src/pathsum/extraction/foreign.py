@@ -75,7 +75,7 @@ def take_apart(
         prefix_matching_chance=induction.prefix_matching(even_pattern(1 + 2 * subject.block), subject.block).item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
-        copying_heads=sum(h.copying_positivity > framework.COPYING for h in heads),
+        copying_heads=sum(h.copies for h in heads),
         bigram_correlation=fit.correlation,
         direct_path_kl_nats=fit.kl_nats,
         exactness=certificate(model, seen.windows[: how.certificate_windows, : min(n_ctx, CERTIFICATE_TOKENS)]),

@@ -26,7 +26,6 @@ from pathsum.records import (
     HeadRow,
 )
 
-COPYING = 0.5  # eigenvalue positivity from which a head is counted as copying
 SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
 _SEED = 2021
 

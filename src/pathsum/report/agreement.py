@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pathsum.records import AblationRow, CompositionRow
+from pathsum.records import COPYING, AblationRow, CompositionRow
 from pathsum.report.symbols import head_label
 from pathsum.results import Cell, Results
 
-POSITIVE = 0.5  # eigenvalue positivity, by which copying heads are counted, too
 NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control of its own
 
 COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
@@ -166,7 +165,7 @@ def _counts(a: AblationRow, target: str) -> bool:
 
 
 def _positive(value: float) -> Evidence:
-    return Evidence(value > POSITIVE, value, None, POSITIVE)
+    return Evidence(value > COPYING, value, None, COPYING)
 
 
 def _significant(e: CompositionRow | None) -> Evidence | None:
@@ -184,7 +183,7 @@ def _called(cell: Cell, place: Place, behaviour: str) -> Evidence | None:
     found = [
         Evidence(r.labelled and r.distance in (None, 0), r.score, r.low, r.threshold)
         for r in cell.labels
-        if (r.layer, r.head) == place and r.behaviour.split(":")[0] == behaviour and r.threshold is not None
+        if (r.layer, r.head) == place and r.name == behaviour and r.threshold is not None
     ]
     return min(found, key=_margin, default=None)
 

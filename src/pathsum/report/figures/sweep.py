@@ -86,7 +86,7 @@ def _roles(cell: Cell) -> dict[str, object]:
 def _name(r: LabelRow) -> str:
     """One token back is the previous token."""
     if r.distance is None:
-        return r.behaviour.split(":")[0]
+        return r.name
     return ROLES[0] if r.distance == 1 else FIXED
 
 

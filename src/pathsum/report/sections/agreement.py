@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from pathsum.records import SIGNIFICANT
+from pathsum.records import COPYING, SIGNIFICANT
 from pathsum.report.agreement import (
     COPIES,
     EDGES,
     INDUCTION,
     KINDS,
     NEEDED,
-    POSITIVE,
     QUESTIONS,
     Evidence,
     Judged,
@@ -45,7 +44,7 @@ def _method() -> tuple[str, str]:
     return (
         "Three kinds of evidence, each made a yes or a no by a bar; those of weights and intervention were set before "
         "anything was counted, those of behaviour with such models in view. Weights: "
-        f"an eigenvalue positivity above {POSITIVE} (copies: of OV; induction: of OV and of QK matching, the smaller), "
+        f"an eigenvalue positivity above {COPYING} (copies: of OV; induction: of OV and of QK matching, the smaller), "
         f"or a composition score above chance with q < {SIGNIFICANT} (edges; previous token: with the keys of the best "
         "induction head where one has formed, for positions are not in these weights). Behaviour: what the head is "
         "called in the section on what each head does (copies: its copying score's interval is above chance; a K-edge: "

@@ -12,7 +12,6 @@ from pathsum.report.symbols import head_label, layers_label, number, plural, spa
 from pathsum.results import Cell, Results
 
 TITLE = "What each head does"
-COPIES = 0.5  # OV positivity
 SCORES = (
     "previous token",
     "offset",
@@ -51,7 +50,7 @@ def names(cell: Cell, layer: int, head: int) -> list[str]:
 
 def _name(r: LabelRow) -> str:
     if r.distance is None:
-        return r.behaviour.split(":")[0]
+        return r.name
     return "looks at itself" if r.distance == 0 else f"looks {r.distance} back"
 
 
@@ -126,7 +125,7 @@ def _row(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
 
 def _by_weights(h: HeadRow) -> str:
     """What a head without a name does by its OV circuit alone."""
-    return "– (copies, by weights)" if h.copying_positivity > COPIES else "–"
+    return "– (copies, by weights)" if h.copies else "–"
 
 
 def _score(r: LabelRow) -> str:

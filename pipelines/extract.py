@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import torch
 
@@ -11,11 +12,11 @@ from pathsum.data.statistics import CorpusStatistics
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
-from pathsum.evaluation import Evaluation
+from pathsum.evaluation import Device, Evaluation
 from pathsum.extraction.cell import extract
 from pathsum.extraction.evidence import Evidence
 from pathsum.results import write_cell
-from pathsum.storage import read_lines
+from pathsum.storage import read_json, read_lines
 from pipelines.paths import CIRCUITS, MODELS, STATISTICS, TOKENS, params, stage
 
 if __name__ == "__main__":
@@ -35,4 +36,7 @@ if __name__ == "__main__":
         )
         log = read_lines(MODELS / name / "log.jsonl", Evaluation)
         checkpoints = sorted((MODELS / name / "checkpoints").iterdir())
-        write_cell(CIRCUITS / name, extract(name, cell, log, checkpoints, seen, how))
+        found = extract(name, cell, log, checkpoints, seen, how)
+        device = read_json(MODELS / name / "device.json", Device)
+        summary = replace(found.summary, device=str(device), device_peak_flops=device.peak_flops)
+        write_cell(CIRCUITS / name, replace(found, summary=summary))

@@ -37,6 +37,7 @@ def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:
         "machine": platform.machine(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        "trained_on": ", ".join(sorted({cell.summary.device for cell in cells.values()})),
         "libraries": {name: version(name) for name in LIBRARIES},
         "corpus_hash": corpus.corpus_hash,
         "tokenizer_hash": corpus.tokenizer_hash,

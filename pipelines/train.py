@@ -4,11 +4,15 @@ python -m pipelines.train model.n_layers=1 seed=3
 python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
 python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
 
-A cell of a sweep that fails does not stop the others; the exit code says so in the end.
+A cell of a sweep that fails does not stop the others; the exit code says so in the end. One cell over several processes
+or hosts, which see the same folder:
+
+torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +22,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from pathsum.config import CellConfig, TrackingConfig, load
+from pathsum.training import ranks
 from pipelines.hydra_plugins import grid
 from pipelines.paths import TOKENS, params, stage
-from pipelines.train_cell import run_cell
+from pipelines.train_cell import run_cell, threads
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
@@ -45,12 +50,18 @@ def require_same_tokens(config: DictConfig) -> None:
 
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
-    with stage():
+    with stage(threads()):
+        if sweep and ranks.count() > 1:
+            raise ValueError(
+                "--multirun: torchrun trains one cell at a time; a launcher trains several (hydra/launcher)"
+            )
         require_same_tokens(config)
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")  # type: ignore[arg-type]
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
-        print(f"{name}: {run_cell(name, cell, tracking, wait=sweep)}")
+        folder = run_cell(name, cell, tracking, wait=sweep)
+        if ranks.first():
+            print(f"{name}: {folder}")
 
 
 @hydra.main(version_base="1.3", config_path="../conf", config_name="config")
@@ -65,4 +76,7 @@ def main(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ranks.together():
+        if not ranks.first():
+            sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # the first alone writes
+        main()

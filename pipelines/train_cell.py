@@ -1,9 +1,13 @@
-"""Stage `train@cell`: train one cell of params.yaml, or adopt what a sweep has already trained."""
+"""Stage `train@cell`: train one cell of params.yaml, or adopt what a sweep has already trained.
+
+torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S0     # one cell over two processes: the same run
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from pathsum.config import CellConfig, TrackingConfig, load
@@ -11,32 +15,49 @@ from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
 from pathsum.storage import write_json
 from pathsum.tracking import mirror
+from pathsum.training import ranks
+from pathsum.training.device import choose, describe
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, params, stage
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
-    """Train ``cell`` in the run store, unless it is there; its folder. ``wait`` for another process on the same run."""
+    """Train ``cell`` in the run store, unless it is there; its folder. ``wait`` for another process on the same run.
+
+    Of the processes that torchrun has started, the first holds the run and writes; the others follow it.
+    """
     text, held_out = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "val.bin")
     identity = fingerprint(cell, text.header.token_hash + held_out.header.token_hash + text.header.tokenizer_hash)
     run = RUNS / identity
     windows = (Windows(text.tokens, cell.model.n_ctx), Windows(held_out.tokens, cell.model.n_ctx))
-    with locked(run, wait):
+    with locked(run, wait) if ranks.first() else nullcontext():
+        ranks.wait()
         if finished(run, total_steps(cell)):
             return run
-        write_json(run / "cell.json", cell.model_dump())
+        if ranks.first():
+            write_json(run / "cell.json", cell.model_dump())
+            write_json(run / "device.json", describe(choose(cell.train.device)))
+        else:
+            tracking = tracking.model_copy(update={"mode": "off"})
         with mirror(tracking, name, f"{name}-{identity}", "train", cell.model_dump(), run) as wandb:
             train(cell, text.header.d_vocab, text.header.tokenizer_hash, windows, run, wandb.log, name)
-            wandb.checkpoint(name, max((run / "checkpoints").iterdir()))
+            if ranks.first():
+                wandb.checkpoint(name, max((run / "checkpoints").iterdir()))
     return run
 
 
+def threads() -> int:
+    """Of one process: fewer beside other cells, or beside others of its own. The weights are the same."""
+    return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, (os.cpu_count() or 1) // ranks.beside()))))
+
+
 if __name__ == "__main__":
-    with stage(int(os.environ.get("PATHSUM_THREADS", THREADS))):  # fewer beside other cells: the weights are the same
+    with ranks.together(), stage(threads()):
         name, values = sys.argv[1], params()
         if name not in values["cells"]:
             raise ValueError(f"expected a cell of params.yaml, got {name!r}; it has {', '.join(values['cells'])}")
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         run = run_cell(name, cell, load(TrackingConfig, values["tracking"], "tracking"), wait=False)
-        adopt(run, MODELS / name)
+        if ranks.first():
+            adopt(run, MODELS / name)

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 Positive = Annotated[int, Field(gt=0)]
@@ -144,6 +144,16 @@ class TrainConfig(Frozen):
     eval_windows: Positive  # held-out windows an evaluation
     resume_every_seconds: Annotated[float, Field(gt=0)]  # how much a kill can cost
 
+    @field_validator("device", mode="before")
+    @classmethod
+    def _not_apples(cls, wanted: Any) -> Any:
+        if wanted == "mps":
+            raise ValueError(
+                "no number is reported from Apple's GPU, which has no float64 and rounds otherwise; expected auto, cpu "
+                "or cuda"
+            )
+        return wanted
+
 
 class CellConfig(Frozen):
     """One model of the grid, complete."""
@@ -212,6 +222,7 @@ class SweepConfig(Frozen):
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
+    d_head: tuple[int, ...]  # further widths of a head, all heads together as wide as the first head count's
     seeds: tuple[int, ...] = Field(min_length=1)
     by_layers: dict[int, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]

@@ -22,3 +22,15 @@ class Evaluation:
     previous_token: list[list[float]]  # mean attention to the token before, 0..1
     copying: list[list[float]]  # share of repeated tokens that the head's own output raises above the mean, −1..1
     loss_by_position_nats: list[float]
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a cell was trained on."""
+
+    name: str
+    processes: int  # that trained it together
+    peak_flops: float | None  # of bf16 matrix products, measured when training began; None for a processor
+
+    def __str__(self) -> str:
+        return f"{self.processes} × {self.name}" if self.processes > 1 else self.name

@@ -102,6 +102,8 @@ class CellSummary:
     onset_high: int | None
     bigram_correlation: float  # direct path against corpus log P(next | token), centred, frequency-weighted, −1..1
     direct_path_kl_nats: float  # KL(corpus bigram ‖ softmax of the direct path), frequency-weighted
+    device: str = ""  # that it was trained on, "" where that is not known
+    device_peak_flops: float | None = None  # of one GPU's bf16 matrix products, measured; None for a processor
 
 
 @dataclass(frozen=True)

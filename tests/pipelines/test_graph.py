@@ -108,6 +108,7 @@ def test_the_metrics_have_what_a_script_needs(graph: Path) -> None:
     assert (graph / "reports" / "metrics.json").read_text() == json.dumps(
         metrics, sort_keys=True, indent=2, ensure_ascii=False
     ) + "\n"
+    assert metrics["provenance"]["trained_on"].startswith(metrics["provenance"]["machine"])
 
 
 def test_the_report_is_one_file_that_asks_for_nothing(graph: Path) -> None:

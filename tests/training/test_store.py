@@ -53,9 +53,15 @@ def test_a_lock_goes_with_its_process(tmp_path: Path) -> None:
 
 def test_adopting_replaces_what_was_there(tmp_path: Path) -> None:
     run(tmp_path / "run")
-    (tmp_path / "run" / "cell.json").write_text("{}")
+    for name in ("cell.json", "device.json"):
+        (tmp_path / "run" / name).write_text("{}")
     (tmp_path / "cell" / "old").mkdir(parents=True)
     adopt(tmp_path / "run", tmp_path / "cell")
-    assert sorted(p.name for p in (tmp_path / "cell").iterdir()) == ["cell.json", "checkpoints", "log.jsonl"]
+    assert sorted(p.name for p in (tmp_path / "cell").iterdir()) == [
+        "cell.json",
+        "checkpoints",
+        "device.json",
+        "log.jsonl",
+    ]
     with pytest.raises(FileNotFoundError):
         adopt(tmp_path / "absent", tmp_path / "cell")

@@ -15,7 +15,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.training.step import side_by_side
 
 _CHUNK = 4  # windows at a time: batch × pos × vocab float32 logits stay in the cache
-_TRACED = 16  # windows whose patterns are looked at
+TRACED = 16  # windows whose patterns are looked at
 
 
 @torch.no_grad()
@@ -30,7 +30,7 @@ def evaluate(
     """Held-out loss and its in-context drop, and how far induction has formed on BOS + a random block twice."""
     by_position = loss_by_position(model, windows)
     trace = model.trace(repeated)
-    natural = model.trace(windows[:_TRACED, :-1])
+    natural = model.trace(windows[:TRACED, :-1])
     W_U = model.weights().W_U
     repeats = repeat_losses(trace.logits, repeated, block)
     return Evaluation(

@@ -21,6 +21,8 @@ from pathsum.evaluation import Evaluation
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.storage import append_line, read_lines, write_whole
+from pathsum.training import ranks
+from pathsum.training.device import choose
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.step import update
@@ -57,19 +59,27 @@ def train(
 ) -> None:
     """Train ``cell`` on ``windows`` (training, held-out) in folder ``run``, from its last state if there is one.
 
-    ``log`` is told each evaluation once it is on disk. Raises TrainingDiverged, keeping the last finite state.
+    ``log`` is told each evaluation once it is on disk. Several processes (``ranks``) train it together, and the first
+    alone evaluates and writes. Raises TrainingDiverged, keeping the last finite state.
     """
     train_windows, val_windows = windows
     steps = total_steps(cell)
     if finished(run, steps):
         return
-    device = _device(cell.train.device)
+    if cell.train.batch % ranks.count():
+        raise ValueError(
+            f"train.batch: expected a multiple of the {ranks.count()} processes that torchrun has started, got "
+            f"{cell.train.batch}; start a number of them that divides it, or change it (which is another run)"
+        )
+    device = choose(cell.train.device)
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
     step = _load_state(run / "state.safetensors", model, opts)
-    rewind_log(run / "log.jsonl", step)
-    for found in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
-        log(found)  # a killed mirror may have lost some of these
+    ranks.wait()  # until all have read the state, before the first goes on to the next
+    if ranks.first():
+        rewind_log(run / "log.jsonl", step)
+        for found in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
+            log(found)  # a killed mirror may have lost some of these
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
@@ -79,14 +89,15 @@ def train(
     repeated = repeated.to(device)
     tokens_a_step = cell.train.batch * cell.model.n_ctx
 
-    def record() -> Evaluation:
+    def record() -> None:
+        if not ranks.first():
+            return
         found = evaluate(model, held_out, repeated, block, step, step * tokens_a_step)
         _require_finite(found.val_loss_nats, step * tokens_a_step, title, run)
         save_checkpoint(run / "checkpoints" / f"{step:08d}.safetensors", model, tokenizer_hash)
         append_line(run / "log.jsonl", found)
         _save_state(run / "state.safetensors", model, opts, step)
         log(found)
-        return found
 
     if step < 0:
         step = 0
@@ -95,6 +106,7 @@ def train(
     with tqdm(
         total=steps * tokens_a_step, initial=step * tokens_a_step, unit="tok", unit_scale=True, desc=title,
         mininterval=1.0, file=sys.stderr, dynamic_ncols=True,
+        disable=not ranks.first(),
     ) as bar:  # fmt: skip
         while step < steps:
             step += 1
@@ -102,14 +114,14 @@ def train(
             batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)
-            loss = update(model, opts, batch.to(device), cell.train.autocast)
+            loss = update(model, opts, ranks.share(batch).to(device), cell.train.autocast)
             _require_finite(loss, (step - 1) * tokens_a_step, title, run)
             bar.update(tokens_a_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
             if step in evaluations:
                 record()
                 saved_at = time.monotonic()
-            elif time.monotonic() - saved_at > cell.train.resume_every_seconds:
+            elif ranks.first() and time.monotonic() - saved_at > cell.train.resume_every_seconds:
                 _save_state(run / "state.safetensors", model, opts, step)
                 saved_at = time.monotonic()
 
@@ -120,15 +132,6 @@ def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> Non
             f"{title}: the loss is {loss} after {tokens_seen:,} tokens; the last finite state is kept in {run}. "
             "Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
         )
-
-
-def _device(wanted: str) -> torch.device:
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise ValueError(
-            "train.device: expected a GPU (cuda), got none that torch can see; install a CUDA build of torch, or set "
-            "train.device=auto (profile=laptop is the one for two cores)"
-        )
-    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int) -> None:

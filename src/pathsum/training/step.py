@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from pathsum.model.transformer import Transformer
+from pathsum.training import ranks
 from pathsum.training.loss import next_token_loss
 
 Found = TypeVar("Found")
@@ -20,7 +21,8 @@ _SHARES = 2  # however many cores there are: it decides how gradients are rounde
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens); the mean loss before it, in nats."""
+    """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens), this process's share of it where there are more;
+    the mean loss before it, in nats, of all."""
     parameters = list(model.parameters())
 
     def share(windows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -35,7 +37,8 @@ def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: b
     for other, more in others:
         loss += other
         torch._foreach_add_(gradients, more)
-    for p, gradient in zip(parameters, gradients, strict=True):
+    loss, *everyones = ranks.mean((loss, *gradients))
+    for p, gradient in zip(parameters, everyones, strict=True):
         p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW walks memory: it must lie as its parameter does
     for opt in opts:
         opt.step()

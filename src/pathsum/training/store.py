@@ -1,6 +1,6 @@
 """The run store: one folder a run, named by what determines its result, so that a sweep and `dvc repro` share it.
 
-    runs/<fingerprint>/cell.json  log.jsonl  checkpoints/<step>.safetensors  state.safetensors  lock
+    runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  state.safetensors  lock
 
 Everything is written atomically. The lock is the operating system's: it goes with its process, however that ends.
 """
@@ -101,7 +101,7 @@ def adopt(run: Path, folder: Path) -> None:
     """Copy a finished run's checkpoints and log to ``folder`` (a stage's output)."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(run / "checkpoints", folder / "checkpoints")
-    for name in ("log.jsonl", "cell.json"):
+    for name in ("log.jsonl", "cell.json", "device.json"):
         shutil.copyfile(run / name, folder / name)
 
 

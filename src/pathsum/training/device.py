@@ -1,0 +1,45 @@
+"""On what is a cell trained, and what can it do at best?"""
+
+from __future__ import annotations
+
+import platform
+import time
+
+import torch
+
+from pathsum.evaluation import Device
+from pathsum.training import ranks
+
+_SIDE, _ROUNDS = 8192, 20  # of the products that are timed: large enough to fill any GPU, some milliseconds in all
+
+
+def choose(wanted: str) -> torch.device:
+    """The device that ``train.device`` means here: a GPU where there is one, Apple's never (``TrainConfig`` says why).
+    Raises ValueError, naming the key, where one is asked for and there is none."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "train.device: expected a GPU (cuda), got none that torch can see; install a CUDA build of torch, or set "
+            "train.device=auto (profile=laptop is the one for two cores)"
+        )
+    return ranks.gpu() if wanted != "cpu" and torch.cuda.is_available() else torch.device("cpu")
+
+
+def describe(device: torch.device) -> Device:
+    """What the record of a cell says of the device. A GPU's peak is measured; a processor's changes with whatever else
+    runs there, and would make two runs on one machine differ: bench/ has it, beside the step."""
+    if device.type == "cpu":
+        return Device(f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}", ranks.count(), None)
+    return Device(torch.cuda.get_device_name(device), ranks.count(), peak_flops(device, _SIDE))
+
+
+def peak_flops(device: torch.device, side: int) -> float:
+    """How many operations a second do bf16 matrix products make, and nothing else? Best of some rounds, FLOP/s."""
+    left, right, out = (torch.randn(side, side, device=device).bfloat16() for _ in range(3))
+    best = 0.0
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        torch.mm(left, right, out=out)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = max(best, 2 * side**3 / (time.perf_counter() - start))
+    return best

@@ -1,0 +1,48 @@
+"""A cell is trained on the GPU where there is one, and its record says on what."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+import torch
+
+from pathsum.config import ConfigError, TrainConfig, load
+from pathsum.evaluation import Device
+from pathsum.training.device import choose, describe, peak_flops
+from tests.training.small import TRAIN
+
+
+@pytest.mark.parametrize(("wanted", "there", "got"), [
+    ("auto", False, "cpu"), ("auto", True, "cuda"), ("cpu", True, "cpu"), ("cuda", True, "cuda"),
+])  # fmt: skip
+def test_the_device_is_chosen_by_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, there: bool, got: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    assert choose(wanted).type == got
+
+
+def test_apples_gpu_is_refused_by_the_key() -> None:
+    with pytest.raises(
+        ConfigError, match=r"cells.L2H4S0.train.device: no number is reported from Apple's GPU.*, got 'mps'"
+    ):
+        load(TrainConfig, {**TRAIN.model_dump(), "device": "mps"}, "cells.L2H4S0.train")
+    assert issubclass(ConfigError, ValueError)
+
+
+def test_a_processor_is_described_by_what_its_bits_depend_on() -> None:
+    found = describe(torch.device("cpu"))
+    assert found == Device(f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}", 1, None)
+    assert str(found) == found.name
+    assert str(Device("GPU", 4, 1e15)) == "4 × GPU"
+
+
+def test_a_gpu_is_described_by_its_name_and_its_measured_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "some GPU")
+    monkeypatch.setattr("pathsum.training.device.peak_flops", lambda device, side: 1.5e14)
+    assert describe(torch.device("cuda")) == Device("some GPU", 1, 1.5e14)
+
+
+def test_the_peak_is_some_operations_a_second() -> None:
+    assert peak_flops(torch.device("cpu"), 64) > 0

@@ -1,0 +1,137 @@
+"""One cell over two processes, by torchrun: the run that one process makes, to rounding, and whole after a kill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from omegaconf import OmegaConf
+
+from pathsum.data.tokens import TokenHeader
+from pathsum.evaluation import Device, Evaluation
+from pathsum.storage import read_json, read_lines, write_json
+from pathsum.training import ranks
+from pipelines.paths import ROOT
+from pipelines.train import run as train_by_hydra
+from tests.training.small import CELL, D_VOCAB, TRAIN, windows
+
+ONE = (sys.executable, "-m", "pipelines.train_cell", "cell")
+TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *ONE[1:])
+
+
+def project(folder: Path, **train: Any) -> Path:
+    """Tokens and a params.yaml of one small cell, in float32."""
+    for name, seed in (("train", 0), ("val", 1)):
+        tokens = windows(seed)._rows.ravel().astype("<u2")
+        path = folder / "data" / "tokens" / f"{name}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(tokens.tobytes())
+        write_json(path.with_suffix(".json"), TokenHeader("<u2", len(tokens), 1, 1, D_VOCAB, "words", "text", name))
+    settings = {**TRAIN.model_dump(mode="json"), "batch": 6, "autocast": False, **train}
+    cell = {**CELL.model_dump(mode="json"), "train": settings}
+    tracking = {"mode": "off", "project": "", "group": "", "entity": ""}
+    (folder / "params.yaml").write_text(yaml.safe_dump({"cells": {"cell": cell}, "tracking": tracking}))
+    return folder
+
+
+def start(folder: Path, command: tuple[str, ...]) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(child: subprocess.Popen[str]) -> str:
+    output, _ = child.communicate(timeout=300)
+    assert child.returncode == 0, output[-4000:]
+    return output
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    found = folder / "models" / "cell"
+    return {str(p.relative_to(found)): p.read_bytes() for p in sorted(found.rglob("*")) if p.is_file()}
+
+
+def curve(folder: Path) -> list[Evaluation]:
+    return read_lines(folder / "models" / "cell" / "log.jsonl", Evaluation)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same cell in one process and in two."""
+    one, two = (project(tmp_path_factory.mktemp(name)) for name in ("one", "two"))
+    finish(start(one, ONE))
+    finish(start(two, TWO))
+    return one, two
+
+
+def test_two_processes_have_the_loss_curve_of_one(pair: tuple[Path, Path]) -> None:
+    """Float32 sums in another order; Muon rounds to bf16 on the way, and carries that on from step to step."""
+    alone, together = (curve(folder) for folder in pair)
+    assert [e.tokens_seen for e in alone] == [e.tokens_seen for e in together]
+    assert alone[0] == together[0]
+    for one, two in zip(alone, together, strict=True):
+        assert two.val_loss_nats == pytest.approx(one.val_loss_nats, abs=1e-4)
+    assert alone[0].val_loss_nats - alone[-1].val_loss_nats > 0.3
+    assert abs(alone[1].val_loss_nats - together[1].val_loss_nats) < 1e-6
+
+
+def test_it_is_the_same_run_and_the_first_alone_writes(pair: tuple[Path, Path]) -> None:
+    one, two = ([p.relative_to(f) for p in sorted(f.rglob("*")) if p.is_file()] for f in pair)
+    assert one == two  # the fingerprint among them
+    devices = [read_json(f / "models" / "cell" / "device.json", Device) for f in pair]
+    assert devices[1] == dataclasses.replace(devices[0], processes=2)
+    assert str(devices[1]) == f"2 × {devices[0]}"
+
+
+def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_state(tmp_path: Path) -> None:
+    whole, broken = (project(tmp_path / name, tokens=10 * TRAIN.tokens) for name in ("whole", "broken"))
+    finish(start(whole, TWO))
+    child = start(broken, TWO)
+    while child.poll() is None and not list(broken.glob("runs/*/state.safetensors")):
+        time.sleep(0.002)
+    time.sleep(0.05)
+    os.kill(int(next(broken.glob("runs/*/lock")).read_text()), signal.SIGKILL)
+    output, _ = child.communicate(timeout=300)
+    assert child.returncode != 0, "it was done before it could be killed"
+    assert "SIGKILL" in output
+    finish(start(broken, TWO))
+    assert contents(broken) == contents(whole)
+
+
+def test_a_batch_that_cannot_be_shared_evenly_is_refused_by_its_key(tmp_path: Path) -> None:
+    child = start(project(tmp_path, batch=5), TWO)
+    output, _ = child.communicate(timeout=300)
+    assert child.returncode != 0
+    assert "error: train.batch: expected a multiple of the 2 processes that torchrun has started, got 5" in output
+
+
+def test_torchrun_trains_one_cell_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ranks, "count", lambda: 2)
+    with pytest.raises(SystemExit):
+        train_by_hydra(OmegaConf.create(), [], sweep=True)
+    assert "error: --multirun: torchrun trains one cell at a time; a launcher trains several" in capsys.readouterr().err
+
+
+def test_without_torchrun_there_is_one_process() -> None:
+    batch = torch.arange(6)
+    with ranks.together():
+        assert (ranks.count(), ranks.first(), ranks.beside()) == (1, True, 1)
+        assert ranks.share(batch) is batch
+        assert ranks.mean([batch])[0] is batch
+
+
+def test_the_record_of_the_run_says_on_what(pair: tuple[Path, Path]) -> None:
+    found = json.loads((pair[0] / "models" / "cell" / "device.json").read_text())
+    assert found["peak_flops"] is None  # a processor's would make two runs differ
+    assert found["name"]

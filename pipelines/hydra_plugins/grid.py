@@ -11,15 +11,18 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 
-def cell_name(n_layers: int, n_heads: int, seed: int) -> str:
-    """Zero layers have no head count in their name, as they have no heads."""
-    return f"L{n_layers}H{n_heads}S{seed}" if n_layers else f"L0S{seed}"
+def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
+    """Zero layers have no head count in their name, as they have no heads; a head's width is there where it is not
+    everyone's."""
+    width = f"D{d_head}" if d_head is not None else ""
+    return f"L{n_layers}H{n_heads}{width}S{seed}" if n_layers else f"L0S{seed}"
 
 
-def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
+def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> DictConfig:
     """One complete cell of ``config``'s model, train and sweep, with what the sweep changes in this very cell."""
-    overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed), {})
-    return _merged(_plain(config, n_layers, n_heads, seed), overrides)
+    overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed, d_head), {})
+    width = {} if d_head is None else {"model": {"d_head": d_head}}
+    return _merged(_plain(config, n_layers, n_heads, seed), width, overrides)
 
 
 def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
@@ -29,6 +32,19 @@ def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictCo
     return _merged(base, shape, config.sweep.by_layers.get(n_layers, {}))
 
 
+def _other_widths(model: DictConfig, sweep: DictConfig) -> list[tuple[int, int]]:
+    """(n_heads, d_head) of each of ``sweep.d_head``, as wide in all as the first head count's; not the grid's own."""
+    width, found = sweep.n_heads[0] * model.d_head, []
+    for d_head in sweep.d_head:
+        if d_head < 1 or width % d_head:
+            raise ValueError(
+                f"sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = {width}, got {d_head}"
+            )
+        if d_head != model.d_head:
+            found.append((width // d_head, d_head))
+    return found
+
+
 def _merged(base: DictConfig, *changes: Any) -> DictConfig:
     merged = OmegaConf.merge(base, *changes)
     assert isinstance(merged, DictConfig)
@@ -36,7 +52,8 @@ def _merged(base: DictConfig, *changes: Any) -> DictConfig:
 
 
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
-    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed, then the controls by name.
+    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed, then those with heads of
+    another width (L2H8D16S0), then the controls by name.
     Overrides of cells that this grid does not have are none of its business, but must be cells' names."""
     config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
     cells = {
@@ -45,13 +62,18 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         for n_heads in (sweep.n_heads if n_layers else [0])
         for seed in sweep.seeds
     }
+    for n_layers in filter(None, sweep.n_layers):
+        for n_heads, d_head in _other_widths(model, sweep):
+            for seed in sweep.seeds:
+                name = cell_name(n_layers, n_heads, seed, d_head)
+                cells[name] = cell(config, n_layers, n_heads, seed, d_head)
     for name, change in sweep.controls.items():
         n_layers = OmegaConf.select(change, "model.n_layers")
         if n_layers is None or name in cells:
             raise ValueError(f"sweep.controls.{name}: expected a name of its own, and a model.n_layers")
         cells[name] = _merged(_plain(config, n_layers, sweep.n_heads[0], sweep.seeds[0]), change)
     for name in sweep.overrides:
-        if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+S\d+", name):
+        if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+", name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")
     return OmegaConf.create(cells)
 

@@ -8,8 +8,9 @@ import math
 import pytest
 
 from pathsum.report.figures.composition import composition
-from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep
+from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.sections import mechanism
+from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 
@@ -77,3 +78,35 @@ def test_the_interval_is_students() -> None:
     low, high = interval([1.0, 2.0, 3.0])
     assert (low, high) == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), rel=1e-6)
     assert interval([1.0, 4.0]) == (1.0, 4.0)
+
+
+def of_widths(results: Results) -> Results:
+    """Heads of 32 in the grid; beside it eight of 16 where the grid has four."""
+    grid = {n: with_width(c, n, 32) for n, c in results.cells.items()}
+    beside = {
+        name.replace("H4", "H8D16"): with_width(c, name.replace("H4", "H8D16"), 16, n_heads=8)
+        for name, c in results.cells.items()
+        if "H4" in name
+    }
+    return dataclasses.replace(results, cells=grid | beside)
+
+
+def with_width(cell: Cell, name: str, d_head: int, **more: object) -> Cell:
+    return dataclasses.replace(cell, summary=dataclasses.replace(cell.summary, cell=name, d_head=d_head, **more))  # type: ignore[arg-type]
+
+
+def test_heads_of_other_widths_have_a_figure_of_their_own() -> None:
+    results = of_widths(synthetic.results(layers=(1, 2), heads=(2, 4), seeds=(0, 1, 2)))
+    figure, over_heads = widths(results), sweep(results)
+    assert figure is not None
+    assert over_heads is not None
+    assert set(zip(figure.data["heads"], figure.data["d_head"], strict=True)) == {(4, 32), (8, 16)}
+    assert set(figure.data["layers"]) == {1, 2}
+    assert "all heads of a layer 128 wide" in figure.title
+    assert set(over_heads.data["d_head"]) == {32}
+    assert set(over_heads.data["heads"]) == {2, 4}
+
+
+def test_heads_of_one_width_have_none() -> None:
+    assert widths(synthetic.results()) is None
+    assert widths(synthetic.results(layers=(0,))) is None

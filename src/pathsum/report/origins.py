@@ -144,6 +144,7 @@ RECORDS: dict[str, tuple[str, ...]] = {  # by figure or table; one that is not h
     "bigrams": ("bigrams", "corpus", "summary"),
     "logit_lens": ("lens", "corpus"),
     "sweep": ("summary", "labels"),
+    "widths": ("summary", "labels"),
     "cells": ("summary",),
     "labels": ("labels", "heads"),
     "subspaces": ("overlaps", "deleting"),

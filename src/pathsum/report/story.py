@@ -105,7 +105,7 @@ def _sections(
         weights_side.section(results, figures),
         Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
         formation.section(results, figures),
-        Section(SWEEP, _sweep(results), (*drawn("sweep"), *rows.sweep(results))),
+        Section(SWEEP, _sweep(results), (*drawn("sweep", "widths"), *rows.sweep(results))),
         controls.section(results, figures),
         Section(TRUST, _trust(results), rows.exactness(results)),
         agreement.section(results),

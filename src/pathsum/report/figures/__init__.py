@@ -16,7 +16,7 @@ from pathsum.report.figures.learning import headline, phase_change
 from pathsum.report.figures.positions import loss_by_position
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.figures.subspaces import subspaces
-from pathsum.report.figures.sweep import sweep
+from pathsum.report.figures.sweep import sweep, widths
 from pathsum.results import Results
 
 FIGURES = (
@@ -32,6 +32,7 @@ FIGURES = (
     loss_by_position,
     formation,
     sweep,
+    widths,
     controls,
     calibration,
     subspaces,

@@ -1,4 +1,4 @@
-"""The sweep: how the phase change, the loss drop and what heads do hang on layers, heads and seed."""
+"""The sweep: how the phase change, the loss drop and what heads do hang on layers, heads, their width and seed."""
 
 from __future__ import annotations
 
@@ -30,29 +30,49 @@ def sweep(results: Results) -> Figure | None:
     cells = list(results.cells.values())
     if not any(c.heads for c in cells):
         return None
+    usual = statistics.mode(c.summary.d_head for c in cells if c.heads)
+    shown = [c for c in cells if not c.heads or c.summary.d_head == usual]  # the others are the next figure's
+    return _drawn("sweep", "What depth, heads and seed change", shown, ("heads", "heads a layer"))
+
+
+def widths(results: Results) -> Figure | None:
+    """The same over the width of a head, where all heads together are as wide; None where the sweep has one width."""
+    by_width: dict[int, list[Cell]] = {}
+    for c in (c for c in results.cells.values() if c.heads):
+        by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
+    cells = max(by_width.values(), key=lambda some: len({c.summary.d_head for c in some}), default=[])
+    if len({c.summary.d_head for c in cells}) < 2:
+        return None
+    width = cells[0].summary.n_heads * cells[0].summary.d_head
+    title = f"What the width of a head changes, all heads of a layer {width} wide"
+    return _drawn("widths", title, cells, ("d_head", f"d_head (number of heads: {width} / d_head)"))
+
+
+def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> Figure:
     data = pd.DataFrame([_numbers(c) | _roles(c) for c in cells])
 
     def paint(canvas: Canvas) -> None:
         *panels, last = row(canvas, 1 + len(QUANTITIES))
         for ax, (quantity, label) in zip(panels, QUANTITIES.items(), strict=True):
-            _points(ax, data, quantity)
-            ax.set(ylabel=label, xlabel="heads a layer")
+            _points(ax, data, x[0], quantity)
+            ax.set(ylabel=label, xlabel=x[1])
         _shares(last, data)
         panels[0].legend(loc="best")
 
-    seeds = data.groupby(["layers", "heads"])["seed"].nunique()
+    seeds = data.groupby(["layers", x[0]])["seed"].nunique()
     interval = (
         "the 95 % interval of the mean over seeds (Student's t)"
         if seeds.min() > 2
         else "the range over seeds (under three: too few for an interval of the mean)"
     )
-    none = [_without(results.with_layers(n)) for n in results.layer_counts() if n]
+    depths = sorted({c.summary.n_layers for c in cells if c.heads})
+    none = [_without([c for c in cells if c.summary.n_layers == n]) for n in depths]
     caption = (
         f"A point a seed; a dash the mean, a bar {interval}. "
         f"No phase change, and no point, in {', '.join(none)}. Right: the share of heads that are called by a "
         "behaviour, a point a cell, the dash its mean over cells; a head may have several names."
     )
-    return picture("sweep", "What depth, heads and seed change", caption, data, (15.0, 4.0), paint)
+    return picture(name, title, caption, data, (15.0, 4.0), paint)
 
 
 def _without(cells: Sequence[Cell]) -> str:
@@ -66,6 +86,7 @@ def _numbers(cell: Cell) -> dict[str, object]:
         "cell": s.cell,
         "layers": s.n_layers,
         "heads": s.n_heads,
+        "d_head": s.d_head,
         "seed": s.seed,
         "onset_millions": math.nan if s.onset_tokens is None else s.onset_tokens / 1e6,
         "loss_drop_nats": s.in_context_loss_drop_nats,
@@ -90,18 +111,18 @@ def _name(r: LabelRow) -> str:
     return ROLES[0] if r.distance == 1 else FIXED
 
 
-def _points(ax: Axes, data: pd.DataFrame, quantity: str) -> None:
-    depths, widths = sorted(set(data["layers"])), sorted(set(data["heads"]))
+def _points(ax: Axes, data: pd.DataFrame, x: str, quantity: str) -> None:
+    depths, places = sorted(set(data["layers"])), sorted(set(data[x]))
     for n_layers in depths:
         colour = symbols.layer_colour(n_layers)
         aside = 0.2 * (depths.index(n_layers) - (len(depths) - 1) / 2) if n_layers else 0.0
-        for place, n_heads in enumerate(widths):
-            part = data[(data["layers"] == n_layers) & (data["heads"] == n_heads)]
+        for place, value in enumerate(places):
+            part = data[(data["layers"] == n_layers) & (data[x] == value)]
             if values := [float(v) for v in part[quantity].dropna()]:
                 _group(ax, place + aside, values, colour)
         ax.plot([], [], "o", color=colour, label=symbols.layers_label(n_layers))
-    ax.set_xticks(range(len(widths)), [str(w) for w in widths])
-    ax.set_xlim(-0.6, len(widths) - 0.4)
+    ax.set_xticks(range(len(places)), [str(p) for p in places])
+    ax.set_xlim(-0.6, len(places) - 0.4)
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     ax.grid(visible=False, axis="x")
 

@@ -55,10 +55,12 @@ def check(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -> None:
-    values = composed(tmp_path, f"profile={profile}")
+    given = ["corpus.paths=[a.txt]"] if profile == "prose" else []  # its text is the user's
+    values = composed(tmp_path, f"profile={profile}", *given)
     for name, cell in values["cells"].items():
         config = load(CellConfig, cell, name)
-        heads = f"H{config.model.n_heads}" if config.model.n_layers else ""
+        width = "" if config.model.d_head == values["model"]["d_head"] else f"D{config.model.d_head}"
+        heads = f"H{config.model.n_heads}{width}" if config.model.n_layers else ""
         assert name in values["sweep"]["controls"] or name == f"L{config.model.n_layers}{heads}S{config.seed}"
     load_corpus(values["corpus"])
     load(TokenizerConfig, values["tokenizer"], "tokenizer")
@@ -67,6 +69,29 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     load(CalibrateConfig, values["calibrate"], "calibrate")
     for name, world in values["worlds"].items():
         load(WorldConfig, world, f"worlds.{name}")
+
+
+def test_prose_asks_for_text_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"corpus.paths: has no value yet \(\?\?\?\)"):
+        load_corpus(composed(tmp_path, "profile=prose")["corpus"])
+
+
+def test_the_papers_profile_is_the_papers_model(tmp_path: Path) -> None:
+    values = composed(tmp_path, "profile=paper")
+    model = values["cells"]["L2H12S0"]["model"]
+    assert {k: model[k] for k in ("n_heads", "d_head", "d_model", "n_ctx", "positions", "norm")} == {
+        "n_heads": 12, "d_head": 64, "d_model": 768, "n_ctx": 2048, "positions": "sinusoidal", "norm": "layer",
+    }  # fmt: skip
+    assert values["tokenizer"]["d_vocab"] == 50_000
+    assert values["corpus"]["source"] == "hub"
+    assert {c["train"]["device"] for c in values["cells"].values()} == {"cuda"}
+    assert values["cells"]["L2H12S0"]["train"]["optimizer"] == "adamw"
+
+
+def test_the_gpus_profile_has_five_seeds_of_one_to_sixteen_heads(tmp_path: Path) -> None:
+    cells = composed(tmp_path, "profile=gpu")["cells"]
+    grid = {(c["model"]["n_heads"], c["seed"]) for name, c in cells.items() if name.startswith("L2")}
+    assert grid == {(heads, seed) for heads in (1, 2, 4, 8, 16) for seed in range(5)}
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
@@ -148,6 +173,19 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
     assert [name for name in before if before[name] != first[name]] == ["L2H4S0"]  # not the controls beside it
     with pytest.raises(Exception, match=r"sweep.overrides: L2H4 is no cell's name; the grid has L0S0"):
         composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
+
+
+def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(tmp_path: Path) -> None:
+    before, after = composed(tmp_path)["cells"], composed(tmp_path, "sweep=widths")["cells"]
+    assert {name: after[name] for name in before} == before  # which are not trained again
+    new = {name: cell["model"] for name, cell in after.items() if name not in before}
+    assert {m["n_heads"] * m["d_head"] for m in new.values()} == {4 * 32}
+    assert set(new) == {f"L{n}H{h}S{s}" for n in (1, 2) for h in ("8D16", "2D64") for s in (0, 1)}
+    changed = composed(tmp_path, "sweep=widths", "++sweep.overrides.L2H8D16S1.train.tokens=123")["cells"]
+    assert [name for name in after if after[name] != changed[name]] == ["L2H8D16S1"]
+    assert composed(tmp_path, "sweep.d_head=[32]")["cells"] == before
+    with pytest.raises(Exception, match=r"sweep.d_head: expected divisors of .* = 128, got 48"):
+        composed(tmp_path, "sweep.d_head=[48]")
 
 
 def test_the_committed_params_are_fresh(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(VENV)/.ready ## make .venv from requirements.lock
 
@@ -47,9 +47,16 @@ sweep: setup ## the grid, JOBS=N cells at a time; or an ad-hoc one: make sweep J
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## time a training step and one head's circuits at d_vocab 50,000 beside others, into bench/README.md
+bench: setup ## time a training step, circuits at d_vocab 50,000 and how cost grows, into bench/README.md: about 15 minutes
 	python -m bench.train_step
 	python -m bench.circuits
+	python -m bench.growth
+	python -m bench.table
+
+bench-phase: setup ## seconds and tokens to the phase change beside other recipes, and its law: about 70 minutes
+	dvc repro --quiet tokenize
+	python -m bench.phase_change
+	python -m bench.onset_law
 	python -m bench.table
 
 extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
@@ -67,4 +74,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke test lint sweep dashboard bench extract report compare open
+.PHONY: help setup params repro smoke test lint sweep dashboard bench bench-phase extract report compare open

@@ -1,13 +1,17 @@
-"""Draw bench/README.md and bench/ratios.png from bench/results.json: `python -m bench.table`"""
+"""Draw bench/README.md and its pictures from what was measured: `python -m bench.table`"""
 
 from __future__ import annotations
 
+import csv
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import seaborn as sns
 from matplotlib.figure import Figure
+
+from bench.memory import needs
 
 HERE = Path(__file__).parent
 MEANING = {
@@ -19,34 +23,111 @@ MEANING = {
     "eigenvalues_50k": "copying eigenvalues of 12 heads; theirs: of the d_model × d_model product",
     "top_entries_50k_memory": "peak memory of the 1,000 largest entries",
     "eigenvalues_50k_memory": "peak memory of the copying eigenvalues",
+    "paper_recipe": "the paper's recipe in the suite's own step: sinusoids in queries and keys, layer norm, AdamW",
 }
-TEXT = """# What was measured
-
-`make bench` measures again and draws this page from `results.json`; no number here is typed. Ratios are what counts:
-more than 1 means that ours is better. Both sides of a row ran in one process, in turn, and a ratio is the median over
-rounds of neighbours; the absolute numbers are that machine's on that day. Other work on it moves the ratios too.
-
-`train_step` rows are whole optimiser steps of the default recipe (Muon and AdamW, learnt biases by distance, RMS norm),
-named by layers, heads and windows of 256 tokens a step. Its `matmul_peak` rows compare the FLOP/s of the model's matrix
-products over the whole step with those of the same products alone: the share of a step that could not be saved by
-better code around the products. The optimiser's products count as time only.
-
-{table}
-
-![Ratios](ratios.png)
-
-Untested: the `gpu` and `paper` shapes need a GPU; `python -m bench.train_step` measures them where there is one.
-"""
+NOT_MEASURED = "Not measured yet: `{}`."
+THINGS = {"step": "training step", "extract": "extraction", "tokenize": "tokenizing"}
+OF = {"seconds": "time", "peak_mb": "peak memory"}
 
 
-def row(name: str, found: dict[str, Any]) -> str:
+def row(name: str, found: Mapping[str, Any]) -> str:
     stage, *shape, contender = name.split(".")
-    numbers = [f"{found[key]:,}" if found[key] is not None else "" for key in ("ours", "theirs", "ratio")]
-    cells = [" ".join([stage, *shape]), MEANING[contender], *numbers, found["unit"]]
-    return f"| {' | '.join(cells)} |"
+    bound = "> " if found.get("lower_bound") else ""
+    numbers = [
+        f"{found['ours']:,}",
+        *(f"{bound}{found[k]:,}" if found[k] is not None else "" for k in ("theirs", "ratio")),
+    ]
+    return f"| {' | '.join([' '.join([stage, *shape]), MEANING[contender], *numbers, found['unit']])} |"
 
 
-def draw(ratios: dict[str, float]) -> None:
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Markdown; the first two columns to the left, the others to the right."""
+    line = ["---" if i < 2 else "---:" for i in range(len(head))]
+    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in (head, line, *rows))
+
+
+def phase_change(found: Mapping[str, Any]) -> str:
+    if not (races := {k: v for k, v in found.items() if k.startswith("phase_change_seconds.")}):
+        return NOT_MEASURED.format("make bench-phase")
+    said = [
+        f"{MEANING[name.split('.')[1]]}: {'more than ' if r['lower_bound'] else ''}{r['ratio']} times as many seconds "
+        f"(over {r['seeds']} seeds {r['ratio_range'][0]} to {r['ratio_range'][1]})"
+        for name, r in races.items()
+    ]
+    return "; ".join(said) + ".\n\n![Prefix matching against tokens and seconds](phase_change.png)"
+
+
+def onset_law() -> str:
+    if not (path := HERE / "onset_law.json").exists():
+        return NOT_MEASURED.format("python -m bench.onset_law")
+    found = json.loads(path.read_text())
+    if "law" not in found:
+        return "Too few cells have changed for a fit."
+    fits = [(key.replace("_", " "), found[key]) for key in ("batch_times_context", "batch", "context")]
+    said = ", ".join(f"{name} {f['exponent']} ({f['low']} to {f['high']})" for name, f in fits)
+    return (
+        f"Tokens at the phase change grow with an exponent of {said}; 95 % intervals, {found['points']} models, "
+        f"{found['unchanged']} more have not changed. The law: {found['law']} of batch times context."
+    )
+
+
+def growth() -> str:
+    if not (path := HERE / "growth.json").exists():
+        return NOT_MEASURED.format("python -m bench.growth")
+    rows = [
+        (
+            f"{THINGS[f['what']]}, {OF[f['of']]}",
+            f["axis"],
+            f"{f['exponent']} ({f['low']} to {f['high']})",
+            "" if f["counted"] is None else f["counted"],
+            "faster than any power" if f["limit"] is None else f["limit"],
+        )
+        for f in json.loads(path.read_text())
+    ]
+    head = ("what", "grows with", "exponent, 95 % interval", "counted at the same sizes", "in the limit")
+    draw_growth()
+    return table(head, rows) + "\n\n![Time and memory against each size](growth.png)"
+
+
+def draw_growth() -> None:
+    """Against each size, relative to the smallest."""
+    with (HERE / "growth.csv").open() as file:
+        measured = list(csv.DictReader(file))
+    axes_of = list(dict.fromkeys(m["axis"] for m in measured))
+    sns.set_theme(style="whitegrid")
+    figure = Figure(figsize=(12, 6.4))
+    grid = figure.subplots(2, 3, squeeze=False).flat
+    for ax, axis in zip(grid, axes_of, strict=False):
+        for what, colour in zip(THINGS, sns.color_palette(), strict=False):
+            points = [m for m in measured if (m["what"], m["axis"]) == (what, axis)]
+            for of, style in zip(OF, ("-", "--"), strict=True):
+                if points and float(points[0][of]) > 0:
+                    x, y = ([float(p[k]) / float(points[0][k]) for p in points] for k in ("size", of))
+                    ax.plot(x, y, style, marker="o", markersize=4, color=colour, label=f"{THINGS[what]}, {OF[of]}")
+        ax.set(xscale="log", yscale="log", xlabel=f"{axis} / smallest", ylabel="/ at the smallest")
+        ax.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(HERE / "growth.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
+
+
+def memory() -> str:
+    rows = [(n.profile, n.cell, f"{n.parameters:,}", f"{n.training:.2f}", f"{n.extraction:.2f}") for n in needs()]
+    head = ("profile", "largest cell", "parameters", "training, GiB of the device", "extraction, GiB of the host")
+    return table(head, rows)
+
+
+def untested(found: Mapping[str, Any]) -> str:
+    """Which profiles' shapes no GPU has been measured on."""
+    left = [f"`{shape}`" for shape in ("gpu", "paper") if not any(n.startswith(f"train_step.{shape}.") for n in found)]
+    if not left:
+        return "On a GPU: the training steps of `gpu` and `paper`, on the device that is named above."
+    return (
+        f"Untested on a GPU: {' and '.join(left)}. `python -m bench.train_step` measures their training steps where "
+        "there is one; whole runs of these profiles, and several GPUs, have not been tried."
+    )
+
+
+def draw(ratios: Mapping[str, float]) -> None:
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(8, 0.28 * len(ratios) + 0.8))
     axes = figure.subplots()
@@ -59,9 +140,17 @@ def draw(ratios: dict[str, float]) -> None:
 def main() -> None:
     results = json.loads((HERE / "results.json").read_text())
     head = ["| what | beside | ours | theirs | ratio | unit |", "|---|---|---:|---:|---:|---|"]
-    table = "\n".join(head + [row(name, found) for name, found in results.items()])
-    machines = sorted({found["machine"] for found in results.values()})
-    (HERE / "README.md").write_text(TEXT.format(table=table + "\n\nMeasured on: " + "; ".join(machines) + "."))
+    text = (HERE / "README.template.md").read_text()
+    parts = {
+        "ratios": "\n".join(head + [row(name, found) for name, found in results.items()]),
+        "machines": "; ".join(sorted({found["machine"] for found in results.values()})),
+        "phase_change": phase_change(results),
+        "onset_law": onset_law(),
+        "growth": growth(),
+        "memory": memory(),
+        "untested": untested(results),
+    }
+    (HERE / "README.md").write_text(text.format(**parts))
     draw({name: found["ratio"] for name, found in results.items() if found["ratio"] is not None})
 
 

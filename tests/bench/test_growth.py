@@ -1,0 +1,59 @@
+"""Exponents are slopes, and what is counted is what the sizes say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from bench.growth import LIMITS, Measured, fit, slope, zipf
+from bench.memory import need, parameters
+from bench.train_step import Shape
+from pathsum.config import ModelConfig
+from pathsum.model.transformer import Transformer
+from pipelines.paths import ROOT
+
+
+def test_a_power_is_its_own_slope() -> None:
+    exponent, half = slope(np.log([1, 2, 4, 8]), np.log([3, 12, 48, 192]))
+    assert (exponent, half) == (pytest.approx(2), pytest.approx(0, abs=1e-6))
+
+
+def test_the_interval_is_students() -> None:
+    """Of y = 0, 1, 1, 2 on x = 0 … 3: slope 0.6, standard error √(0.2 / 2 / 5), t(0.975, 2) = 4.302653."""
+    exponent, half = slope(np.arange(4.0), np.array([0.0, 1.0, 1.0, 2.0]))
+    assert (exponent, half) == (pytest.approx(0.6), pytest.approx(4.302653 * math.sqrt(0.2 / 2 / 5)))
+
+
+def test_a_fit_stands_beside_what_was_counted_and_the_limit() -> None:
+    found = [Measured("step", "n_ctx", n, 0.1 * n**1.5, 5.0, float(n**2), float(n)) for n in (16, 32, 64)]
+    time = fit(found, "seconds", 2)
+    assert (time.exponent, time.counted, time.limit) == (pytest.approx(1.5), pytest.approx(2), 2)
+    assert fit(found, "peak_mb", math.inf).limit is None
+    assert set(LIMITS) == {"step", "extract", "tokenize"}
+
+
+def test_zipf_draws_no_beginning_of_sequence() -> None:
+    ids = zipf(1000, 50)
+    assert ids.min() >= 1
+    assert ids.max() < 50
+
+
+@pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
+def test_parameters_are_counted(positions: str) -> None:
+    shape = Shape("", 2, 3, n_heads=2, d_head=5, d_model=10, n_ctx=13, d_vocab=19)
+    config = ModelConfig(
+        n_layers=2, n_heads=2, d_head=5, d_model=10, n_ctx=13, positions=positions, norm="rms", smeared_keys=False  # type: ignore[arg-type]
+    )  # fmt: skip
+    model = Transformer(config, 19, torch.Generator())
+    assert parameters(shape) == sum(p.numel() for name, p in model.named_parameters() if not name.endswith("bias"))
+
+
+@pytest.mark.parametrize("profile", sorted(p.stem for p in (ROOT / "conf" / "profile").glob("*.yaml")))
+def test_every_profile_fits_the_machine_that_it_is_for(profile: str) -> None:
+    """In GiB, with room for half as much again that is not counted: an 80 GiB GPU for the paper's sizes."""
+    found, (gpu, host) = need(profile), {"paper": (80, 64), "gpu": (16, 32)}.get(profile, (8, 8))
+    assert 1.5 * found.training < gpu
+    assert 1.5 * found.extraction < host

@@ -1,0 +1,126 @@
+"""When a recipe counts as changed, how recipes take turns, and what a bound is; no training, no clock."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from bench import curves
+from bench.curves import Point, band
+from bench.phase_change import Runner, Text, ours, paper_recipe, plain_loop, race, rows
+from bench.train_step import PlainTransformer, Shape
+from tests.training.small import D_VOCAB, windows
+
+
+class Scripted(Runner):
+    """A runner whose clock and scores are given: ``pace`` seconds an evaluation, formed from the ``nth`` on."""
+
+    def __init__(self, recipe: str, pace: float, nth: float, seed: int = 0, steps: float = math.inf) -> None:
+        super().__init__(recipe, seed, lambda i: None, lambda: 0.0, tokens_a_step=1000, steps=steps, every=1000)
+        self.pace, self.nth = pace, nth
+
+    def go(self) -> None:
+        super().go()
+        self.at, self.seconds = len(self.curve), len(self.curve) * self.pace
+        score = 0.5 if len(self.curve) >= self.nth else 0.1
+        self.curve[-1] = Point(self.recipe, self.seed, 1000 * self.at, self.seconds, score)
+
+
+def test_a_change_must_last() -> None:
+    runner = Scripted("ours", 1.0, math.inf)
+    scores = [0.1, 0.31, 0.32, 0.2, 0.4, 0.4, 0.4]
+    for i, score in enumerate(scores):
+        assert runner.change() is None
+        runner.curve.append(Point("ours", 0, i, float(i), score))
+    found = runner.change()
+    assert found is not None
+    assert found.tokens == 4
+
+
+def test_others_get_their_multiple_of_our_seconds_spread_over_all_of_them() -> None:
+    first, other = Scripted("ours", 2.0, 8), Scripted("paper_recipe", 3.0, math.inf)
+    shares = []
+
+    def watch() -> None:
+        Scripted.go(first)
+        shares.append(other.seconds / first.seconds)
+
+    first.go = watch  # type: ignore[method-assign]
+    race(first, [other], times=4)
+    assert first.change() is not None
+    assert other.change() is None
+    assert 4 * first.seconds <= other.seconds < 4 * first.seconds + other.pace
+    assert all(share == pytest.approx(4, abs=2.5) for share in shares[1:])
+
+
+def test_one_that_changes_or_ends_is_left_alone() -> None:
+    first, soon = Scripted("ours", 1.0, 5, steps=6), Scripted("plain_loop", 1.0, 2)
+    race(first, [soon], times=10)
+    assert (len(first.curve), len(soon.curve)) == (6, 4)
+    assert first.done
+    assert first.change() is None  # its recipe ended before it had lasted
+
+
+def test_rows_are_medians_and_one_seed_without_a_change_makes_them_a_bound() -> None:
+    races = []
+    for seed, (mine, theirs) in enumerate([(2, 10), (4, 12), (5, math.inf)]):
+        pair = Scripted("ours", 1.0, mine, seed), Scripted("paper_recipe", 2.0, theirs, seed)
+        race(pair[0], [pair[1]], times=8)
+        races.append((pair[0], [pair[1]]))
+    found = rows(races)
+    seconds = found["phase_change_seconds.paper_recipe"]
+    end = races[2][1][0].seconds
+    assert (seconds["ours"], seconds["theirs"]) == (4, 24)
+    assert seconds["ratio_range"] == [6.0, max(10.0, round(end / 5, 2))]
+    assert seconds["lower_bound"]
+    assert found["phase_change_tokens.paper_recipe"]["ratio"] == pytest.approx(5.0)
+    assert not rows(races[:2])["phase_change_seconds.paper_recipe"]["lower_bound"]
+
+
+def test_where_ours_has_not_changed_nothing_is_compared() -> None:
+    assert rows([(Scripted("ours", 1.0, 9), [Scripted("paper_recipe", 1.0, 9)])]) == {}
+
+
+@pytest.mark.parametrize("recipe", [ours, paper_recipe, plain_loop])
+def test_every_recipe_trains_and_is_asked(recipe: object) -> None:
+    held = np.tile(np.arange(1, D_VOCAB, dtype=np.uint16), 300)
+    text = Text.of(type(windows())(held, 256), D_VOCAB)
+    runner = recipe(0, text)  # type: ignore[operator]
+    runner.every = 2 * runner.tokens_a_step
+    runner.go()
+    assert runner.curve[0].tokens == 2 * 8 * 256
+    assert 0 < runner.curve[0].prefix_matching < 1
+    assert runner.seconds > 0
+
+
+def test_the_plain_models_patterns_are_those_that_it_mixes_by() -> None:
+    """Two layers' logits from its own patterns, and from torch's fused attention."""
+    torch.manual_seed(0)
+    model = PlainTransformer(Shape("", 2, 2, n_heads=2, d_head=5, d_model=10, n_ctx=13, d_vocab=D_VOCAB)).double()
+    tokens = torch.randint(D_VOCAB, (2, 11))
+    x = model.embedding(tokens) + model.positions[:11]
+    for pattern, read, write in zip(model.patterns(tokens), model.read, model.write, strict=True):
+        assert (pattern.triu(1) == 0).all()
+        x = x + write((pattern @ model.heads(read, x)[2]).transpose(1, 2).flatten(2))
+    ours = model.unembedding(torch.nn.functional.rms_norm(x, x.shape[-1:]))
+    torch.testing.assert_close(ours, model(tokens))
+
+
+def test_the_band_is_students_interval_where_all_seeds_are() -> None:
+    x, mean, half = band([[(0.0, 1.0), (10.0, 1.0)], [(2.0, 3.0), (8.0, 3.0)]])
+    assert (x[0], x[-1]) == (2.0, 8.0)
+    assert mean == pytest.approx(2.0)
+    assert half == pytest.approx(12.7062 * 2**0.5 / 2**0.5, rel=1e-4)
+
+
+def test_curves_are_written_and_drawn(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curves, "HERE", tmp_path)
+    points = [Point("ours", s, t, t / 7, 0.1) for s in (0, 1) for t in (1, 2, 3)] + [Point("plain_loop", 0, 1, 1.0, 0)]
+    curves.write_points(points)
+    curves.draw(points)
+    lines = (tmp_path / "phase_change.csv").read_text().splitlines()  # type: ignore[operator]
+    assert lines[:2] == ["recipe,seed,tokens,seconds,prefix_matching", "ours,0,1,0.14,0.1000"]
+    assert (tmp_path / "phase_change.png").stat().st_size > 0  # type: ignore[operator]

@@ -120,14 +120,16 @@ def test_nothing_is_pickled() -> None:
 
 
 def reached(path: Path, but: set[str]) -> set[Path]:
-    """``path`` and the files of this package that its imports lead to, those of ``but`` and beyond left out."""
+    """``path`` and the files of this project that its imports lead to, those of ``but`` and beyond left out."""
     found, ahead = set(), [path]
     while ahead:
         here = ahead.pop()
         found.add(here)
         for name in imports(here):
-            file = SOURCE.joinpath(*name.split(".")[1:]).with_suffix(".py")
-            if name.startswith("pathsum.") and file.exists() and file.stem not in but and file not in found:
+            room, *inside = name.split(".")
+            file = {"pathsum": SOURCE, "pipelines": ROOT / "pipelines"}.get(room, ROOT / "none").joinpath(*inside)
+            file = file.with_suffix(".py")
+            if file.exists() and file.stem not in but and file not in found:
                 ahead.append(file)
     return found
 
@@ -135,12 +137,24 @@ def reached(path: Path, but: set[str]) -> set[Path]:
 def test_what_training_computes_with_is_in_its_fingerprint_and_its_stage() -> None:
     """Configuration is in both by value; a mirror only watches."""
     stage = ROOT / "pipelines" / "train_cell.py"
-    needed = reached(stage, but={"config", "tracking"})
+    needed = reached(stage, but={"config", "tracking", "paths"})
     assert SOURCE / "circuits" / "lowrank.py" in needed
     package = {SOURCE / "training" / "__init__.py"}
     assert needed - {stage} == set(code()) - package
-    train = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]["train"]["do"]["deps"]
-    stated = [ROOT / name for name in train if name.endswith(".py") or name.startswith("src")]
-    files = {p for path in stated for p in ([path] if path.is_file() else path.rglob("*.py"))}
+    files = stated("train")
     assert files >= needed
     assert files - needed == package
+
+
+def stated(stage: str) -> set[Path]:
+    """The files of code that a stage of dvc.yaml depends on."""
+    about = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][stage]
+    deps = [ROOT / name for name in about.get("do", about)["deps"] if name.endswith(".py") or name.startswith("src")]
+    return {p for path in deps for p in ([path] if path.is_file() else path.rglob("*.py"))}
+
+
+@pytest.mark.parametrize("stage", ["tokenize", "statistics", "extract", "calibrate", "verify", "report"])
+def test_a_stage_depends_on_all_code_that_it_runs(stage: str) -> None:
+    """Configuration is there by value, a mirror only watches, and what runs every stage changes no number."""
+    missing = reached(ROOT / "pipelines" / f"{stage}.py", but={"config", "tracking", "paths"}) - stated(stage)
+    assert sorted(str(p.relative_to(ROOT)) for p in missing) == []

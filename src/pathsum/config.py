@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 Positive = Annotated[int, Field(gt=0)]
+Spread = Annotated[float, Field(ge=0, le=20)]  # nats; more would leave words that never come
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -66,9 +67,9 @@ class PlantedCorpus(Frozen):
     validation_share: Share
     seed: int
     n_words: Positive  # distinct words
-    zipf: Annotated[float, Field(ge=0)]  # exponent of the words' frequencies
-    bigram_spread: Annotated[float, Field(ge=0)]  # nats, what the word before tells of the next
-    two_back_spread: Annotated[float, Field(ge=0)]  # nats, what the word before that tells
+    zipf: Spread  # exponent of the words' frequencies
+    bigram_spread: Spread  # nats, what the word before tells of the next
+    two_back_spread: Spread  # nats, what the word before that tells
     n_skip_trigrams: int
     questions: bool  # whether asked-for words come back
     n_answers: int  # that lookups have in common; 0 for no lookups

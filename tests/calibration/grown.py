@@ -55,11 +55,12 @@ def untrained(config: WorldConfig, folder: Path, held_out: int = HELD_OUT) -> Gr
 
 def stand_in(grown: Grown, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None) -> Grown:
     """``weights`` in the place of the grown model; ``bias`` is what each layer adds to the score of the token before,
-    in nats, and ``smear`` the logit of a key's own share. No losses are known, so nothing that it has not learnt or
-    does not rely on."""
+    in nats, and ``smear`` the logit of a key's own share. It is said to have learnt all and to rely on every edge."""
     model = transformer(weights, grown.world.config.model, bias, smear)
     cell = CellConfig(seed=0, model=model.config, train=grown.world.config.train)
-    return replace(grown, subject=examine(model, cell, [], grown.seen, HOW), losses={}, edge_costs={})
+    return replace(
+        grown, subject=examine(model, cell, [], grown.seen, HOW), losses={}, edge_costs=dict.fromkeys("QKV", 9.0)
+    )
 
 
 def transformer(weights: Weights, like: ModelConfig, bias: tuple[float, ...], smear: float | None) -> Transformer:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.calibration.detectors import DETECTORS, RELIED_NATS, SUCCESSORS, Unit
+from pathsum.calibration.detectors import DETECTORS, SUCCESSORS, UNUSED_NATS, USED_NATS, Unit
 from pathsum.calibration.world import Grown
 from pathsum.circuits.weights import Weights
 from pathsum.config import WorldConfig
@@ -251,14 +251,27 @@ def test_a_lone_model_has_no_next_one(grown: Make, name: str, where: WorldConfig
 
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
-def test_an_edge_that_a_model_does_not_rely_on_is_not_asked_for(
+def test_an_edge_that_a_model_does_not_rely_on_is_a_false_find_and_one_in_doubt_is_left_out(
     grown: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
-    """It has learnt the rule in another way; what its other edges are worth does not matter."""
+    """It has learnt the rule in another way; what its other edges cost does not matter."""
     model, kind = stand_in(grown(where), weights), name[-1].upper()
-    for nats, expected in ((RELIED_NATS - 0.01, []), (RELIED_NATS + 0.01, [HIT])):
-        worth = {reader: nats if reader == kind else 9.0 for reader in "QKV"}
-        assert units(name, replace(model, edge_costs=worth)) == expected
+    for nats, expected in ((USED_NATS, [HIT]), (0.3, []), (UNUSED_NATS, [FALSE_FIND]), (-1.0, [FALSE_FIND])):
+        costs = {reader: nats if reader == kind else 9.0 for reader in "QKV"}
+        assert units(name, replace(model, edge_costs=costs)) == expected
+
+
+@pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
+def test_every_edge_is_held_against_what_it_costs_whatever_the_text_asks_for(
+    grown: Make, name: str, where: WorldConfig, weights: Weights
+) -> None:
+    """Within the model: one edge of three is in the handmade weights, and the negative control has all but that one."""
+    kind, elsewhere = name[-1].upper(), stand_in(grown(config(n_layers=2, tokens=1)), weights)
+    right = {reader: 9.0 if reader == kind else 0.0 for reader in "QKV"}
+    wrong = {reader: 9.0 - cost for reader, cost in right.items()}
+    assert Counter(units("composition", replace(elsewhere, edge_costs=right))) == {HIT: 1, NOTHING: 2}
+    assert Counter(units("composition", replace(elsewhere, edge_costs=wrong))) == {FALSE_FIND: 1, MISS: 2}
+    assert units("composition", replace(elsewhere, edge_costs={})) == []
 
 
 def test_an_edge_of_another_kind_or_without_need_is_not_asked_for(grown: Make) -> None:

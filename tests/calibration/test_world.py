@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,13 @@ def test_only_rules_that_the_text_has_are_to_be_learnt(tmp_path: Path) -> None:
         assert set(grown.losses) == names
         assert all(len(series) == 1 for series in grown.losses.values())  # no tokens, one evaluation
         assert grown.learnt == (not names)
+
+
+def test_who_guesses_among_the_answers_of_lookups_has_not_learnt_them(tmp_path: Path) -> None:
+    grown = grow(small_world(config(n_answers=2)), 0, HOW, tmp_path)
+    guess = -math.log(0.9 / 2)  # the rule is obeyed nine times in ten
+    for last, learnt in ((guess - 0.01, True), (guess + 0.01, False)):
+        assert replace(grown, losses={"ruled": [9.0, last]}).learnt == learnt
 
 
 @pytest.fixture(scope="module")

@@ -215,20 +215,37 @@ def test_lookups_begin_and_find_keys_by_their_shares() -> None:
     followed = np.array(truth.bigram)[first][:, second] - (1 - truth.rule_probability) * np.array(truth.start)[second]
     assert followed == pytest.approx(truth.rule_probability / 3, rel=1e-12)
     plain = planted(corpus())[1]
-    assert plain.selectors == plain.keys == plain.answers == []
+    assert plain.keys == plain.answers == []
 
 
-def test_neither_word_of_a_lookup_tells_the_answer_alone() -> None:
-    """Drawers of one row or one column hold the same answers; only the two words together name one."""
-    config = corpus(**LOOKUPS, bigram_spread=0.0, max_documents=2003)
+def test_two_words_of_a_lookup_tell_more_than_either_and_that_more_than_none() -> None:
+    """In the text that models are trained on. The last key of the drawer is the answer; the last key in the first
+    word's row is, or is not; and drawers of all words hold the same answers."""
+    config = corpus(
+        n_words=97, n_answers=4, zipf=1.0, bigram_spread=0.7, two_back_spread=1.0, words_per_document=64,
+        max_documents=2003,
+    )  # fmt: skip
     truth = planted(config)[1]
     first, second = truth.selectors
-    answers = np.zeros((3, 3, 4))
+    hits, places, pairs = np.zeros(3), 0, np.zeros((3, 3, 4))
     for words, _, ruled in marked(config):
         for at in (at for at, is_ruled in enumerate(ruled) if is_ruled):
-            answers[first.index(words[at - 2]), second.index(words[at - 1]), truth.answers.index(words[at])] += 1
-    assert answers.sum() > 20000
-    assert abs(answers / answers.sum() - 1 / 36).max() < 0.01
+            row, column, answer = (
+                first.index(words[at - 2]),
+                second.index(words[at - 1]),
+                truth.answers.index(words[at]),
+            )
+            drawers = [truth.keys[row][column]], truth.keys[row], [keys[column] for keys in truth.keys]
+            for reader, keys in enumerate(drawers):
+                last = max((i, drawer.index(words[i])) for drawer in keys for i in range(at) if words[i] in drawer)
+                hits[reader] += last[1] == answer
+            places, pairs[row, column, answer] = places + 1, pairs[row, column, answer] + 1
+    assert places > 5000
+    both, row_alone, column_alone = hits / places
+    none = (pairs.max(-1).sum() / places).item()  # the commonest answer of the pair
+    assert both == 1.0
+    assert 0.25 < none < 0.4 < row_alone < 0.75
+    assert none < column_alone < 0.75
 
 
 def test_a_word_is_marked_as_ruled_only_where_it_was_due_and_mostly_there() -> None:
@@ -366,25 +383,38 @@ def test_the_truth_round_trips_through_json(tmp_path: Path, rules: dict[str, obj
 
 
 def test_everything_that_does_not_fit_is_named_at_once() -> None:
-    wrong = corpus(n_words=2003, n_skip_trigrams=1009, repeat_share=1.0, zipf=math.inf)
+    wrong = corpus(n_words=2003, n_skip_trigrams=1009, repeat_share=1.0)
     with pytest.raises(ValueError, match="The planted corpus does not fit") as caught:
         planted(wrong)
-    assert str(caught.value).count("\n  - corpus.") == 4
+    assert str(caught.value).count("\n  - corpus.") == 3
     assert "corpus.n_words: expected 5..2000, got 2003" in str(caught.value)
-    shared = "rules that share no word: 3 a skip-trigram and 2, 10 an answer and 6, got 1009 and 0 for 2003 words"
-    assert f"corpus.n_skip_trigrams, n_answers: expected none below 0 and {shared}" in str(caught.value)
+    assert (
+        "corpus.n_skip_trigrams, questions, n_answers: expected rules of at most n_words = 2003 words (3 a "
+        "skip-trigram, 2 for questions, 10 an answer and 6), got 3027"
+    ) in str(caught.value)
     assert "corpus.repeat_share: expected some fresh words and documents of more than 18 words, got 100%" in str(
         caught.value
     )
-    assert "corpus.zipf, bigram_spread, two_back_spread: expected finite numbers" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["zipf", "bigram_spread", "two_back_spread"])
+@pytest.mark.parametrize("value", [-0.1, 1e6, math.inf, math.nan])
+def test_a_spread_that_leaves_no_text_is_refused(key: str, value: float) -> None:
+    with pytest.raises(ValueError, match=key):
+        corpus(**{key: value})
 
 
 def test_what_alone_does_not_fit_alone_is_named() -> None:
     for change, complaint in (
         ({"n_words": 1}, "n_words: expected 5..2000, got 1"),
-        ({"n_skip_trigrams": -1}, "n_skip_trigrams, n_answers: expected none below 0"),
-        ({"n_answers": -1}, "n_skip_trigrams, n_answers: expected none below 0"),
-        ({"n_answers": 3}, "10 an answer and 6, got 0 and 3 for 31 words"),
+        (
+            {"n_skip_trigrams": -1},
+            "n_skip_trigrams, n_answers: expected 0 or more, and more than one answer or none, got -1",
+        ),
+        ({"n_answers": -1}, "got 0 and -1"),
+        ({"n_answers": 1}, "got 0 and 1"),
+        ({"n_answers": 3}, "10 an answer and 6), got 36"),
+        ({"n_skip_trigrams": 10, "questions": True}, "2 for questions, 10 an answer and 6), got 32"),
         ({"repeat_share": 0.2, "words_per_document": 18}, "got 20% copies in 18 words; lower repeat_share or raise"),
     ):
         with pytest.raises(ValueError, match="does not fit") as caught:

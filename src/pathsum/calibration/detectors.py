@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
@@ -20,7 +19,7 @@ from pathsum.extraction import atlas, framework
 from pathsum.records import HeadRow, LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
-RELIED_NATS = 0.5  # least that an edge is worth where a rule is learnt through it
+UNUSED_NATS, USED_NATS = 0.1, 0.5  # most that an edge costs that a model does not rely on, and least that one does
 CHANGED_NATS = 1.0  # least fall of the loss on planted copies that is a change
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # planted, found
@@ -50,7 +49,8 @@ def skip_trigrams(models: Sequence[Grown]) -> Iterator[Unit]:
 
 
 def previous_token(models: Sequence[Grown]) -> Iterator[Unit]:
-    """First-layer heads where the word before the last tells of the next. Of lookups, either layer's may see to it."""
+    """First-layer heads where the word before the last tells of the next. In lookups either layer's may see to it, and
+    none counts."""
     for grown in (grown for grown in models if not grown.world.config.corpus.n_answers):
         told = grown.world.config.corpus.two_back_spread > 0 and grown.world.config.train.tokens > 0
         for row in _labels(grown, "previous token"):
@@ -76,19 +76,26 @@ def copying(models: Sequence[Grown]) -> Iterator[Unit]:
 
 
 def composition(kind: str) -> Detector:
-    """The edge that a rule asks for, Q for lookups, K for copies and V for questions, of models that rely on it; and as
-    many that cannot be: from a head of one model to the later head of the next, which share no residual stream."""
+    """The edge that a text asks for, Q for lookups, K for copies and V for questions: there if the model relies on it.
+    And as many that cannot be there: from a head of one model to the later head of the next; they share no stream."""
 
     def detector(models: Sequence[Grown]) -> Iterator[Unit]:
-        needing = [g for g in models if _needs(g, kind)]
-        for ours, others in pairwise([*needing, *needing[:1]]):
+        asked = [g for g in models if _asks(g, kind)]
+        for ours, others in pairwise([*asked, *asked[:1]]):
             W = ours.subject.weights
-            yield True, _composes(W, kind, ours.how)
+            yield from _used(ours, kind)
             if ours is not others:  # a lone model has no next one
                 later = others.subject.weights.layers[1]
                 yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], later)), kind, ours.how)
 
     return detector
+
+
+def any_composition(models: Sequence[Grown]) -> Iterator[Unit]:
+    """Every edge, whether or not the text asks for it: there if the model relies on it."""
+    for grown in models:
+        for kind in grown.edge_costs:
+            yield from _used(grown, kind)
 
 
 def phase_change(models: Sequence[Grown]) -> Iterator[Unit]:
@@ -120,6 +127,7 @@ DETECTORS: dict[str, Detector] = {
     "composition_q": composition("Q"),
     "composition_k": composition("K"),
     "composition_v": composition("V"),
+    "composition": any_composition,
     "phase_change": phase_change,
 }
 
@@ -147,11 +155,17 @@ def _plain(grown: Grown) -> bool:
     return not (corpus.repeat_share or corpus.questions or corpus.n_answers)
 
 
-def _needs(grown: Grown, kind: str) -> bool:
+def _asks(grown: Grown, kind: str) -> bool:
     corpus, model = grown.world.config.corpus, grown.world.config.model
     rule = {"Q": corpus.n_answers > 0, "K": corpus.repeat_share > 0, "V": corpus.questions}[kind]
-    relied = grown.edge_costs.get(kind, math.inf) > RELIED_NATS
-    return rule and relied and model.n_layers == 2 and not model.smeared_keys
+    return rule and model.n_layers == 2 and not model.smeared_keys
+
+
+def _used(grown: Grown, kind: str) -> Iterator[Unit]:
+    """The model's edge of ``kind``, unless its worth is in doubt."""
+    cost = grown.edge_costs[kind]
+    if not UNUSED_NATS < cost < USED_NATS:
+        yield cost >= USED_NATS, _composes(grown.subject.weights, kind, grown.how)
 
 
 def _composes(weights: Weights, kind: str, how: ExtractConfig) -> bool:

@@ -1,7 +1,7 @@
-"""Does a model with one head a layer do by an edge what it has learnt? The truth that composition is held against.
+"""What does a model with one head a layer do through which edge? The truth that composition scores are held against.
 
 A text that asks for an edge need not get it: some models answer lookups by letting each of the two words vote, which
-layer 0 can do, and adding the votes up.
+layer 0 can do, and adding the votes up. And models use edges that their text does not ask for.
 """
 
 from __future__ import annotations
@@ -17,17 +17,24 @@ from pathsum.model.transformer import Transformer
 
 
 @torch.no_grad()
-def costs(model: Transformer, seen: Evidence, places: Bool[Tensor, "all pos"]) -> dict[str, float]:
-    """By how much does the loss at ``places`` rise when the second layer's queries, keys or values read the mean write
-    of the first layer's head? Nats by "Q", "K" and "V". Costs four runs of two layers on the held-out text."""
+def edge_costs(model: Transformer, seen: Evidence, places: Bool[Tensor, "all pos"]) -> dict[str, float]:
+    """By how much does the loss at ``places`` rise when the second layer's queries, keys or values read something else
+    where the first layer's head wrote? Nats by "Q", "K" and "V"; patterns are computed again, the norm keeps its scale.
+
+    Read is the mean write, or that of another window at the same position; the cost is the smaller of the two rises, as
+    each alone can do harm by being unusual. Costs one trace and seven second layers on the held-out text.
+    """
     inputs, targets = seen.held_out[:, :-1], seen.held_out[:, 1:][places].long()
     clean = record(model, inputs)
+    written = clean.trace.outputs[0][:, 0]
+    others = (written.mean((0, 1)).expand_as(written), written.roll(1, 0))
 
     def loss(outcome: Outcome) -> float:
         return cross_entropy(outcome.read[places] @ model.W_U.mT, targets).item()
 
-    written = clean.trace.outputs[0][:, 0]
-    mean = written.mean((0, 1)).expand_as(written)
-    cut = {r: reading_otherwise(model, clean, 1, r, (0, 0), mean)[0] for r in READERS}
+    def without(reader: str) -> float:
+        acts = [reading_otherwise(model, clean, 1, reader, (0, 0), other)[0] for other in others]
+        return min(loss(rerun(model, clean, {(1, 0): act})) for act in acts)
+
     whole = loss(rerun(model, clean, {}))
-    return {reader: loss(rerun(model, clean, {(1, 0): act})) - whole for reader, act in cut.items()}
+    return {reader: without(reader) - whole for reader in READERS}

@@ -7,6 +7,7 @@ all: nothing else is there to do it.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.calibration.edges import costs
+from pathsum.calibration.edges import edge_costs
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
 from pathsum.data.planted import PlantedText, PlantedTruth, planted, planted_text
 from pathsum.data.windows import Windows
@@ -30,7 +31,7 @@ from pathsum.training.loop import total_steps, train
 from pathsum.training.store import fingerprint, finished, locked
 
 HELD_OUT = 512  # documents, each of them a window
-LEARNT = 0.5  # of the first loss at the rule's places: a model that keeps more has not learnt the rule
+LEARNT = 0.5  # of the first loss at a rule's places: a model that keeps more has not learnt the rule
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,12 @@ class World:
         """The text's hash, which stands for a tokenizer's too."""
         return hashlib.sha256(self.tokens.numpy().tobytes()).hexdigest()
 
+    @property
+    def guess_nats(self) -> float:
+        """What one loses who knows which answers lookups have, and not which of them comes."""
+        n_answers = len(self.truth.answers)
+        return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
+
     def cell(self, seed: int) -> CellConfig:
         return CellConfig(seed=seed, model=self.config.model, train=self.config.train)
 
@@ -69,7 +76,7 @@ class Grown:
     seen: Evidence
     how: ExtractConfig
     losses: dict[str, list[float]]  # nats at the places of each rule ("copied", "ruled") by evaluation
-    edge_costs: dict[str, float]  # nats at those places that each edge (Q, K, V) of two layers is worth
+    edge_costs: dict[str, float]  # nats at those places that the loss rises by without each edge (Q, K, V)
 
     @cached_property
     def labels(self) -> list[LabelRow]:
@@ -78,7 +85,7 @@ class Grown:
 
     @property
     def learnt(self) -> bool:
-        return all(series[-1] < LEARNT * series[0] for series in self.losses.values())
+        return all(series[-1] < min(LEARNT * series[0], self.world.guess_nats) for series in self.losses.values())
 
 
 def make_world(name: str, config: WorldConfig) -> World:
@@ -125,8 +132,8 @@ def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
     checkpoints = sorted((run / "checkpoints").iterdir())
     subject = examine(load_checkpoint(checkpoints[-1], origin), cell, log, seen, how)
     places = world.copied | world.ruled
-    worth = costs(subject.model, seen, places) if cell.model.n_layers == 2 and places.any() else {}
-    return Grown(world, subject, seen, how, _losses(world, checkpoints, seen), worth)
+    costs = edge_costs(subject.model, seen, places) if cell.model.n_layers == 2 and places.any() else {}
+    return Grown(world, subject, seen, how, _losses(world, checkpoints, seen), costs)
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 import torch
 from jaxtyping import Bool, Float64, Int64
@@ -45,7 +45,7 @@ class PlantedTruth:
     of earlier stretches of their document, which begin anywhere and are of any length in ``copy_lengths``.
     """
 
-    words: list[str]  # without their leading space; the commonest first, but for those of questions
+    words: list[str]  # without their leading space; the commonest first, but for those whose share a rule sets
     start: list[float]  # probability of a document's first word
     bigram: list[list[float]]  # row: previous word, column: next word; rows sum to 1
     two_back: list[list[float]]  # nats; empty for none
@@ -161,18 +161,17 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
     n, m, k = config.n_words, config.n_skip_trigrams, config.n_answers
     deal = iter(torch.randperm(n, generator=generator).tolist())
     sources, destinations, outs = (list(islice(deal, m)) for _ in range(3))
-    marker, asker = islice(deal, 2)
-    first, second, answers = (list(islice(deal, count)) for count in (SELECTORS, SELECTORS, k))
+    marker, asker = islice(deal, 2) if config.questions else (None, None)
+    first, second, answers = (list(islice(deal, count if k else 0)) for count in (SELECTORS, SELECTORS, k))
     keys = [[list(islice(deal, k)) for _ in second] for _ in first]
-    shares = [([marker, asker], 2 * QUESTION_SHARE)] if config.questions else []
-    shares += [(first, SELECTOR_SHARE), (torch.tensor(keys).flatten().tolist(), KEY_SHARE)] if k else []
+    parts = (([marker, asker], 2 * QUESTION_SHARE), (first, SELECTOR_SHARE), ([*chain(*chain(*keys))], KEY_SHARE))
+    shares = [([w for w in words if w is not None], share) for words, share in parts]
     common = _with_shares(-config.zipf * torch.arange(1, n + 1, dtype=torch.float64).log(), shares)
     logits = common + config.bigram_spread * torch.randn(n + 1, n, generator=generator, dtype=torch.float64)
     two_back = config.two_back_spread * torch.randn(n, n, generator=generator, dtype=torch.float64)
     table = torch.softmax(logits, dim=-1)
-    if k:
-        table[first] *= 1 - RULE_PROBABILITY
-        table[torch.tensor(first)[:, None], second] += RULE_PROBABILITY / SELECTORS
+    table[first] *= 1 - RULE_PROBABILITY
+    table[torch.tensor(first, dtype=torch.long)[:, None], second] += RULE_PROBABILITY / SELECTORS
     return PlantedTruth(
         words=names[:n],
         start=table[n].tolist(),
@@ -182,10 +181,10 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
         skip_destinations=destinations,
         skip_outs=outs,
         skip_reach=SKIP_REACH,
-        marker=marker if config.questions else None,
-        asker=asker if config.questions else None,
-        selectors=[first, second] if k else [],
-        keys=keys if k else [],
+        marker=marker,
+        asker=asker,
+        selectors=[first, second],
+        keys=keys,
         answers=answers,
         rule_probability=RULE_PROBABILITY,
         repeat_share=config.repeat_share,
@@ -195,6 +194,7 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
 
 def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
     """Log-frequencies by which each list of words has its share, evenly, and the others keep their proportions."""
+    shares = [(words, share) for words, share in shares if words]
     named = [word for words, _ in shares for word in words]
     logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)
     rest = logits.logsumexp(0) - math.log1p(-sum(share for _, share in shares))
@@ -206,15 +206,19 @@ def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int],
 def _require_fit(config: PlantedCorpus, n_names: int) -> None:
     longest = max(COPY_LENGTHS)
     lookups = 2 * SELECTORS + config.n_answers * (1 + SELECTORS**2) if config.n_answers else 0
-    needed = 3 * config.n_skip_trigrams + 2 + lookups
+    needed = 3 * config.n_skip_trigrams + 2 * config.questions + lookups
     complaints = []
     if not 5 <= config.n_words <= n_names:
         complaints.append(f"n_words: expected 5..{n_names}, got {config.n_words}")
-    if min(config.n_skip_trigrams, config.n_answers) < 0 or needed > max(5, config.n_words):
+    if config.n_skip_trigrams < 0 or config.n_answers < 0 or config.n_answers == 1:
         complaints.append(
-            f"n_skip_trigrams, n_answers: expected none below 0 and rules that share no word: 3 a skip-trigram and 2, "
-            f"{1 + SELECTORS**2} an answer and {2 * SELECTORS}, got {config.n_skip_trigrams} and "
-            f"{config.n_answers} for {config.n_words} words"
+            f"n_skip_trigrams, n_answers: expected 0 or more, and more than one answer or none, got "
+            f"{config.n_skip_trigrams} and {config.n_answers}"
+        )
+    elif needed > max(5, config.n_words):
+        complaints.append(
+            f"n_skip_trigrams, questions, n_answers: expected rules of at most n_words = {config.n_words} words (3 a "
+            f"skip-trigram, 2 for questions, {1 + SELECTORS**2} an answer and {2 * SELECTORS}), got {needed}"
         )
     if config.repeat_share == 1 or (config.repeat_share and config.words_per_document <= longest):
         complaints.append(
@@ -222,7 +226,5 @@ def _require_fit(config: PlantedCorpus, n_names: int) -> None:
             f"{config.repeat_share:.0%} copies in {config.words_per_document} words; lower repeat_share or raise "
             "words_per_document"
         )
-    if not all(map(math.isfinite, (config.zipf, config.bigram_spread, config.two_back_spread))):
-        complaints.append("zipf, bigram_spread, two_back_spread: expected finite numbers")
     if complaints:
         raise ValueError("\n".join(["The planted corpus does not fit:", *(f"  - corpus.{c}" for c in complaints)]))

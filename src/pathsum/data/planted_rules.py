@@ -39,7 +39,7 @@ class SkipTrigrams:
         self.out[destinations] = torch.tensor(outs, dtype=torch.long)
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """The word that is due next in each document, or none; of the other rules too. To be asked once a position."""
+        """The word that is due next in each document, or none."""
         source, out = self.source[draft.back(1)], self.out[draft.back(1)]
         seen = draft.last[draft.rows, source] >= draft.at - 1 - self.reach
         return torch.where((source != NONE) & seen, out, NONE)
@@ -53,6 +53,7 @@ class Questions:
         self.asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last, or the first word
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
+        """The word that is due next in each document, or none; remembers who asked, so to be called once a position."""
         marked, asks = draft.last[:, self.marker], draft.back(1) == self.asker
         answer = draft.words[draft.rows, (marked - 1).clamp(min=0)]
         ordinary = (answer != self.marker) & (answer != self.asker)
@@ -68,12 +69,13 @@ class Lookups:
     def __init__(self, selectors: list[list[int]], keys: list[list[list[int]]], answers: list[int], n: int) -> None:
         self.first, self.second, self.keys = *torch.tensor(selectors), torch.tensor(keys)
         self.answers = torch.tensor(answers)
-        self.looked_up = torch.full((n, *self.keys.shape[:2]), NONE)  # where the key stood
+        self.looked_up = torch.full((n, *self.keys.shape[:2]), NOWHERE)  # the key that was last
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
+        """The word that is due next in each document, or none; remembers who asked, so to be called once a position."""
         asks = (draft.back(2)[:, None] == self.first)[:, :, None] & (draft.back(1)[:, None] == self.second)[:, None]
         stood, which = draft.last[:, self.keys].max(-1)
-        answers = asks & (stood > self.looked_up) & (stood >= 0)
+        answers = asks & (stood > self.looked_up)
         self.looked_up = torch.where(asks, stood, self.looked_up)
         answer = torch.where(answers, self.answers[which], NONE)
         return answer.flatten(1).amax(1)

@@ -27,11 +27,12 @@ ORIGINS = (
     Origin(
         "summary",
         "a cell's losses, best head scores and onset",
-        "loss drop = loss near token 50 − loss near token 500 of 512 (in proportion in shorter windows)",
+        "loss drop = loss at 8 to 12 % of the window − loss in its last tenth; of 512 tokens: near the 50th − near the "
+        "500th",
         "extraction/cell.py",
         SUMMARY,
     ),
-    Origin("log", "the same at every evaluation of training", "as summary", "training/evaluate.py", LOG, "train@CELL"),
+    Origin("log", "the same at every evaluation of training", "as summary", "training/evaluate.py", LOG),
     Origin(
         "corpus",
         "tokens, unigram and bigram loss",
@@ -45,9 +46,10 @@ ORIGINS = (
     ),
     Origin(
         "heads",
-        "prefix matching, previous token, copying, QK matching of each head",
-        "mean A[p, p − block + 1]; mean A[i, i − 1]; Σ Re λ / Σ |λ| of W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
-        "circuits/induction.py",
+        "prefix matching, previous token, copying (by behaviour and by weights), QK matching of each head",
+        "mean A[p, p − block + 1]; mean A[i, i − 1]; mean sign of what is written for the token to come; "
+        "Σ Re λ / Σ |λ| of W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
+        "extraction/framework.py",
     ),
     Origin("eigenvalues", "OV eigenvalues", "λ of W_U W_OV W_E", "circuits/eigenvalues.py"),
     Origin(
@@ -66,17 +68,22 @@ ORIGINS = (
     Origin("bigrams", "frequent bigrams, corpus and model", "softmax of W_U W_E", "circuits/bigram.py"),
     Origin(
         "exactness",
-        "certificate of the path sums at every checkpoint",
-        "max |Σ paths − logits| / max |logits|",
+        "certificate of the path sums at every checkpoint, of logits and of scores",
+        "max |Σ paths − logits| / max |logits|; max |Σ pairs of paths − log A| / max |log A|",
         "circuits/paths.py",
     ),
     Origin(
         "skip_trigrams",
-        "source … destination → out, by worth on held-out text",
+        "source … destination → out, by effect on held-out text times hits beyond chance",
         "s_final Σ_k A[q, k] s_read[k] · (W_U W_OV W_E)[out, source]",
-        "circuits/atlas.py",
+        "extraction/atlas.py",
     ),
-    Origin("skip_trigram_bugs", "triples that come of factorising", "rise of −log P(out)", "circuits/atlas.py"),
+    Origin(
+        "skip_trigram_bugs",
+        "triples that come of factorising, and their price",
+        "rise of −log P of what follows instead",
+        "extraction/atlas.py",
+    ),
     Origin(
         "ablations",
         "losses without a head, an edge or a pattern",
@@ -100,7 +107,12 @@ ORIGINS = (
         "circuits/subspaces.py",
     ),
     Origin("bandwidth", "directions used", "(Σ s²)² / Σ s⁴, s the singular values", "circuits/subspaces.py"),
-    Origin("deleting", "writing against what was written", "−⟨o, y⟩ / ⟨y, y⟩", "circuits/deleting.py"),
+    Origin(
+        "deleting",
+        "writing against what was written, and how far the two lie in one line",
+        "−⟨o, y⟩ / ⟨y, y⟩; tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), C the covariance of what was written",
+        "circuits/deleting.py",
+    ),
     Origin(
         "virtual_heads",
         "pairs of heads as one",
@@ -108,7 +120,7 @@ ORIGINS = (
         "circuits/virtual_heads.py",
     ),
     Origin("lens", "loss after each layer", "W_U of the residual stream there", "circuits/logit_lens.py"),
-    Origin("token_losses", "losses of single tokens", "principal components over all", "circuits/trajectories.py"),
+    Origin("token_losses", "losses of single tokens at checkpoints", "−log P(token)", "extraction/behaviour.py"),
     Origin("formation", "what has formed by each checkpoint", "as heads and composition", "extraction/formation.py"),
     Origin("changes", "when each of these changes", "half of its rise; bend of the loss", "circuits/phase_change.py"),
     Origin("passages", "what the attention explorer shows", "held-out and random tokens", "extraction/explorer.py"),

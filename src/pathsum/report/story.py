@@ -50,11 +50,19 @@ EVIDENCE = {
 DETECTORS = {  # by whose word each section speaks
     ZERO: ("bigram",),
     ONE: ("skip_trigram", "copying"),
-    TWO: ("composition_q", "composition_k", "composition_v", "previous_token", "induction"),
+    TWO: ("composition_q", "composition_k", "composition_v", "composition", "previous_token", "induction"),
     behaviour.TITLE: ("previous_token", "induction"),
     LEARNING: ("phase_change",),
     formation.TITLE: ("phase_change", "composition_k"),
-    agreement.TITLE: ("copying", "previous_token", "induction", "composition_q", "composition_k", "composition_v"),
+    agreement.TITLE: (
+        "copying",
+        "previous_token",
+        "induction",
+        "composition_q",
+        "composition_k",
+        "composition_v",
+        "composition",
+    ),
     SWEEP: ("phase_change",),
 }
 

@@ -20,6 +20,7 @@ NAMES = {
     "composition_q": "Q-composition",
     "composition_k": "K-composition",
     "composition_v": "V-composition",
+    "composition": "any composition",
     "phase_change": "phase change",
 }
 

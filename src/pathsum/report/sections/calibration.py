@@ -19,9 +19,10 @@ PLANTED = {  # what was planted for each, and what counts as found
     "previous_token": "the word before the last tells of the next, which only one head can carry on; the label",
     "induction": "stretches of text come again, and one head alone can tell what followed; the label",
     "copying": "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5",
-    "composition_q": "the edge into the queries without which nothing is found under two words; a significant score",
-    "composition_k": "the edge into the keys without which copies cannot be foretold; a significant score",
+    "composition_q": "the edge into the queries by which an answer is looked up under two words; a significant score",
+    "composition_k": "the edge into the keys by which copies are foretold; a significant score",
     "composition_v": "the edge into the values that makes a virtual head; a significant score",
+    "composition": "every edge that a model relies on, though its text may ask for another; a significant score",
     "phase_change": "when the loss on planted copies is half-way down; the onset of prefix matching, to one evaluation",
 }
 
@@ -38,8 +39,9 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "one head a layer, so that it is known which head must do what, and through which edge, if the text is learnt "
         f"at all; {left_out or 'none'} had not learnt it and {'was' if left_out == 1 else 'were'} left out. Nothing is "
         "planted for a detector in the other texts, nor in untrained models, nor in edges from a head of one model to "
-        "the later head of another. An edge counts as planted where the text asks for it and the model relies on it: "
-        "some learn lookups without queries that read an earlier head, and an intervention tells. Precision is the "
+        "the later head of another. An edge is there if the model relies on it, which an intervention tells: the loss "
+        "where the rule made the word rises by half a nat without the edge. (It is not there below a tenth; what lies "
+        "between is left out.) Precision is the "
         "share of what was found that is there, recall the share of what is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))

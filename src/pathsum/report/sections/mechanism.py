@@ -40,8 +40,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     if not edges:
         return (mechanism,)
     shown = Table(
-        "Every edge with a significant composition score (q < 0.05), by how far it is above chance: the share of what "
-        "the earlier head writes that the later one reads, 0..1. Those of no significance are in the CSV.",
+        "Every edge with a significant composition score (q < 0.05), by how far it is above chance: the norm of the "
+        "product of what one writes and the other reads over the product of their norms, 0..1. All are in the CSV.",
         ("cell", "edge", "read by", "score", "chance", "above chance", "p", "q"),
         tuple(_edge(c, e) for c, e in sorted(edges, key=lambda pair: pair[1].chance - pair[1].value)),
         "composition.csv",

@@ -78,7 +78,7 @@ def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code
     names = {o.record for o in origins.ORIGINS}
     assert {*TABLES, "summary", "log", "corpus", "claims", "calibration"} <= names
     assert {record for shown in origins.RECORDS.values() for record in shown} <= names
-    assert {origins.anchor(name) for name in names} <= set(re.findall(r'<td id="([^"]*)"', source))
+    assert {origins.anchor(name) for name in names} <= set(re.findall(r'<td[^>]* id="([^"]*)"', source))
     assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in origins.ORIGINS)
     results = synthetic.results(heads=(2,), seeds=(0,))
     told = story(results, judge_all(results), draw_all(results))

@@ -46,7 +46,7 @@ class Table:
     csv: str = ""  # the file under tables/ that has all of it
     source: str = ""  # by what name ``origins`` knows it, where not by its file's
     levels: int = 0  # that many rows at the top are what the others are held against, and stay there when sorted
-    fold: bool = True  # on the page, once it is long
+    fold: bool = True  # on the page, once it is long; one that is not becomes cards on a phone
 
     @property
     def name(self) -> str:

@@ -38,7 +38,7 @@ def composition(results: Results) -> Figure | None:
 
     counts = ", ".join(f"{k} {int((data['significant'] & (data['kind'] == k)).sum())}" for k in KINDS)
     caption = (
-        "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Black: the "
+        "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Filled: the "
         "first-layer head that looks most at the token before; grey: the induction head. Where they make induction, a "
         "thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ 0.05); edges below "
         f"chance are left out. Significant edges over all cells: {counts}. Drawn for each number of heads: the cell of "

@@ -80,6 +80,11 @@ class Browser:
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
+    def open_report(self, folder: Path) -> None:
+        """Opens the report in ``folder``, until its explorers are there."""
+        self.open(folder / "index.html")
+        self.until("document.querySelector('#x-said').textContent && document.querySelector('#x-circuit h4')")
+
     def until(self, expression: str) -> None:
         """Waits, 20 seconds at most, for some JavaScript to be true."""
         waiting = f"""new Promise((done) => {{

@@ -32,8 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[1440, 390])
 def page(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
     with Browser(tmp_path, request.param) as browser:
-        browser.open(folder / "index.html")
-        browser.until("document.querySelector('#x-said').textContent && document.querySelector('#x-circuit h4')")
+        browser.open_report(folder)
         yield browser
 
 

@@ -33,8 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[1200, 390])
 def page(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
     with Browser(tmp_path, request.param) as browser:
-        browser.open(folder / "index.html")
-        browser.until("document.querySelector('#x-said').textContent && document.querySelector('#x-circuit h4')")
+        browser.open_report(folder)
         yield browser
         assert browser.complaints == []
         assert [r for r in browser.requests if not r.startswith("data:")] == [(folder / "index.html").as_uri()]

@@ -130,7 +130,8 @@ class TrainConfig(Frozen):
     batch: Positive  # windows a step
     lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
     lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E and W_U
-    lr_positions: Annotated[float, Field(gt=0)]  # AdamW, on relative biases and key smearing
+    lr_positions: Annotated[float, Field(gt=0)]  # AdamW, on the first layer's relative biases and key smearing
+    lr_later_positions: Annotated[float, Field(gt=0)]  # and on those of later layers
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
     momentum: Share
     betas: tuple[float, float]

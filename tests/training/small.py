@@ -18,6 +18,7 @@ TRAIN = TrainConfig(
     lr_attention=0.02,
     lr_embedding=0.01,
     lr_positions=0.03,
+    lr_later_positions=0.01,
     optimizer="muon",
     momentum=0.95,
     betas=(0.9, 0.95),

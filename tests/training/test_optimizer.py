@@ -55,6 +55,14 @@ def test_every_parameter_is_in_exactly_one_group(optimizer: str, n_layers: int) 
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())
 
 
+def test_the_first_layers_positions_have_their_own_rate() -> None:
+    model = Transformer(MODEL, 17, torch.Generator())
+    config = TrainConfig(**{**TRAIN.model_dump(), "lr_positions": 0.3, "lr_later_positions": 0.01})
+    rates = {id(p): g["lr"] for o in optimizers(model, config) for g in o.param_groups for p in g["params"]}
+    assert [rates[id(layer.bias)] for layer in model.layers] == [0.3, 0.01]
+    assert rates[id(model.W_E)] == config.lr_embedding
+
+
 def test_the_rate_warms_up_stays_and_decays_towards_zero() -> None:
     config = TrainConfig(**{**TRAIN.model_dump(), "warmup_steps": 10, "decay_share": 0.5})
     shares = [rate(step, 100, config) for step in range(1, 101)]

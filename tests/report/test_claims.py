@@ -65,6 +65,14 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
         assert judge(claim("zero_layer_bigram"), _with_summary(WORKS, "L0S0", val_loss_nats=loss)).verdict == PARTLY
 
 
+def test_half_of_the_heads_are_not_most() -> None:
+    for name in ("L1H2S0", "L1H4S0"):
+        heads = len(WORKS.cells[name].heads)
+        for copying, verdict in ((heads // 2, PARTLY), (heads // 2 + 1, REPRODUCED)):
+            found = judge(claim("one_layer_copying_heads"), _with_summary(WORKS, name, copying_heads=copying))
+            assert found.verdict == verdict
+
+
 def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
     found = judge(claim("phase_change_two_layer"), _with_summary(WORKS, "L1H2S0", onset_tokens=1_000_000))
     assert found.verdict == NOT

@@ -20,8 +20,10 @@ def _exact(cell: Cell) -> Finding:
 
 
 def _copying_heads(cell: Cell) -> Finding:
-    copying = cell.summary.copying_heads
-    return at_least(None if copying is None else copying / len(cell.heads), 0.5)
+    if (copying := cell.summary.copying_heads) is None:
+        return Finding(None, False)
+    share = copying / len(cell.heads)
+    return Finding(share, share > 0.5)  # half is not most
 
 
 def copies(source: str, out: str) -> bool:
@@ -164,7 +166,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Most heads of a one-layer model copy.",
         "AMF, Copying / Primitive In-Context Learning",
         "share of heads whose OV eigenvalue positivity exceeds 0.5",
-        "≥ 0.5",
+        "> 0.5",
         each(1, _copying_heads),
     ),
     Claim(

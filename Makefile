@@ -47,15 +47,16 @@ sweep: setup ## the grid, JOBS=N cells at a time; or an ad-hoc one: make sweep J
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## time a training step, circuits at d_vocab 50,000 and how cost grows, into bench/README.md: about 15 minutes
+bench: setup ## time a training step, circuits, how cost grows and the phase change, into bench/README.md: under 20 minutes
+	dvc repro --quiet tokenize
 	python -m bench.train_step
 	python -m bench.circuits
 	python -m bench.growth
+	python -m bench.phase_change
 	python -m bench.table
 
-bench-phase: setup ## seconds and tokens to the phase change beside other recipes, and its law: about 70 minutes
+bench-law: setup ## how the tokens before the phase change grow with batch and context
 	dvc repro --quiet tokenize
-	python -m bench.phase_change
 	python -m bench.onset_law
 	python -m bench.table
 
@@ -74,4 +75,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke test lint sweep dashboard bench bench-phase extract report compare open
+.PHONY: help setup params repro smoke test lint sweep dashboard bench bench-law extract report compare open

@@ -1,4 +1,4 @@
-"""Does the phase change come after tokens ∝ √(batch · context)? `python -m bench.onset_law`
+"""Does the phase change come after tokens ∝ √(batch · context)? `make bench-law`
 
 The default two-layer cell with its rates held after the warm-up, for some batches and contexts, each with some seeds:
 one straight line through log tokens on log(batch · context), its slope, and the 95 % interval of that. The law says
@@ -37,16 +37,32 @@ def runner(batch: int, n_ctx: int, seed: int, texts: dict[int, Text]) -> Runner:
     model, train = default_cell()
     train = train.model_copy(update={"batch": batch, "decay_share": 0.0})
     found = suite(f"{batch}x{n_ctx}", seed, model.model_copy(update={"n_ctx": n_ctx}), train, texts[n_ctx], math.inf)
-    found.every = 50_000
+    found.every = 25_000
     return found
+
+
+def until_changed(runs: Sequence[Runner], minutes: float) -> None:
+    """All take turns until each has changed, or time is up."""
+    start = time.perf_counter()
+    while (ahead := [r for r in runs if not r.done]) and time.perf_counter() - start < 60 * minutes:
+        least = min(ahead, key=lambda r: r.seconds)
+        least.go()
+        print(f"{least.recipe:8} seed {least.seed}  {least.curve[-1].tokens / 1e6:5.2f} M tokens  "
+              f"{least.curve[-1].prefix_matching:.2f}", flush=True)  # fmt: skip
+
+
+def least_squares(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Coefficients, their covariance, the variance of what is left, and Student's t for 95 % intervals."""
+    b, *_ = np.linalg.lstsq(X, y, rcond=None)
+    freedom = len(y) - X.shape[1]
+    variance = float(((y - X @ b) ** 2).sum()) / freedom
+    return b, variance * np.linalg.inv(X.T @ X), variance, float(stdtrit(freedom, 0.975))
 
 
 def regression(X: np.ndarray, y: np.ndarray) -> list[tuple[float, float, float]]:
     """Coefficients of least squares, with 95 % intervals by Student's t; the first column of ``X`` is not reported."""
-    b, *_ = np.linalg.lstsq(X, y, rcond=None)
-    freedom = len(y) - X.shape[1]
-    spread = float(((y - X @ b) ** 2).sum()) / freedom * np.linalg.inv(X.T @ X)
-    half = stdtrit(freedom, 0.975) * np.sqrt(np.diag(spread))
+    b, covariance, _, t = least_squares(X, y)
+    half = t * np.sqrt(np.diag(covariance))
     return [(float(c), float(c - h), float(c + h)) for c, h in zip(b, half, strict=True)][1:]
 
 
@@ -78,12 +94,7 @@ def main() -> None:
     file = read_tokens(TOKENS / "train.bin")
     texts = {n: Text.of(Windows(file.tokens, n), file.header.d_vocab) for n in {n for _, n in CELLS}}
     runs = {(b, n, seed): runner(b, n, seed, texts) for b, n in CELLS for seed in options.seeds}
-    start = time.perf_counter()
-    while (ahead := [r for r in runs.values() if not r.done]) and time.perf_counter() - start < 60 * options.minutes:
-        least = min(ahead, key=lambda r: r.seconds)
-        least.go()
-        print(f"{least.recipe:8} seed {least.seed}  {least.curve[-1].tokens / 1e6:5.2f} M tokens  "
-              f"{least.curve[-1].prefix_matching:.2f}", flush=True)  # fmt: skip
+    until_changed(list(runs.values()), options.minutes)
     points = [
         {"batch": b, "n_ctx": n, "seed": s, "tokens": change.tokens if (change := r.change()) else None,
          "tokens_seen": r.curve[-1].tokens}

@@ -48,7 +48,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def phase_change(found: Mapping[str, Any]) -> str:
     if not (races := {k: v for k, v in found.items() if k.startswith("phase_change_seconds.")}):
-        return NOT_MEASURED.format("make bench-phase")
+        return NOT_MEASURED.format("python -m bench.phase_change")
     said = [
         f"{MEANING[name.split('.')[1]]}: {'more than ' if r['lower_bound'] else ''}{r['ratio']} times as many seconds "
         f"(over {r['seeds']} seeds {r['ratio_range'][0]} to {r['ratio_range'][1]})"
@@ -59,7 +59,7 @@ def phase_change(found: Mapping[str, Any]) -> str:
 
 def onset_law() -> str:
     if not (path := HERE / "onset_law.json").exists():
-        return NOT_MEASURED.format("python -m bench.onset_law")
+        return NOT_MEASURED.format("make bench-law")
     found = json.loads(path.read_text())
     if "law" not in found:
         return "Too few cells have changed for a fit."
@@ -68,6 +68,34 @@ def onset_law() -> str:
     return (
         f"Tokens at the phase change grow with an exponent of {said}; 95 % intervals, {found['points']} models, "
         f"{found['unchanged']} more have not changed. The law: {found['law']} of batch times context."
+    )
+
+
+def dilution() -> str:
+    if not (path := HERE / "dilution.json").exists():
+        return NOT_MEASURED.format("python -m bench.dilution --text ...")
+    found = json.loads(path.read_text())
+    rows = [
+        (
+            f"{share:.1%}",
+            next(c["saving"] for c in found["cells"] if c["share"] == share),
+            ", ".join(
+                f"{c['tokens'] / 1e6:.2f} M" if c["tokens"] else f"none within {c['tokens_seen'] / 1e6:.1f} M"
+                for c in found["cells"]
+                if c["share"] == share
+            ),
+        )
+        for share in dict.fromkeys(c["share"] for c in found["cells"])
+    ]
+    said = table(("windows of source code", "induction can save, nats a token", "tokens at the change, a model each"), rows)
+    if not (law := found.get("law")):
+        return said + "\n\nToo few of them have changed for a fit."
+    exponent = f"{law['exponent']} ({law['exponent_low']} to {law['exponent_high']})"
+    tokens = f"{law['tokens'] / 1e6:.1f} M ({law['tokens_low'] / 1e6:.1f} M to {law['tokens_high'] / 1e6:.1f} M)"
+    return (
+        f"{said}\n\nTokens grow with the saving to the power of {exponent}; on the other text alone, which leaves "
+        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, {found['fitted']} "
+        "models."
     )
 
 
@@ -146,6 +174,7 @@ def main() -> None:
         "machines": "; ".join(sorted({found["machine"] for found in results.values()})),
         "phase_change": phase_change(results),
         "onset_law": onset_law(),
+        "dilution": dilution(),
         "growth": growth(),
         "memory": memory(),
         "untested": untested(results),

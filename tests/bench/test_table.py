@@ -24,9 +24,9 @@ def test_a_lower_bound_is_written_as_one() -> None:
 
 def test_what_is_not_measured_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "HERE", tmp_path)
-    assert table.phase_change({}) == "Not measured yet: `make bench-phase`."
+    assert table.phase_change({}) == "Not measured yet: `python -m bench.phase_change`."
     assert "bench.growth" in table.growth()
-    assert "bench.onset_law" in table.onset_law()
+    assert "make bench-law" in table.onset_law()
     assert "Untested on a GPU: `gpu` and `paper`." in untested({})
     assert "Untested on a GPU: `paper`." in untested({"train_step.gpu.matmul_peak": {}})
 

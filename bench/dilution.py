@@ -1,0 +1,150 @@
+"""How far away is the phase change on text that repeats little? `python -m bench.dilution --text 'prose/*.txt'`
+
+The default two-layer cell, its rates held after the warm-up, learns the default corpus diluted with another text,
+window by window. A straight line through log tokens at the change on log of what induction can save in such a mixture
+(bench/repetition.py) is read off where nothing but the other text is left, with the 95 % interval of one more model
+there. That is an extrapolation: it takes a nat that the other text's own repeats save for as good as one of the code's,
+which mixtures alone cannot tell. A share of which any seed has not changed is left out whole, lest only its quick ones
+count. Writes dilution.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pipelines  # noqa: F401 (first: threads that wait must not spin)
+
+import numpy as np  # isort: skip
+import torch  # isort: skip
+from torch import Tensor  # isort: skip
+
+from bench.onset_law import least_squares, until_changed  # isort: skip
+from bench.phase_change import Text, default_cell, suite  # isort: skip
+from bench.repetition import induction_saving  # isort: skip
+from bench.train_step import THREADS  # isort: skip
+from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus  # isort: skip
+from pathsum.data.corpus import documents, split  # isort: skip
+from pathsum.data.repeated import repeated_random  # isort: skip
+from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer  # isort: skip
+from pathsum.data.tokens import read_tokens, write_tokens  # isort: skip
+from pathsum.data.windows import Windows  # isort: skip
+from pipelines.paths import params  # isort: skip
+
+OUTPUT = Path(__file__).with_name("dilution.json")
+SHARES = (1.0, 0.5, 0.25, 0.125)  # of windows from the default corpus
+
+
+@dataclass
+class Mixture(Text):
+    """Windows of two texts: each of a batch is from ``windows`` with probability ``share``, from ``other`` if not."""
+
+    other: Windows
+    share: float
+
+    @classmethod
+    def of_two(cls, windows: Windows, other: Windows, share: float, d_vocab: int) -> Mixture:
+        """Asked on tokens that both texts hold."""
+        both = windows.present(d_vocab) * other.present(d_vocab)
+        asked = repeated_random(16, windows.n_ctx, d_vocab, torch.Generator().manual_seed(0), both)
+        return cls(windows, d_vocab, *asked, other, share)
+
+    def batch(self, seed: int, step: int, size: int) -> Tensor:
+        """A pure function of its arguments; windows are drawn with replacement."""
+        generator = torch.Generator().manual_seed(1_000_003 * seed + step)
+        first = int((torch.rand(size, generator=generator) < self.share).sum())
+        drawn = ((self.windows, first), (self.other, size - first))
+        return torch.cat([w.batch(torch.randint(len(w), (n,), generator=generator)) for w, n in drawn])
+
+
+def tokenized(
+    corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
+) -> dict[tuple[str, str], Windows]:
+    """Training and held-out windows by corpus and part, in the tokens of one tokenizer, learnt from a sample of all."""
+    texts: dict[tuple[str, str], list[str]] = {}
+    for name, corpus in corpora.items():
+        for document in documents(corpus):
+            texts.setdefault((name, split(document, corpus.validation_share)), []).append(document)
+    if absent := [f"{n} ({p})" for n in corpora for p in ("train", "val") if (n, p) not in texts]:
+        raise ValueError(
+            f"expected documents to train on and to hold out of each text, got none of: {', '.join(absent)}; give more "
+            "of them (--separator splits files)"
+        )
+    tokenizer = train_tokenizer([d for (_, part), text in texts.items() if part == "train" for d in text], config)
+    found = {}
+    for (name, part), text in texts.items():
+        path = folder / f"{name}_{part}.bin"
+        write_tokens(path, text, tokenizer, tokenizer_hash(tokenizer))
+        found[name, part] = Windows(read_tokens(path).tokens, n_ctx)
+    return found
+
+
+def predicted(savings: Sequence[float], tokens: Sequence[float], at: float) -> dict[str, float]:
+    """The exponent of tokens by saving, and the tokens of one more model ``at`` another saving, with 95 % intervals."""
+    x, y = np.log(savings), np.log(tokens)
+    b, covariance, variance, t = least_squares(np.stack([np.ones_like(x), x], 1), y)
+    new = np.array([1.0, math.log(at)])
+    slope, spread = t * math.sqrt(covariance[1, 1]), t * math.sqrt(variance + new @ covariance @ new)
+    middle = float(new @ b)
+    return {
+        "exponent": round(float(b[1]), 3),
+        "exponent_low": round(float(b[1] - slope), 3),
+        "exponent_high": round(float(b[1] + slope), 3),
+        "tokens": round(math.exp(middle)),
+        "tokens_low": round(math.exp(middle - spread)),
+        "tokens_high": round(math.exp(middle + spread)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", nargs="+", required=True, help="paths or globs of the other text")
+    parser.add_argument("--separator", default="", help="between documents of a file, as corpus.separator")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--minutes", type=float, default=25)
+    options = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    values, (model, train) = params(), default_cell()
+    train = train.model_copy(update={"decay_share": 0.0})
+    code = load_corpus(values["corpus"])
+    other = TextCorpus(
+        source="text",
+        name="other",
+        validation_share=code.validation_share,
+        paths=tuple(options.text),
+        separator=options.separator,
+        max_documents=10**6,
+    )
+    config = load(TokenizerConfig, values["tokenizer"], "tokenizer")
+    with tempfile.TemporaryDirectory() as folder:
+        windows = tokenized({"other": other, "code": code}, config, model.n_ctx, Path(folder))
+        saved = {n: induction_saving(windows[n, "train"], windows[n, "val"], config.d_vocab) for n in ("code", "other")}
+        if min(saved.values()) <= 0:
+            raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
+        runs = {}
+        for i, share in enumerate(SHARES):
+            mixture = Mixture.of_two(windows["code", "train"], windows["other", "train"], share, config.d_vocab)
+            for seed in options.seeds:
+                runs[share, seed] = suite(f"{share:.3f}", len(SHARES) * seed + i, model, train, mixture, math.inf)
+        until_changed(list(runs.values()), options.minutes)
+    cells = [
+        {"share": share, "seed": seed, "saving": round(share * saved["code"] + (1 - share) * saved["other"], 4),
+         "tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
+        for (share, seed), r in runs.items() if r.curve
+    ]  # fmt: skip
+    changed = [c for c in cells if all(d["tokens"] for d in cells if d["share"] == c["share"])]
+    found: dict[str, Any] = {"saving": saved, "fitted": len(changed), "cells": cells}
+    if len({c["share"] for c in changed}) > 2:
+        found |= {"law": predicted([c["saving"] for c in changed], [c["tokens"] for c in changed], saved["other"])}
+    OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps({k: v for k, v in found.items() if k != "cells"}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

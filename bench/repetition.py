@@ -1,0 +1,50 @@
+"""What is there to be gained by induction in a text, before any model? A number for each text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pathsum.data.counting import pair_counts
+from pathsum.data.smoothing import BigramTable, best_smoothing
+from pathsum.data.windows import Windows
+
+HELD_OUT, ROUNDS, CLASSES = 256, 100, 7  # windows; of expectation maximisation; of numbers of earlier occurrences
+
+
+def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
+    """How many nats a token does an ideal one-token induction head save, beyond what one layer could?
+
+    Two mixtures, with weights for each class of how often the present token stood earlier in the window: of the best
+    bigram model and the window's own unigrams so far; and of these with the shares of what followed the present token
+    earlier. The saving is the difference of their losses on held-out windows, where the weights are fitted too: there
+    are some 30 of them.
+    """
+    counts = pair_counts(train, d_vocab)
+    table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())
+    smoothing, _ = best_smoothing(table, pair_counts(val, d_vocab))
+    bigram, cache, copies, earlier = [], [], [], []
+    for row in val.batch(val.spread(HELD_OUT)).numpy():
+        x, y = row[:-1], row[1:]
+        known = np.tri(len(x))  # [t, s]: s is no later than t
+        known[:, 0] = 0  # BOS is no word
+        seen = np.tril(known, -1) * (x[:, None] == x)
+        bigram.append(table.probabilities(x, y, smoothing))
+        cache.append((known * (y[:, None] == x)).sum(1) / np.maximum(known.sum(1), 1))
+        copies.append((seen * (y[:, None] == y)).sum(1) / np.maximum(seen.sum(1), 1))
+        earlier.append(seen.sum(1))
+    of = np.minimum(np.ceil(np.log2(np.concatenate(earlier) + 1)), CLASSES - 1).astype(int)
+    b, u, c = map(np.concatenate, (bigram, cache, copies))
+    return _mixture_loss(np.stack([b, u]), of) - _mixture_loss(np.stack([b, u, c]), of)
+
+
+def _mixture_loss(p: np.ndarray, of: np.ndarray) -> float:
+    """Mean loss of the best mixture of the rows of ``p`` [model, token], with weights for each class ``of`` tokens."""
+    total = 0.0
+    for k in np.unique(of):
+        mine = p[:, of == k]
+        w = np.full(len(p), 1 / len(p))
+        for _ in range(ROUNDS):
+            share = w[:, None] * mine
+            w = (share / share.sum(0)).mean(1)
+        total -= float(np.log(w @ mine).sum())
+    return total / p.shape[1]

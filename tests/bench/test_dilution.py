@@ -1,0 +1,81 @@
+"""What a text repeats is measured where it is known, mixtures hold their shares, and a known law is read off."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bench.dilution import Mixture, predicted, tokenized
+from bench.repetition import induction_saving
+from pathsum.config import TextCorpus, TokenizerConfig
+from pathsum.data.windows import Windows
+
+D_VOCAB, N_CTX = 64, 48
+
+
+def text(seed: int, repeats: bool, count: int = 400) -> Windows:
+    """Windows of words drawn evenly; with ``repeats``, half a window all different and then the same again."""
+    rng = np.random.default_rng(seed)
+    if not repeats:
+        return Windows(rng.integers(1, D_VOCAB, count * N_CTX).astype(np.uint16), N_CTX)
+    halves = [rng.permutation(np.arange(1, D_VOCAB))[: N_CTX // 2] for _ in range(count)]
+    return Windows(np.concatenate([np.tile(half, 2) for half in halves]).astype(np.uint16), N_CTX)
+
+
+def test_nothing_is_saved_where_nothing_repeats() -> None:
+    assert abs(induction_saving(text(0, False), text(1, False), D_VOCAB)) < 0.01
+
+
+def test_what_a_copy_saves_is_its_words() -> None:
+    """All but the first word of the second copy are foretold; without, they are one of the window's words so far."""
+    share = (N_CTX / 2 - 1) / N_CTX
+    found = induction_saving(text(0, True), text(1, True), D_VOCAB)
+    assert share * math.log(N_CTX / 2) < found < share * math.log(N_CTX)  # log(D_VOCAB) beyond bigrams alone
+
+
+def test_a_mixture_holds_its_share_and_is_the_same_again() -> None:
+    rows = np.repeat(np.arange(1, 101), N_CTX).astype(np.uint16)  # window i holds i + 1 all through
+    mixed = Mixture(Windows(rows, N_CTX), 256, torch.zeros(0), 1, Windows(rows + 100, N_CTX), 0.25)
+    batches = torch.stack([mixed.batch(3, step, 8) for step in range(200)])
+    assert batches.shape == (200, 8, N_CTX + 1)
+    of = batches[..., -1]
+    assert (of <= 100).float().mean() == pytest.approx(0.25, abs=0.04)
+    assert len(of.unique()) > 190
+    torch.testing.assert_close(mixed.batch(3, 7, 8), batches[7])
+    assert mixed.batch(4, 7, 8).ne(batches[7]).any()
+
+
+def test_it_is_asked_on_tokens_that_both_texts_hold() -> None:
+    odd, even = np.tile([1, 3, 5, 6], 300), np.tile([2, 4, 5, 6], 300)
+    mixed = Mixture.of_two(Windows(odd.astype(np.uint16), N_CTX), Windows(even.astype(np.uint16), N_CTX), 0.5, D_VOCAB)
+    assert set(mixed.repeated[:, 1:].unique().tolist()) == {5, 6}
+
+
+def test_a_text_without_documents_on_both_sides_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("a single document " * 100)
+    corpus = TextCorpus(
+        source="text", name="other", validation_share=0.5, paths=(str(tmp_path / "one.txt"),), separator="",
+        max_documents=9,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"other \((train|val)\).*--separator"):
+        tokenized({"other": corpus}, TokenizerConfig(d_vocab=300, train_bytes=1000), N_CTX, tmp_path)
+
+
+def test_a_known_law_is_read_off_beyond_its_points() -> None:
+    savings = [0.8, 0.4, 0.2, 0.1]
+    found = predicted(savings, [1e6 * s**-1.5 for s in savings], at=0.05)
+    assert found["exponent"] == pytest.approx(-1.5)
+    for key in ("tokens", "tokens_low", "tokens_high"):
+        assert found[key] == pytest.approx(1e6 * 0.05**-1.5, rel=1e-6)
+
+
+def test_the_interval_is_that_of_one_more_model() -> None:
+    """By hand: y = 1, 3, 2 at x = −1, 0, 1 has slope 0.5, residual variance 1.5, and at x = 2 a mean of 3."""
+    found = predicted(np.exp([-1.0, 0.0, 1.0]).tolist(), np.exp([1.0, 3.0, 2.0]).tolist(), at=math.exp(2.0))
+    t = 12.7062
+    assert found["exponent_high"] == pytest.approx(0.5 + t * math.sqrt(1.5 / 2), abs=2e-3)
+    assert math.log(found["tokens_high"]) == pytest.approx(3 + t * math.sqrt(1.5 * (1 + 1 / 3 + 4 / 2)), abs=1e-3)

@@ -77,5 +77,5 @@ def _panel(ax: Axes, points: list[Point], what: str, scale: float) -> None:
         for curve in curves:
             ax.plot(*zip(*curve, strict=True), color=colour, linewidth=0.7, alpha=0.6)
         x, mean, half = band(curves)
-        ax.fill_between(x, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
+        ax.fill_between(x, (mean - half).clip(0), (mean + half).clip(max=1), color=colour, alpha=0.2, linewidth=0)
         ax.plot(x, mean, color=colour, linewidth=2, label=f"{name}, {len(seeds)} seeds")

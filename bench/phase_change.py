@@ -3,8 +3,9 @@
 Ours is the default two-layer cell as `make repro` trains it. Beside it, on the same windows in the same order:
 `paper_recipe`, the same sizes in the suite's own fast step, but with the paper's choices: sinusoids in queries and keys
 alone, layer norm, AdamW on everything; and `plain_loop`, the model that one writes first (bench/train_step.py: learnt
-positions in the residual stream, RMS norm, fused attention, AdamW, bf16 autocast). Their rate, after a linear warm-up and
-without decay, is the middle one of those tried (`--tune`), none of which came to the change in time. W_O of later layers starts at 0 in `paper_recipe` too.
+positions in the residual stream, RMS norm, fused attention, AdamW, bf16 autocast). Their rate, after a linear warm-up
+and without decay, is the middle one of those tried (`--tune`), none of which came to the change in time. W_O of later
+layers starts at 0 in `paper_recipe` too.
 
 A model has changed when its best head's prefix matching is 0.3, and still is at the next two evaluations. Seconds are
 those of training alone. The recipes take turns in proportion to the time they are given, so that a slow minute of the

@@ -11,6 +11,7 @@ from typing import Any
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from bench.curves import NAMES
 from bench.memory import needs
 
 HERE = Path(__file__).parent
@@ -50,11 +51,12 @@ def phase_change(found: Mapping[str, Any]) -> str:
     if not (races := {k: v for k, v in found.items() if k.startswith("phase_change_seconds.")}):
         return NOT_MEASURED.format("python -m bench.phase_change")
     said = [
-        f"{MEANING[name.split('.')[1]]}: {'more than ' if r['lower_bound'] else ''}{r['ratio']} times as many seconds "
-        f"(over {r['seeds']} seeds {r['ratio_range'][0]} to {r['ratio_range'][1]})"
+        f"{NAMES[name.split('.')[1]]} takes {'more than ' if r['lower_bound'] else ''}{r['ratio']} times as many "
+        f"seconds (over {r['seeds']} seeds {r['ratio_range'][0]} to {r['ratio_range'][1]})"
         for name, r in races.items()
     ]
-    return "; ".join(said) + ".\n\n![Prefix matching against tokens and seconds](phase_change.png)"
+    figure = "![Prefix matching against tokens and seconds](phase_change.png)"
+    return f"Beside ours, {', and '.join(said)}.\n\n{figure}"
 
 
 def onset_law() -> str:
@@ -87,15 +89,16 @@ def dilution() -> str:
         )
         for share in dict.fromkeys(c["share"] for c in found["cells"])
     ]
-    said = table(("windows of source code", "induction can save, nats a token", "tokens at the change, a model each"), rows)
+    head = ("windows of source code", "induction can save, nats a token", "tokens at the change, a model each")
+    said = table(head, rows)
     if not (law := found.get("law")):
         return said + "\n\nToo few of them have changed for a fit."
     exponent = f"{law['exponent']} ({law['exponent_low']} to {law['exponent_high']})"
     tokens = f"{law['tokens'] / 1e6:.1f} M ({law['tokens_low'] / 1e6:.1f} M to {law['tokens_high'] / 1e6:.1f} M)"
     return (
         f"{said}\n\nTokens grow with the saving to the power of {exponent}; on the other text alone, which leaves "
-        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, {found['fitted']} "
-        "models."
+        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, "
+        f"{found['fitted']} models."
     )
 
 

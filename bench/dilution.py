@@ -16,6 +16,7 @@ import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,6 @@ from pathsum.data.windows import Windows  # isort: skip
 from pipelines.paths import params  # isort: skip
 
 OUTPUT = Path(__file__).with_name("dilution.json")
-SHARES = (1.0, 0.5, 0.25, 0.125)  # of windows from the default corpus
 
 
 @dataclass
@@ -106,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", nargs="+", required=True, help="paths or globs of the other text")
     parser.add_argument("--separator", default="", help="between documents of a file, as corpus.separator")
+    parser.add_argument("--shares", type=float, nargs="+", default=[1, 0.5, 0.25, 0.125], help="of code")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--minutes", type=float, default=25)
     options = parser.parse_args()
@@ -128,10 +129,9 @@ def main() -> None:
         if min(saved.values()) <= 0:
             raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
         runs = {}
-        for i, share in enumerate(SHARES):
+        for own, (share, seed) in enumerate(product(options.shares, options.seeds)):
             mixture = Mixture.of_two(windows["code", "train"], windows["other", "train"], share, config.d_vocab)
-            for seed in options.seeds:
-                runs[share, seed] = suite(f"{share:.3f}", len(SHARES) * seed + i, model, train, mixture, math.inf)
+            runs[share, seed] = suite(f"{share:.3f}", own, model, train, mixture, math.inf)
         until_changed(list(runs.values()), options.minutes)
     cells = [
         {"share": share, "seed": seed, "saving": round(share * saved["code"] + (1 - share) * saved["other"], 4),

@@ -47,7 +47,7 @@ sweep: setup ## the grid, JOBS=N cells at a time; or an ad-hoc one: make sweep J
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## time a training step, circuits, how cost grows and the phase change, into bench/README.md: under 20 minutes
+bench: setup ## time a training step, circuits, how cost grows and the phase change, into bench/README.md: some 20 minutes
 	dvc repro --quiet tokenize
 	python -m bench.train_step
 	python -m bench.circuits

@@ -27,12 +27,11 @@ import torch  # isort: skip
 from torch import Tensor  # isort: skip
 
 from bench.onset_law import least_squares, until_changed  # isort: skip
-from bench.phase_change import Text, default_cell, suite  # isort: skip
+from bench.phase_change import Text, asked, default_cell, suite  # isort: skip
 from bench.repetition import induction_saving  # isort: skip
 from bench.train_step import THREADS  # isort: skip
 from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus  # isort: skip
 from pathsum.data.corpus import documents, split  # isort: skip
-from pathsum.data.repeated import repeated_random  # isort: skip
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer  # isort: skip
 from pathsum.data.tokens import read_tokens, write_tokens  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
@@ -52,8 +51,7 @@ class Mixture(Text):
     def of_two(cls, windows: Windows, other: Windows, share: float, d_vocab: int) -> Mixture:
         """Asked on tokens that both texts hold."""
         both = windows.present(d_vocab) * other.present(d_vocab)
-        asked = repeated_random(16, windows.n_ctx, d_vocab, torch.Generator().manual_seed(0), both)
-        return cls(windows, d_vocab, *asked, other, share)
+        return cls(windows, d_vocab, *asked(windows.n_ctx, d_vocab, both), other, share)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
         """A pure function of its arguments; windows are drawn with replacement."""

@@ -61,8 +61,7 @@ class Text:
 
     @classmethod
     def of(cls, windows: Windows, d_vocab: int) -> Text:
-        generator = torch.Generator().manual_seed(0)
-        return cls(windows, d_vocab, *repeated_random(16, windows.n_ctx, d_vocab, generator, windows.present(d_vocab)))
+        return cls(windows, d_vocab, *asked(windows.n_ctx, d_vocab, windows.present(d_vocab)))
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
         return self.windows.batch(order(seed, step, size, len(self.windows)))
@@ -71,6 +70,11 @@ class Text:
     def score(self, patterns: Callable[[Tensor], Any]) -> float:
         """The best head's prefix matching."""
         return max(float(prefix_matching(p, self.block).max()) for p in patterns(self.repeated))
+
+
+def asked(n_ctx: int, d_vocab: int, present: Tensor) -> tuple[Tensor, int]:
+    """Repeated random tokens, always the same, of those that are ``present``; and the length of a copy."""
+    return repeated_random(16, n_ctx, d_vocab, torch.Generator().manual_seed(0), present)
 
 
 @dataclass

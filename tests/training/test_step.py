@@ -11,7 +11,8 @@ from torch.optim import SGD
 
 from pathsum.config import ModelConfig
 from pathsum.model.transformer import Transformer
-from pathsum.training.step import side_by_side, update
+from pathsum.training.step import update
+from pathsum.training.threads import side_by_side
 from tests.training.small import D_VOCAB, MODEL, windows
 
 

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+_softmax_backward = torch.ops.aten._softmax_backward_data.out
 _QUERIES = 128  # in a block: larger ones compute more of the future, smaller ones are more calls
 
 
@@ -41,8 +42,8 @@ class _BiasedAttention(torch.autograd.Function):
             for start, end in blocks(shape[2]):
                 scores = added[:, start:end, :end].repeat(shape[0], 1, 1)
                 scores.baddbmm_(q[:, start:end], k[:, :end].mT)
-                patterns.append(scores.softmax(-1))
-                torch.bmm(patterns[-1], v[:, :end], out=mixed[:, start:end])
+                patterns.append(torch.softmax(scores, -1, out=scores))
+                torch.bmm(scores, v[:, :end], out=mixed[:, start:end])
         ctx.save_for_backward(q, k, v, *patterns)
         ctx.bias = bias
         return mixed.view(shape)
@@ -55,7 +56,7 @@ class _BiasedAttention(torch.autograd.Function):
         d_added = ctx.bias.new_zeros(heads, pos, pos)
         for (start, end), pattern in zip(blocks(pos), patterns, strict=True):
             d_pattern = torch.bmm(d_out[:, start:end], v[:, :end].mT)
-            d_scores = torch.ops.aten._softmax_backward_data(d_pattern, pattern, -1, pattern.dtype)
+            d_scores = _softmax_backward(d_pattern, pattern, -1, pattern.dtype, grad_input=d_pattern)
             torch.bmm(d_scores, k[:, :end], out=d_q[:, start:end])
             d_k[:, :end].baddbmm_(d_scores.mT, q[:, start:end])
             d_v[:, :end].baddbmm_(pattern.mT, d_out[:, start:end])

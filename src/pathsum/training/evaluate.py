@@ -12,7 +12,7 @@ from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
 from pathsum.circuits.positional import previous_token
 from pathsum.evaluation import Evaluation
 from pathsum.model.transformer import Transformer
-from pathsum.training.step import side_by_side
+from pathsum.training.threads import side_by_side
 
 _CHUNK = 4  # windows at a time: batch × pos × vocab float32 logits stay in the cache
 TRACED = 16  # windows whose patterns are looked at

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-_ROWS = 512  # positions at a time whose probabilities are kept in float32
+_ROWS = 256  # positions at a time whose probabilities are kept in float32: a table that fits a core's cache
 _RARE = 1e-30  # a smaller float32 probability loses digits, below 1e-45 all of them
 
 
@@ -22,8 +22,10 @@ class _NextTokenLoss(torch.autograd.Function):
         low = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
         x_low, W_low = x.to(low), W_U.to(low)
         gradient, log_p = x_low @ W_low.mT, []
+        high = gradient.new_empty(_ROWS, len(W_U), dtype=torch.promote_types(low, torch.float32))
         for logits, some in zip(gradient.split(_ROWS), targets[:, None].split(_ROWS), strict=True):
-            p = torch.softmax(logits, -1, dtype=torch.promote_types(low, torch.float32))
+            p = high[: len(logits)].copy_(logits)
+            torch.softmax(p, -1, out=p)
             p_target = p.gather(1, some)
             log_p.append(p_target.double().log())
             if (rare := p_target[:, 0] < _RARE).any():

@@ -12,6 +12,7 @@ from torch.optim import AdamW, Optimizer
 
 from pathsum.config import TrainConfig
 from pathsum.model.transformer import Transformer
+from pathsum.training.threads import halves, side_by_side
 
 
 class Muon(Optimizer):
@@ -19,7 +20,7 @@ class Muon(Optimizer):
     (Jordan et al. 2024).
 
     Takes weights stacked by head (head, ·, ·); the heads of one matrix are orthogonalised together, as the
-    (heads · d_head) × d_model matrix that they form, and all matrices of one shape in a single batch.
+    (heads · d_head) × d_model matrix that they form, and all matrices in two batches side by side.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -38,7 +39,8 @@ class Muon(Optimizer):
                 updates.append(_by_head_rows(p.grad.lerp(velocity, group["momentum"])).flatten(0, 1))
             if not weights:
                 continue
-            for p, update in zip(weights, orthogonalize(torch.stack(updates)), strict=True):
+            orthogonal = torch.cat(side_by_side(orthogonalize, halves(torch.stack(updates))))
+            for p, update in zip(weights, orthogonal, strict=True):
                 rows = _by_head_rows(p)
                 rows.mul_(1 - group["lr"] * group["weight_decay"]).add_(update.view(rows.shape), alpha=-group["lr"])
 

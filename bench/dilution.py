@@ -1,11 +1,11 @@
 """How far away is the phase change on text that repeats little? `python -m bench.dilution --text 'prose/*.txt'`
 
-The default two-layer cell, its rates held after the warm-up, learns the default corpus diluted with another text,
-window by window. A straight line through log tokens at the change on log of what induction can save in such a mixture
-(bench/repetition.py) is read off where nothing but the other text is left, with the 95 % interval of one more model
-there. That is an extrapolation: it takes a nat that the other text's own repeats save for as good as one of the code's,
-which mixtures alone cannot tell. A share of which any seed has not changed is left out whole, lest only its quick ones
-count. Writes dilution.json.
+The default two-layer cell, its rates held after the warm-up and later layers' positions slowed, learns the default
+corpus diluted with another text, window by window. A straight line through log tokens at the change on log of what
+induction can save in such a mixture (bench/repetition.py) is read off where nothing but the other text is left, with
+the 95 % interval of one more model there. That is an extrapolation: it takes a nat that the other text's own repeats
+save for as good as one of the code's, which mixtures alone cannot tell. A share of which any seed has not changed is
+left out whole, lest only its quick ones count. Writes dilution.json.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from pathsum.data.windows import Windows  # isort: skip
 from pipelines.paths import params  # isort: skip
 
 OUTPUT = Path(__file__).with_name("dilution.json")
+LATER_POSITIONS = 0.0005  # with the default 0.003, later layers of diluted code look one token back before they match
 
 
 @dataclass
@@ -104,13 +105,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", nargs="+", required=True, help="paths or globs of the other text")
     parser.add_argument("--separator", default="", help="between documents of a file, as corpus.separator")
-    parser.add_argument("--shares", type=float, nargs="+", default=[1, 0.5, 0.25, 0.125], help="of code")
+    parser.add_argument("--shares", type=float, nargs="+", default=[1, 0.7, 0.5, 0.35, 0.25, 0.125], help="of code")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--minutes", type=float, default=25)
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     values, (model, train) = params(), default_cell()
-    train = train.model_copy(update={"decay_share": 0.0})
+    train = train.model_copy(update={"decay_share": 0.0, "lr_later_positions": LATER_POSITIONS})
     code = load_corpus(values["corpus"])
     other = TextCorpus(
         source="text",

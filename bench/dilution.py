@@ -4,8 +4,9 @@ The default two-layer cell, its rates held after the warm-up and later layers' p
 corpus diluted with another text, window by window. A straight line through log tokens at the change on log of what
 induction can save in such a mixture (bench/repetition.py) is read off where nothing but the other text is left, with
 the 95 % interval of one more model there. That is an extrapolation: it takes a nat that the other text's own repeats
-save for as good as one of the code's, which mixtures alone cannot tell. A share of which any seed has not changed is
-left out whole, lest only its quick ones count. Writes dilution.json.
+save for as good as one of the code's. The other text alone trains beside the mixtures, in no fit, to see whether it
+does as foretold. A model that has not changed when time is up counts with its tokens as a lower bound. Writes
+dilution.json.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ import numpy as np  # isort: skip
 import torch  # isort: skip
 from torch import Tensor  # isort: skip
 
-from bench.onset_law import least_squares, until_changed  # isort: skip
+from bench.fits import foretold  # isort: skip
+from bench.onset_law import until_changed  # isort: skip
 from bench.phase_change import Text, asked, default_cell, suite  # isort: skip
 from bench.repetition import induction_saving  # isort: skip
 from bench.train_step import THREADS  # isort: skip
@@ -38,7 +39,7 @@ from pathsum.data.windows import Windows  # isort: skip
 from pipelines.paths import params  # isort: skip
 
 OUTPUT = Path(__file__).with_name("dilution.json")
-LATER_POSITIONS = 0.0005  # with the default 0.003, later layers of diluted code look one token back before they match
+LATER_POSITIONS = 0.0005  # with the default 0.003, an eighth of code has later layers that look one token back
 
 
 @dataclass
@@ -84,30 +85,25 @@ def tokenized(
     return found
 
 
-def predicted(savings: Sequence[float], tokens: Sequence[float], at: float) -> dict[str, float]:
-    """The exponent of tokens by saving, and the tokens of one more model ``at`` another saving, with 95 % intervals."""
-    x, y = np.log(savings), np.log(tokens)
-    b, covariance, variance, t = least_squares(np.stack([np.ones_like(x), x], 1), y)
-    new = np.array([1.0, math.log(at)])
-    slope, spread = t * math.sqrt(covariance[1, 1]), t * math.sqrt(variance + new @ covariance @ new)
-    middle = float(new @ b)
-    return {
-        "exponent": round(float(b[1]), 3),
-        "exponent_low": round(float(b[1] - slope), 3),
-        "exponent_high": round(float(b[1] + slope), 3),
-        "tokens": round(math.exp(middle)),
-        "tokens_low": round(math.exp(middle - spread)),
-        "tokens_high": round(math.exp(middle + spread)),
-    }
+def foretold_by(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
+    """The exponent of tokens by saving, and the tokens of one more model ``at`` another saving, with 95 % intervals.
+    Share 0 is what is foretold: it is in no fit."""
+    mixed = [c for c in cells if c["share"]]
+    savings, tokens = (np.log([c[what] or c["tokens_seen"] for c in mixed]) for what in ("saving", "tokens"))
+    unchanged = np.array([c["tokens"] is None for c in mixed])
+    slope, more = foretold(savings, tokens, unchanged, math.log(at))
+    ends = ("", "_low", "_high")
+    exponent = {f"exponent{end}": round(value, 3) for end, value in zip(ends, slope, strict=True)}
+    return exponent | {f"tokens{end}": round(math.exp(value)) for end, value in zip(ends, more, strict=True)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", nargs="+", required=True, help="paths or globs of the other text")
     parser.add_argument("--separator", default="", help="between documents of a file, as corpus.separator")
-    parser.add_argument("--shares", type=float, nargs="+", default=[1, 0.7, 0.5, 0.35, 0.25, 0.125], help="of code")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--shares", type=float, nargs="+", default=[1, 0.7, 0.5, 0.35, 0.25, 0.125, 0], help="of code")
+    parser.add_argument("--models", type=int, default=2, help="of each share")
+    parser.add_argument("--minutes", type=float, default=30)
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     values, (model, train) = params(), default_cell()
@@ -127,20 +123,19 @@ def main() -> None:
         saved = {n: induction_saving(windows[n, "train"], windows[n, "val"], config.d_vocab) for n in ("code", "other")}
         if min(saved.values()) <= 0:
             raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
-        runs = {}
-        for own, (share, seed) in enumerate(product(options.shares, options.seeds)):
+        runs = []
+        for seed, share in enumerate(s for s in options.shares for _ in range(options.models)):
             mixture = Mixture.of_two(windows["code", "train"], windows["other", "train"], share, config.d_vocab)
-            runs[share, seed] = suite(f"{share:.3f}", own, model, train, mixture, math.inf)
-        until_changed(list(runs.values()), options.minutes)
+            runs.append((share, suite(f"{share:.3f}", seed, model, train, mixture, math.inf)))
+        until_changed([run for _, run in runs], options.minutes)
     cells = [
-        {"share": share, "seed": seed, "saving": round(share * saved["code"] + (1 - share) * saved["other"], 4),
+        {"share": share, "seed": r.seed, "saving": round(share * saved["code"] + (1 - share) * saved["other"], 4),
          "tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
-        for (share, seed), r in runs.items() if r.curve
+        for share, r in runs if r.curve
     ]  # fmt: skip
-    changed = [c for c in cells if all(d["tokens"] for d in cells if d["share"] == c["share"])]
-    found: dict[str, Any] = {"saving": saved, "fitted": len(changed), "cells": cells}
-    if len({c["share"] for c in changed}) > 2:
-        found |= {"law": predicted([c["saving"] for c in changed], [c["tokens"] for c in changed], saved["other"])}
+    found: dict[str, Any] = {"saving": saved, "lr_later_positions": LATER_POSITIONS, "cells": cells}
+    if len({c["share"] for c in cells if c["share"] and c["tokens"]}) > 2:
+        found |= {"law": foretold_by(cells, saved["other"])}
     OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps({k: v for k, v in found.items() if k != "cells"}, indent=1))
 

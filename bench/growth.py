@@ -31,8 +31,8 @@ import pipelines  # noqa: F401 (first: threads that wait must not spin)
 import numpy as np  # isort: skip
 import torch  # isort: skip
 import yaml  # isort: skip
-from scipy.special import stdtrit  # isort: skip
 
+from bench.fits import slopes  # isort: skip
 from bench.memory import training_bytes  # isort: skip
 from bench.train_step import PARAMS, THREADS, Shape, ours, products  # isort: skip
 from pathsum.config import CellConfig, ExtractConfig, ModelConfig, TextCorpus, TokenizerConfig, TrainConfig  # isort: skip
@@ -194,19 +194,11 @@ def measure(what: str, axis: str, size: int, floor_mb: float) -> Measured:
 def fit(found: Sequence[Measured], of: str, limit: float) -> Fit:
     """Of the measurements of one thing along one axis."""
     x = np.log([m.size for m in found])
-    exponent, half = slope(x, np.log([getattr(m, of) for m in found]))
+    exponent, low, high = slopes(np.log([getattr(m, of) for m in found]), x)[0]
     counts = [m.flop if of == "seconds" else m.bytes for m in found]
-    counted = None if None in counts else slope(x, np.log(counts))[0]
+    counted = None if None in counts else slopes(np.log(counts), x)[0][0]
     known = None if math.isinf(limit) else limit
-    return Fit(found[0].what, found[0].axis, of, exponent, exponent - half, exponent + half, counted, known)
-
-
-def slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Of y on x by least squares, and half its 95 % interval by Student's t."""
-    x, y = x - x.mean(), y - y.mean()
-    b = float(x @ y / (x @ x))
-    rest = y - b * x
-    return b, float(stdtrit(len(x) - 2, 0.975) * math.sqrt(rest @ rest / (len(x) - 2) / (x @ x)))
+    return Fit(found[0].what, found[0].axis, of, exponent, low, high, counted, known)
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ import pipelines  # noqa: F401 (first: threads that wait must not spin)
 
 import numpy as np  # isort: skip
 import torch  # isort: skip
-from scipy.special import stdtrit  # isort: skip
 
+from bench.fits import slopes  # isort: skip
 from bench.phase_change import Runner, Text, default_cell, suite  # isort: skip
 from bench.train_step import THREADS  # isort: skip
 from pathsum.data.tokens import read_tokens  # isort: skip
@@ -51,31 +51,15 @@ def until_changed(runs: Sequence[Runner], minutes: float) -> None:
               f"{least.curve[-1].prefix_matching:.2f}", flush=True)  # fmt: skip
 
 
-def least_squares(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Coefficients, their covariance, the variance of what is left, and Student's t for 95 % intervals."""
-    b, *_ = np.linalg.lstsq(X, y, rcond=None)
-    freedom = len(y) - X.shape[1]
-    variance = float(((y - X @ b) ** 2).sum()) / freedom
-    return b, variance * np.linalg.inv(X.T @ X), variance, float(stdtrit(freedom, 0.975))
-
-
-def regression(X: np.ndarray, y: np.ndarray) -> list[tuple[float, float, float]]:
-    """Coefficients of least squares, with 95 % intervals by Student's t; the first column of ``X`` is not reported."""
-    b, covariance, _, t = least_squares(X, y)
-    half = t * np.sqrt(np.diag(covariance))
-    return [(float(c), float(c - h), float(c + h)) for c, h in zip(b, half, strict=True)][1:]
-
-
 def law(found: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
     """The exponents of (batch, n_ctx, tokens at the change)."""
     batch, n_ctx, tokens = np.log(np.array(found, dtype=float)).T
-    ones = np.ones(len(found))
 
     def named(fit: tuple[float, float, float]) -> dict[str, float]:
         return dict(zip(("exponent", "low", "high"), (round(v, 3) for v in fit), strict=True))
 
-    together = regression(np.stack([ones, batch + n_ctx], 1), tokens)[0]
-    of_batch, of_context = regression(np.stack([ones, batch, n_ctx], 1), tokens)
+    together = slopes(tokens, batch + n_ctx)[0]
+    of_batch, of_context = slopes(tokens, batch, n_ctx)
     return {
         "law": LAW,
         "batch_times_context": named(together),

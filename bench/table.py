@@ -79,7 +79,7 @@ def dilution() -> str:
     found = json.loads(path.read_text())
     rows = [
         (
-            f"{share:.1%}",
+            f"{share:.3g}",
             next(c["saving"] for c in found["cells"] if c["share"] == share),
             ", ".join(
                 f"{c['tokens'] / 1e6:.2f} M" if c["tokens"] else f"none within {c['tokens_seen'] / 1e6:.1f} M"
@@ -89,16 +89,22 @@ def dilution() -> str:
         )
         for share in dict.fromkeys(c["share"] for c in found["cells"])
     ]
-    head = ("windows of source code", "induction can save, nats a token", "tokens at the change, a model each")
+    head = (
+        "share of windows that are source code",
+        "induction can save, nats a token",
+        "tokens at the change, a model each",
+    )
     said = table(head, rows)
     if not (law := found.get("law")):
         return said + "\n\nToo few of them have changed for a fit."
+    mixed = [c for c in found["cells"] if c["share"]]
+    bounds = sum(c["tokens"] is None for c in mixed)
     exponent = f"{law['exponent']} ({law['exponent_low']} to {law['exponent_high']})"
     tokens = f"{law['tokens'] / 1e6:.1f} M ({law['tokens_low'] / 1e6:.1f} M to {law['tokens_high'] / 1e6:.1f} M)"
     return (
-        f"{said}\n\nTokens grow with the saving to the power of {exponent}; on the other text alone, which leaves "
-        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, "
-        f"{found['fitted']} models."
+        f"{said}\n\nTokens go with the saving to the power of {exponent}; on the other text alone, which leaves "
+        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, {len(mixed)} "
+        f"models, of which {bounds} had not changed and count with the tokens they had seen as a lower bound."
     )
 
 

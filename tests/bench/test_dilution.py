@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.dilution import Mixture, predicted, tokenized
+from bench.dilution import Mixture, foretold_by, tokenized
 from bench.repetition import induction_saving
 from pathsum.config import TextCorpus, TokenizerConfig
 from pathsum.data.windows import Windows
@@ -65,17 +65,21 @@ def test_a_text_without_documents_on_both_sides_is_refused(tmp_path: Path) -> No
         tokenized({"other": corpus}, TokenizerConfig(d_vocab=300, train_bytes=1000), N_CTX, tmp_path)
 
 
-def test_a_known_law_is_read_off_beyond_its_points() -> None:
-    savings = [0.8, 0.4, 0.2, 0.1]
-    found = predicted(savings, [1e6 * s**-1.5 for s in savings], at=0.05)
-    assert found["exponent"] == pytest.approx(-1.5)
-    for key in ("tokens", "tokens_low", "tokens_high"):
-        assert found[key] == pytest.approx(1e6 * 0.05**-1.5, rel=1e-6)
+def test_a_known_law_is_read_off_and_the_other_text_never_fitted() -> None:
+    cells = [
+        {"share": share, "saving": saving, "tokens": round(1e6 * saving**-1.5 * noise), "tokens_seen": 10**9}
+        for share, saving in ((1, 0.8), (0.5, 0.4), (0.25, 0.2), (0.1, 0.1))
+        for noise in (0.99, 1.01)
+    ]
+    law = foretold_by([*cells, {"share": 0, "saving": 0.05, "tokens": 7, "tokens_seen": 8}], at=0.05)
+    assert law["exponent"] == pytest.approx(-1.5, abs=1e-4)
+    assert law["tokens"] == pytest.approx(1e6 * 0.05**-1.5, rel=1e-3)
+    assert law["tokens_low"] < law["tokens"] < law["tokens_high"] < 1.06 * law["tokens"]
 
 
-def test_the_interval_is_that_of_one_more_model() -> None:
-    """By hand: y = 1, 3, 2 at x = −1, 0, 1 has slope 0.5, residual variance 1.5, and at x = 2 a mean of 3."""
-    found = predicted(np.exp([-1.0, 0.0, 1.0]).tolist(), np.exp([1.0, 3.0, 2.0]).tolist(), at=math.exp(2.0))
-    t = 12.7062
-    assert found["exponent_high"] == pytest.approx(0.5 + t * math.sqrt(1.5 / 2), abs=2e-3)
-    assert math.log(found["tokens_high"]) == pytest.approx(3 + t * math.sqrt(1.5 * (1 + 1 / 3 + 4 / 2)), abs=1e-3)
+def test_one_that_has_not_changed_counts_as_a_bound() -> None:
+    cells = [
+        {"share": 1, "saving": s, "tokens": 1e6 / s, "tokens_seen": 9e6} for s in (0.8, 0.78, 0.4, 0.39, 0.2, 0.21)
+    ]
+    slow = {"share": 1, "saving": 0.1, "tokens": None, "tokens_seen": 2e7}
+    assert foretold_by([*cells, slow], at=0.1)["tokens"] > 1.2 * foretold_by(cells, at=0.1)["tokens"]

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
-from bench.growth import LIMITS, Measured, fit, slope, zipf
+from bench.growth import LIMITS, Measured, fit, zipf
 from bench.memory import need, parameters
 from bench.train_step import Shape
 from pathsum.config import ModelConfig
 from pathsum.model.transformer import Transformer
 from pipelines.paths import ROOT
-
-
-def test_a_power_is_its_own_slope() -> None:
-    exponent, half = slope(np.log([1, 2, 4, 8]), np.log([3, 12, 48, 192]))
-    assert (exponent, half) == (pytest.approx(2), pytest.approx(0, abs=1e-6))
-
-
-def test_the_interval_is_students() -> None:
-    """Of y = 0, 1, 1, 2 on x = 0 … 3: slope 0.6, standard error √(0.2 / 2 / 5), t(0.975, 2) = 4.302653."""
-    exponent, half = slope(np.arange(4.0), np.array([0.0, 1.0, 1.0, 2.0]))
-    assert (exponent, half) == (pytest.approx(0.6), pytest.approx(4.302653 * math.sqrt(0.2 / 2 / 5)))
 
 
 def test_a_fit_stands_beside_what_was_counted_and_the_limit() -> None:

@@ -38,6 +38,17 @@ def test_muon_treats_the_heads_of_a_matrix_together_and_W_O_as_its_transpose() -
     assert gram.diagonal().min() > 0.4
 
 
+def test_matrices_that_are_orthogonalised_together_keep_their_own_updates() -> None:
+    g = torch.Generator().manual_seed(3)
+    weights = [torch.zeros(2, 4, 12, requires_grad=True) for _ in range(3)]
+    for W in weights:
+        W.grad = torch.randn(2, 4, 12, generator=g)
+    Muon(weights, lr=1.0, momentum=0.0, weight_decay=0.0).step()
+    for W in weights:
+        assert W.grad is not None
+        torch.testing.assert_close(-W.detach().flatten(0, 1), orthogonalize(W.grad.flatten(0, 1)[None])[0])
+
+
 def test_weight_decay_shrinks_what_the_gradient_leaves_alone() -> None:
     W = torch.ones(2, 3, 6, requires_grad=True)
     W.grad = torch.zeros_like(W)

@@ -1,0 +1,53 @@
+"""Straight lines with 95 % intervals: least squares, and where some values are known as lower bounds alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_ndtr, stdtrit
+
+DRAWS, STEPS = 4000, 300
+
+
+def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
+    """Of ``y`` along each of ``x``, by least squares, and the ends of its 95 % interval by Student's t."""
+    X = np.stack([np.ones(len(y)), *x], 1)
+    if (freedom := len(y) - X.shape[1]) < 1:
+        raise ValueError(f"expected more than {X.shape[1]} measurements for {len(x)} slopes, got {len(y)}")
+    b, *_ = np.linalg.lstsq(X, y, rcond=None)
+    variance = float(((y - X @ b) ** 2).sum()) / freedom
+    half = stdtrit(freedom, 0.975) * np.sqrt(np.diag(variance * np.linalg.inv(X.T @ X)))
+    return [(float(c), float(c - h), float(c + h)) for c, h in zip(b, half, strict=True)][1:]
+
+
+def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest a + b x with normal errors, and their spread, where ``y`` is a lower bound if ``censored`` (Tobin
+    1958). By expectation and maximisation: what lies beyond a bound counts with its mean and variance there. Any
+    leading dimensions of ``y`` are lines of their own: (…, 2) and (…, 1)."""
+    X = np.stack([np.ones_like(x), x], 1)
+    filled, beyond = y, np.zeros(y.shape)
+    for _ in range(STEPS):
+        line = filled @ np.linalg.pinv(X).T
+        found = line @ X.T
+        spread = np.sqrt(((filled - found) ** 2 + beyond).mean(-1, keepdims=True))
+        z = (y - found) / np.maximum(spread, 1e-12)
+        hazard = np.exp(-(z**2) / 2 - log_ndtr(-z)) / np.sqrt(2 * np.pi)
+        filled = np.where(censored, found + spread * hazard, y)
+        beyond = np.where(censored, spread**2 * (1 + z * hazard - hazard**2), 0.0)
+    return line, spread
+
+
+def foretold(
+    x: np.ndarray, y: np.ndarray, censored: np.ndarray, at: float
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """The slope, and one more measurement ``at`` another x, with 95 % intervals. These come from as many measurements
+    drawn from the line, cut where the last was given up; without bounds they are those of Student's t."""
+    (line, spread), rng = censored_line(x, y, censored), np.random.default_rng(0)
+    drawn = line @ np.stack([np.ones_like(x), x]) + spread * rng.standard_normal((DRAWS, len(x)))
+    given_up = y[censored].max(initial=-np.inf) if censored.any() else np.inf
+    lines, spreads = censored_line(x, np.minimum(drawn, given_up), drawn > given_up)
+    new = np.array([1.0, at])
+    more = line @ new + spread * rng.standard_normal(DRAWS) - lines @ new
+    low, high = np.quantile(more / spreads[:, 0], (0.025, 0.975)) * spread
+    under, over = np.quantile((line[1] - lines[:, 1]) / spreads[:, 0], (0.025, 0.975)) * spread
+    middle = float(line @ new)
+    return (float(line[1]), float(line[1] + under), float(line[1] + over)), (middle, middle + low, middle + high)

@@ -222,7 +222,7 @@ def tune(text: Text, recipes: list[str], rates: list[float], seconds: float) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--times", type=float, default=5.5, help="seconds of the others, as a multiple of ours")
+    parser.add_argument("--times", type=float, default=5.1, help="seconds of the others, as a multiple of ours")
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=list(RECIPES))
     parser.add_argument("--tune", type=float, nargs="+", metavar="RATE", help="try these rates instead")
     parser.add_argument("--seconds", type=float, default=120, help="of each trial, with --tune")

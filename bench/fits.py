@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr, stdtrit
 
-DRAWS, STEPS = 4000, 300
+DRAWS, STEPS = 4000, 300  # sets of measurements for an interval; of expectation and maximisation
 
 
 def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
@@ -24,9 +24,9 @@ def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[n
     1958). By expectation and maximisation: what lies beyond a bound counts with its mean and variance there. Any
     leading dimensions of ``y`` are lines of their own: (…, 2) and (…, 1)."""
     X = np.stack([np.ones_like(x), x], 1)
-    filled, beyond = y, np.zeros(y.shape)
+    to_line, filled, beyond = np.linalg.pinv(X).T, y, np.zeros(y.shape)
     for _ in range(STEPS):
-        line = filled @ np.linalg.pinv(X).T
+        line = filled @ to_line
         found = line @ X.T
         spread = np.sqrt(((filled - found) ** 2 + beyond).mean(-1, keepdims=True))
         z = (y - found) / np.maximum(spread, 1e-12)
@@ -43,11 +43,11 @@ def foretold(
     drawn from the line, cut where the last was given up; without bounds they are those of Student's t."""
     (line, spread), rng = censored_line(x, y, censored), np.random.default_rng(0)
     drawn = line @ np.stack([np.ones_like(x), x]) + spread * rng.standard_normal((DRAWS, len(x)))
-    given_up = y[censored].max(initial=-np.inf) if censored.any() else np.inf
+    given_up = y[censored].max() if censored.any() else np.inf
     lines, spreads = censored_line(x, np.minimum(drawn, given_up), drawn > given_up)
     new = np.array([1.0, at])
-    more = line @ new + spread * rng.standard_normal(DRAWS) - lines @ new
+    middle = float(line @ new)
+    more = middle + spread * rng.standard_normal(DRAWS) - lines @ new
     low, high = np.quantile(more / spreads[:, 0], (0.025, 0.975)) * spread
     under, over = np.quantile((line[1] - lines[:, 1]) / spreads[:, 0], (0.025, 0.975)) * spread
-    middle = float(line @ new)
     return (float(line[1]), float(line[1] + under), float(line[1] + over)), (middle, middle + low, middle + high)

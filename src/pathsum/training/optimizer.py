@@ -20,7 +20,8 @@ class Muon(Optimizer):
     (Jordan et al. 2024).
 
     Takes weights stacked by head (head, ·, ·); the heads of one matrix are orthogonalised together, as the
-    (heads · d_head) × d_model matrix that they form, and all matrices in two batches side by side.
+    (heads · d_head) × d_model matrix that they form, and all matrices in one batch (on a processor in two, side by
+    side).
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:

@@ -16,7 +16,8 @@ from pathsum.training.threads import halves, side_by_side
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
     """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens), this process's share of it where there are more;
     the mean loss before it, in nats, of all."""
-    keep_freed()
+    if batch.device.type == "cpu":
+        keep_freed()
     parameters = list(model.parameters())
 
     def share(windows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

@@ -9,12 +9,11 @@ from typing import TypeVar
 
 import torch
 
+from pathsum.calibration.edges import composed
 from pathsum.calibration.world import Grown
 from pathsum.circuits.bigram import direct_path
-from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.phase_change import Onset, onset
 from pathsum.circuits.weights import Weights
-from pathsum.config import ExtractConfig
 from pathsum.extraction import atlas, framework
 from pathsum.records import HeadRow, LabelRow
 
@@ -86,7 +85,7 @@ def composition(kind: str) -> Detector:
             yield from _used(ours, kind)
             if ours is not others:  # a lone model has no next one
                 later = others.subject.weights.layers[1]
-                yield False, _composes(Weights(W.W_E, W.W_U, (W.layers[0], later)), kind, ours.how)
+                yield False, kind in composed(Weights(W.W_E, W.W_U, (W.layers[0], later)), ours.how)
 
     return detector
 
@@ -165,14 +164,7 @@ def _used(grown: Grown, kind: str) -> Iterator[Unit]:
     """The model's edge of ``kind``, unless its worth is in doubt."""
     cost = grown.edge_costs[kind]
     if not UNUSED_NATS < cost < USED_NATS:
-        yield cost >= USED_NATS, _composes(grown.subject.weights, kind, grown.how)
-
-
-def _composes(weights: Weights, kind: str, how: ExtractConfig) -> bool:
-    """Whether the one edge of ``kind`` is above chance, its false discoveries counted over all three kinds."""
-    generator = torch.Generator().manual_seed(0)
-    rows = framework.composition_rows(composition_scores(weights.to(torch.float64), how.rotations, generator))
-    return any(r.kind == kind and r.significant for r in rows)
+        yield cost >= USED_NATS, kind in grown.composed
 
 
 def _at_once(a: Onset, b: Onset) -> bool:

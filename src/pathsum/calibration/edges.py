@@ -11,9 +11,20 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from pathsum.circuits.composition import composition_scores
+from pathsum.circuits.weights import Weights
+from pathsum.config import ExtractConfig
+from pathsum.extraction import framework
 from pathsum.extraction.evidence import Evidence
 from pathsum.model.intervene import READERS, Outcome, reading_otherwise, record, rerun
 from pathsum.model.transformer import Transformer
+
+
+def composed(weights: Weights, how: ExtractConfig) -> set[str]:
+    """Kinds of composition whose one edge is above chance, false discoveries counted over all three."""
+    generator = torch.Generator().manual_seed(0)
+    rows = framework.composition_rows(composition_scores(weights.to(torch.float64), how.rotations, generator))
+    return {row.kind for row in rows if row.significant}
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.calibration.edges import edge_costs
+from pathsum.calibration.edges import composed, edge_costs
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
 from pathsum.data.planted import PlantedText, PlantedTruth, planted, planted_text
 from pathsum.data.windows import Windows
@@ -82,6 +82,11 @@ class Grown:
     def labels(self) -> list[LabelRow]:
         """What the behaviour of its heads says they are."""
         return list(behaviour.tables(self.subject, self.seen, self.how)["labels"])
+
+    @cached_property
+    def composed(self) -> set[str]:
+        """Kinds of its edges that composition scores put above chance."""
+        return composed(self.subject.weights, self.how)
 
     @property
     def learnt(self) -> bool:

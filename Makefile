@@ -1,7 +1,6 @@
 # pathsum: type `make help`.
 PYTHON ?= python3
 VENV   ?= .venv
-JOBS   ?= 1
 BIN     = $(VENV)/bin
 JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(JOBS))
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -41,7 +40,7 @@ lint: setup ## format and lint in place
 	ruff format .
 	ruff check --fix .
 
-sweep: setup ## the grid, JOBS=N cells at a time; or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
+sweep: setup ## the grid, JOBS=N cells at a time (without JOBS, one a core); or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(JOBS))
 
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account

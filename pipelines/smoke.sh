@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run the whole graph on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER, which is then kept].
-# JOBS=N in the environment: N cells at a time.
+# JOBS=N in the environment: N cells at a time; without it, one a core.
 set -euo pipefail
 if [ $# -gt 0 ]; then
   scratch=$1
@@ -18,6 +18,6 @@ export PYTHONPATH="$scratch/src:$scratch"
 git init --quiet .
 sed 's/- profile: laptop/- profile: smoke/' conf/config.yaml > conf/config.draft && mv conf/config.draft conf/config.yaml
 python -m pipelines.compose
-python -m pipelines.repro "${JOBS:-1}"
+python -m pipelines.repro ${JOBS:+"$JOBS"}
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json
 echo "smoke: the whole graph ran; reports/index.html has $(wc -c < reports/index.html) bytes"

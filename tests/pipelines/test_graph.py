@@ -68,7 +68,7 @@ def started(output: str) -> set[str]:
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("smoke")
-    sh(ROOT, "bash", "pipelines/smoke.sh", str(folder))
+    sh(ROOT, "env", "JOBS=1", "bash", "pipelines/smoke.sh", str(folder))
     return folder
 
 

@@ -1,13 +1,15 @@
-"""`make sweep JOBS=N`: which cells are begun, with how many threads, and what a mistake is told, without DVC."""
+"""`make repro`, `make sweep`: which cells are begun, with how many threads, and what a mistake is told, without DVC."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from pipelines import repro
 from pipelines.paths import ROOT
@@ -18,14 +20,16 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
     """Cell → threads, of each `dvc repro` that was begun; B's fails."""
     found: dict[str, int] = {}
 
-    def dvc(*arguments: str, threads: int = 2, out: int | None = None) -> int:
+    def dvc(*arguments: str, threads: int = 2, line: int = 0, out: int | None = None) -> int:
         name = arguments[-1].removeprefix("extract@")
         found[name] = threads
         return -9 if name == "B" else 0
 
     monkeypatch.setattr(repro, "dvc", dvc)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "params.yaml").write_text("cells: {A: {}, B: {}, C: {}, D: {}}")
+    sizes = {"A": (0, 4), "B": (1, 4), "C": (2, 4), "D": (2, 6)}
+    cells = {name: {"model": {"n_layers": n_layers, "n_heads": heads}} for name, (n_layers, heads) in sizes.items()}
+    (tmp_path / "params.yaml").write_text(json.dumps({"cells": cells}))
     return found
 
 
@@ -47,7 +51,36 @@ def test_a_failing_cell_does_not_stop_the_others(begun: dict[str, int], capsys: 
 def test_only_cells_that_are_out_of_date_are_begun(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "stale", lambda: {"train@C", "extract@C", "extract@A", "verify", "report"})
     assert repro.repro(2) == 0
-    assert list(begun) == ["statistics", "A", "C", "repro"] or list(begun) == ["statistics", "C", "A", "repro"]
+    assert set(begun) == {"A", "C", "--keep-going"}
+    assert list(begun)[-1] == "--keep-going"
+
+
+def test_the_longest_cells_are_begun_first(begun: dict[str, int]) -> None:
+    assert repro.cells({"train@A", "train@B", "extract@C", "train@D", "verify"}) == ["D", "C", "B", "A"]
+
+
+def test_one_cell_alone_has_the_whole_machine(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repro, "stale", lambda: {"train@C"})
+    assert repro.repro(2) == 0
+    assert begun == {"--keep-going": 2}
+
+
+def test_nothing_out_of_date_begins_nothing(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repro, "stale", set)
+    assert repro.repro(2) == 0
+    assert begun == {}
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "gpu", "jobs"), [(2, 24, False, 2), (16, 15, False, 4), (1, 2, False, 1), (16, 128, True, 1)]
+)
+def test_without_jobs_a_cell_a_core_where_memory_allows(
+    monkeypatch: pytest.MonkeyPatch, cores: int, gib: int, gpu: bool, jobs: int
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gib * 2**18}.get)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+    assert repro.at_a_time() == jobs
 
 
 def test_what_every_cell_needs_failing_blames_no_cell(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,13 @@ def params() -> dict[str, Any]:
 
 @contextmanager
 def stage(threads: int = THREADS) -> Iterator[None]:
-    """Run a stage: the same threads each time, for the same bits, and a user's mistake as one message, no traceback."""
+    """Run a stage: the same threads each time, for the same bits. A user's mistake is one message, an interrupt none;
+    neither shows a traceback."""
     torch.set_num_threads(threads)
     try:
         yield
     except (ValueError, OSError, ImportError, SafetensorError, TrainingDiverged, RunBusy) as error:
         print(f"\nerror: {error}", file=sys.stderr)
         raise SystemExit(1) from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

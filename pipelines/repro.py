@@ -105,7 +105,4 @@ if __name__ == "__main__":
         asked = sys.argv[1] if len(sys.argv) > 1 else str(at_a_time())
         if not asked.isdecimal() or (jobs := int(asked)) < 1:
             raise ValueError(f"JOBS: expected a number of cells to make at a time, got {asked!r}")
-        try:
-            sys.exit(repro(jobs))
-        except KeyboardInterrupt:
-            sys.exit(130)
+        sys.exit(repro(jobs))

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from pipelines import repro
-from pipelines.paths import ROOT
+from pipelines.paths import ROOT, stage
 
 
 @pytest.fixture
@@ -87,6 +87,13 @@ def test_what_every_cell_needs_failing_blames_no_cell(begun: dict[str, int], mon
     monkeypatch.setattr(repro, "dvc", lambda *arguments: 255)
     monkeypatch.setattr(repro, "stale", lambda: {"check", "tokenize", "train@A"})
     assert repro.repro(1) == repro.repro(2) == 255
+
+
+def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left, stage():
+        raise KeyboardInterrupt
+    assert left.value.code == 130
+    assert capsys.readouterr().err == ""
 
 
 def test_jobs_must_be_a_number(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
-repro: setup ## regenerate every result that is out of date, and the report
+repro: setup ## regenerate every result that is out of date, and the report; JOBS=N cells at a time
 	python -m pipelines.repro $(JOBS)
 
 smoke: setup ## the whole graph on the smoke profile, in a scratch copy
@@ -40,7 +40,7 @@ lint: setup ## format and lint in place
 	ruff format .
 	ruff check --fix .
 
-sweep: setup ## the grid, JOBS=N cells at a time (without JOBS, one a core); or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
+sweep: setup ## the grid, JOBS=N cells at a time (without, what cores and memory allow); or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(JOBS))
 
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account

@@ -26,6 +26,7 @@ CIRCUITS = Path("circuits")
 CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
+INTERRUPTED = 130  # exit code, as shells have it
 THREADS = 2  # extraction's last digits depend on them; the weights do not
 
 
@@ -49,4 +50,4 @@ def stage(threads: int = THREADS) -> Iterator[None]:
         print(f"\nerror: {error}", file=sys.stderr)
         raise SystemExit(1) from error
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None

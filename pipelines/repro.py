@@ -1,8 +1,8 @@
 """`make repro` and `make sweep`: every result that is out of date, JOBS cells at a time, then the report.
 
 Each cell is a `dvc repro` of its own beside the others; DVC's locks keep dvc.lock whole. Without JOBS there are as many
-as cores: two cells on a core each train 1.3 times as fast as one after the other on both (reports/log.md). A cell that
-fails stops neither the others nor the report, which says what it is without; the exit code says so too.
+as cores: the default grid takes 27 minutes on two that take 32 one cell at a time (reports/log.md). A cell that fails
+stops neither the others nor the report, which says what it is without; the exit code says so too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from multiprocessing.pool import ThreadPool
+from pathlib import Path
 from queue import SimpleQueue
 
 import torch
@@ -20,19 +21,27 @@ import torch
 from pipelines.paths import CIRCUITS, THREADS, params, stage
 
 SHARED = {"check", "tokenize", "statistics"}  # what every cell needs
+CONTAINER = Path("/sys/fs/cgroup/memory.max")  # bytes, where Linux limits them
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
     """DVC's exit code; progress goes to ``line`` of a terminal. An interrupt is left to DVC: then it leaves no lock."""
-    told = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if sys.stderr.isatty() else {})
+    told = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
     with subprocess.Popen(["dvc", *arguments], stdout=out, env=os.environ | told) as run:
         return run.wait()
 
 
 def at_a_time() -> int:
-    """Cells at a time where nobody says: one a core with 3.5 GiB (extraction takes up to 3); one on a GPU."""
+    """Cells at a time where nobody says: one a core with 3.5 GiB (a default cell takes up to 3); one on a GPU."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return 1 if torch.cuda.is_available() else max(1, min(os.cpu_count() or 1, memory // (7 * 2**29)))
+    if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # else "max"
+        memory = min(memory, int(most))
+    return 1 if torch.cuda.is_available() else max(1, min(cores(), memory // (7 * 2**29)))
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def stale() -> set[str]:
@@ -52,8 +61,8 @@ def cells(stages: set[str]) -> list[str]:
 
 def side_by_side(names: list[str], jobs: int) -> int:
     """Train and extract these cells, ``jobs`` at a time, each on its part of the machine; 1 if any failed."""
-    jobs = min(jobs, len(names))
-    threads = max(1, min(THREADS, (os.cpu_count() or 1) // jobs))
+    jobs = max(1, min(jobs, len(names)))
+    threads = max(1, min(THREADS, cores() // jobs))
     lines: SimpleQueue[int] = SimpleQueue()
     for line in range(jobs):
         lines.put(line)
@@ -61,7 +70,7 @@ def side_by_side(names: list[str], jobs: int) -> int:
     def make(name: str) -> tuple[str, int]:
         stages, line = (f"train@{name}", f"extract@{name}"), lines.get()
         command = ("--wait-for-lock", "repro", "--single-item", *stages)
-        code = dvc(*command, threads=threads, line=line, out=subprocess.DEVNULL)
+        code = dvc(*command, threads=threads, line=line, out=subprocess.DEVNULL if jobs > 1 else None)
         lines.put(line)
         return name, code
 
@@ -78,23 +87,23 @@ def report_without(failed: list[str]) -> None:
     for name in failed:
         shutil.rmtree(CIRCUITS / name, ignore_errors=True)
     CIRCUITS.mkdir(exist_ok=True)
-    dvc("repro", "--single-item", "calibrate", "verify", "report")
+    made = dvc("repro", "--single-item", "calibrate", "verify", "report") == 0
     raise ValueError(
-        f"expected {len(params()['cells'])} cells, got all but {', '.join(failed)}, whose errors are above; the report "
-        "is of the others and says so. Mend the cause and run the same command again: only what is missing is made"
+        f"expected {len(params()['cells'])} cells, got all but {', '.join(failed)}, whose errors are above; "
+        + ("the report is of the others and says so. " if made else "nor could the report be made of the others. ")
+        + "Mend the cause and run the same command again: only what is missing is made"
     )
 
 
 def repro(jobs: int) -> int:
     """The exit code of what the module's first line says."""
     if not (left := stale()):
-        print("Every result is up to date.")
+        print("Data and pipelines are up to date.")  # DVC's words
         return 0
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
     names = cells(stale() if left & SHARED else left)
-    code = side_by_side(names, jobs) if min(len(names), jobs) > 1 else 0
-    code = code or dvc("repro", "--keep-going")
+    code = side_by_side(names, jobs) or dvc("repro")
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
         report_without(failed)
     return code

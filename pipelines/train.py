@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.training import ranks
 from pipelines.hydra_plugins import grid
-from pipelines.paths import TOKENS, params, stage
+from pipelines.paths import INTERRUPTED, TOKENS, params, stage
 from pipelines.train_cell import run_cell, threads
 
 
@@ -70,7 +70,7 @@ def main(config: DictConfig) -> None:
     try:
         run(config, typed, sweep)
     except SystemExit as stopped:
-        if not sweep:
+        if not sweep or stopped.code == INTERRUPTED:
             raise
         raise RuntimeError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # which ends no other cell
 

@@ -17,7 +17,7 @@ from pipelines.paths import ROOT, stage
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
-    """Cell → threads, of each `dvc repro` that was begun; B's fails."""
+    """Cell, or last argument → threads, of each `dvc` that was begun; cell B's fails."""
     found: dict[str, int] = {}
 
     def dvc(*arguments: str, threads: int = 2, line: int = 0, out: int | None = None) -> int:
@@ -33,11 +33,13 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(("cores", "jobs", "threads"), [(8, 2, 2), (4, 2, 2), (3, 2, 1), (2, 2, 1), (2, 7, 1)])
+@pytest.mark.parametrize(
+    ("cores", "jobs", "threads"), [(8, 2, 2), (4, 2, 2), (3, 2, 1), (2, 2, 1), (2, 7, 1), (8, 7, 2)]
+)
 def test_workers_share_the_cores(
     begun: dict[str, int], monkeypatch: pytest.MonkeyPatch, cores: int, jobs: int, threads: int
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(repro, "cores", lambda: cores)
     assert repro.side_by_side(["A", "C"], jobs) == 0
     assert begun == {"A": threads, "C": threads}
 
@@ -51,8 +53,8 @@ def test_a_failing_cell_does_not_stop_the_others(begun: dict[str, int], capsys: 
 def test_only_cells_that_are_out_of_date_are_begun(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "stale", lambda: {"train@C", "extract@C", "extract@A", "verify", "report"})
     assert repro.repro(2) == 0
-    assert set(begun) == {"A", "C", "--keep-going"}
-    assert list(begun)[-1] == "--keep-going"
+    assert set(begun) == {"A", "C", "repro"}
+    assert list(begun)[-1] == "repro"
 
 
 def test_the_longest_cells_are_begun_first(begun: dict[str, int]) -> None:
@@ -61,8 +63,9 @@ def test_the_longest_cells_are_begun_first(begun: dict[str, int]) -> None:
 
 def test_one_cell_alone_has_the_whole_machine(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "stale", lambda: {"train@C"})
+    monkeypatch.setattr(repro, "cores", lambda: 2)
     assert repro.repro(2) == 0
-    assert begun == {"--keep-going": 2}
+    assert begun == {"C": 2, "repro": 2}
 
 
 def test_nothing_out_of_date_begins_nothing(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,16 +74,46 @@ def test_nothing_out_of_date_begins_nothing(begun: dict[str, int], monkeypatch: 
     assert begun == {}
 
 
+@pytest.mark.parametrize("report", [0, 1])
+def test_a_failed_cell_is_named_and_the_report_is_not_promised(
+    begun: dict[str, int], monkeypatch: pytest.MonkeyPatch, report: int
+) -> None:
+    monkeypatch.setattr(repro, "dvc", lambda *arguments, **_: report if "report" in arguments else 1)
+    monkeypatch.setattr(repro, "stale", lambda: {"train@B", "report"})
+    said = "nor could the report be made" if report else "the report is of the others and says so"
+    with pytest.raises(ValueError, match=f"expected 4 cells, got all but B, .*{said}"):
+        repro.repro(2)
+
+
 @pytest.mark.parametrize(
-    ("cores", "gib", "gpu", "jobs"), [(2, 24, False, 2), (16, 15, False, 4), (1, 2, False, 1), (16, 128, True, 1)]
+    ("cores", "gib", "limit", "gpu", "jobs"),
+    [
+        (2, 24, None, False, 2),
+        (16, 15, None, False, 4),
+        (1, 2, None, False, 1),
+        (16, 128, None, True, 1),
+        (16, 128, "max", False, 16),
+        (16, 128, "8589934592", False, 2),
+    ],
 )
 def test_without_jobs_a_cell_a_core_where_memory_allows(
-    monkeypatch: pytest.MonkeyPatch, cores: int, gib: int, gpu: bool, jobs: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cores: int, gib: int, limit: str | None, gpu: bool, jobs: int
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    if limit:
+        (tmp_path / "memory.max").write_text(limit + "\n")
+    monkeypatch.setattr(repro, "CONTAINER", tmp_path / "memory.max")
+    monkeypatch.setattr(repro, "cores", lambda: cores)
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gib * 2**18}.get)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     assert repro.at_a_time() == jobs
+
+
+def test_what_dvc_status_refuses_is_left_to_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.chdir(tmp_path)  # no repository
+    with pytest.raises(SystemExit) as left:
+        repro.stale()
+    assert left.value.code not in (0, None)
 
 
 def test_what_every_cell_needs_failing_blames_no_cell(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""What does a model with one head a layer do through which edge? The truth that composition scores are held against.
+"""What does a model with one head a layer do through which edge? By composition scores, and by the truth that they are
+held against.
 
 A text that asks for an edge need not get it: some models answer lookups by letting each of the two words vote, which
 layer 0 can do, and adding the votes up. And models use edges that their text does not ask for.

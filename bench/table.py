@@ -99,12 +99,14 @@ def dilution() -> str:
         return said + "\n\nToo few of them have changed for a fit."
     mixed = [c for c in found["cells"] if c["share"]]
     bounds = sum(c["tokens"] is None for c in mixed)
+    alone = [c["tokens_seen"] for c in found["cells"] if not c["share"] and c["tokens"] is None]
     exponent = f"{law['exponent']} ({law['exponent_low']} to {law['exponent_high']})"
     tokens = f"{law['tokens'] / 1e6:.1f} M ({law['tokens_low'] / 1e6:.1f} M to {law['tokens_high'] / 1e6:.1f} M)"
     return (
         f"{said}\n\nTokens go with the saving to the power of {exponent}; on the other text alone, which leaves "
         f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, {len(mixed)} "
         f"models, of which {bounds} had not changed and count with the tokens they had seen as a lower bound."
+        + (f" That text alone, in no fit, had not changed by {min(alone) / 1e6:.1f} M." if alone else "")
     )
 
 

@@ -43,6 +43,7 @@ def test_a_model_that_has_not_changed_is_said_to_be_a_bound(tmp_path: Path, monk
     for found, said in (
         ({}, "Too few"),
         ({"law": law}, "9.0 M (4.0 M to 20.0 M); 95 % intervals, 2 models, of which 1"),
+        ({"law": law}, "That text alone, in no fit, had not changed by 2.0 M."),
     ):
         (tmp_path / "dilution.json").write_text(json.dumps({"saving": {"other": 0.1}, "cells": cells} | found))
         assert said in table.dilution()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
@@ -14,7 +13,7 @@ from pathsum.calibration.world import Grown, World, grow, make_world, raise_mode
 from pathsum.config import CalibrateConfig, ExtractConfig, WorldConfig, load
 from pathsum.records import CalibrationRow
 from pathsum.storage import write_rows
-from pipelines.paths import CALIBRATION, RUNS, params, stage
+from pipelines.paths import CALIBRATION, RUNS, cores, params, stage
 
 
 def populate(seeds: tuple[int, ...], name: str, config: WorldConfig) -> World:
@@ -29,7 +28,7 @@ def populate(seeds: tuple[int, ...], name: str, config: WorldConfig) -> World:
 def models(worlds: dict[str, WorldConfig], seeds: tuple[int, ...], how: ExtractConfig) -> list[Grown]:
     """Of every world and seed, the worlds side by side."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(len(worlds), os.cpu_count() or 1), mp_context=spawn) as pool:
+    with ProcessPoolExecutor(min(len(worlds), cores()), mp_context=spawn) as pool:
         made = list(pool.map(partial(populate, seeds), worlds, worlds.values()))
     return [grow(world, seed, how, RUNS) for world in made for seed in seeds]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,11 @@ def params() -> dict[str, Any]:
     values = yaml.safe_load(PARAMS.read_text(encoding="utf-8"))
     assert isinstance(values, dict)
     return values
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

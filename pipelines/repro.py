@@ -18,7 +18,7 @@ from queue import SimpleQueue
 
 import torch
 
-from pipelines.paths import CIRCUITS, THREADS, params, stage
+from pipelines.paths import CIRCUITS, THREADS, cores, params, stage
 
 SHARED = {"check", "tokenize", "statistics"}  # what every cell needs
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # bytes, where Linux limits them
@@ -37,11 +37,6 @@ def at_a_time() -> int:
     if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # else "max"
         memory = min(memory, int(most))
     return 1 if torch.cuda.is_available() else max(1, min(cores(), memory // (7 * 2**29)))
-
-
-def cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def stale() -> set[str]:

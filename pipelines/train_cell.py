@@ -19,7 +19,7 @@ from pathsum.training import ranks
 from pathsum.training.device import choose, describe
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import adopt, fingerprint, finished, locked
-from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, params, stage
+from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, params, stage
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
@@ -49,7 +49,7 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
 
 def threads() -> int:
     """Of one process: fewer beside other cells, or beside others of its own. The weights are the same."""
-    return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, (os.cpu_count() or 1) // ranks.beside()))))
+    return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, cores() // ranks.beside()))))
 
 
 if __name__ == "__main__":

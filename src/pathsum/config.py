@@ -126,6 +126,8 @@ class TrainConfig(Frozen):
     """How a model is trained."""
 
     tokens: Annotated[int, Field(ge=0)]  # tokens seen in all; 0 keeps the initial weights
+    curriculum_tokens: Annotated[int, Field(ge=0)]  # of these, from the most repetitive windows alone at first
+    curriculum_share: Annotated[float, Field(gt=0, le=1)]  # which share of all windows those are
     shuffled: bool  # the tokens of each training window in random order: a control
     batch: Positive  # windows a step
     lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O

@@ -35,20 +35,26 @@ def test_what_is_not_measured_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_model_that_has_not_changed_is_said_to_be_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "HERE", tmp_path)
-    seen = {"saving": 0.5, "tokens_seen": 2_000_000}
+    seen = {"saving": 0.5, "tokens_seen": 2_000_000, "repetitive": 1.0}
     cells = [{"share": 1, "tokens": 1_500_000} | seen, {"share": 0.5, "tokens": None} | seen]
-    cells += [{"share": 0, "tokens": None} | seen]
+    cells += [{"share": 0, "tokens": None} | seen, {"share": 0, "tokens": 3_000_000} | seen | {"repetitive": 0.05}]
     law = {"exponent": -1.0, "exponent_low": -2.0, "exponent_high": -0.5}
     law |= {"tokens": 9e6, "tokens_low": 4e6, "tokens_high": 2e7}
     for found, said in (
         ({}, "Too few"),
         ({"law": law}, "9.0 M (4.0 M to 20.0 M); 95 % intervals, 2 models, of which 1"),
         ({"law": law}, "That text alone, in no fit, had not changed by 2.0 M."),
+        (
+            {"law": law, "chosen": {"0.05": law}},
+            "5% of its windows that repeat most: foretold 9.0 M (4.0 M to 20.0 M), found 3.00 M.",
+        ),
     ):
         (tmp_path / "dilution.json").write_text(json.dumps({"saving": {"other": 0.1}, "cells": cells} | found))
         assert said in table.dilution()
-        assert "| 0.5 | 0.5 | none within 2.0 M |" in table.dilution()
-        assert "| 1 | 0.5 | 1.50 M |" in table.dilution()
+        assert "| 0.5 source code | 0.5 | none within 2.0 M |" in table.dilution()
+        assert "| 1 source code | 0.5 | 1.50 M |" in table.dilution()
+        assert "| prose alone | 0.5 | none within 2.0 M |" in table.dilution()
+        assert "| prose alone, the 5% that repeat most | 0.5 | 3.00 M |" in table.dilution()
 
 
 def test_every_row_that_is_kept_can_be_written() -> None:

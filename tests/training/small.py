@@ -13,6 +13,8 @@ MODEL = ModelConfig(
 )  # fmt: skip
 TRAIN = TrainConfig(
     tokens=13 * 5 * 24,
+    curriculum_tokens=13 * 5 * 9,
+    curriculum_share=0.3,
     shuffled=False,
     batch=5,
     lr_attention=0.02,

@@ -12,9 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.optim import Optimizer
 
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig, ModelConfig, TrainConfig
+from pathsum.data.curriculum import most_repetitive
+from pathsum.data.windows import order
 from pathsum.evaluation import Evaluation
 from pathsum.model.transformer import Transformer
 from pathsum.storage import read_lines
@@ -48,6 +51,23 @@ def test_two_runs_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Pa
     run(tmp_path / "c", CellConfig(**{**CELL.model_dump(), "seed": 4}))
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     assert contents(tmp_path / "a") != contents(tmp_path / "c")
+
+
+def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.Tensor] = []
+
+    def noted(model: Transformer, opts: list[Optimizer], batch: torch.Tensor, autocast: bool) -> float:
+        seen.append(batch)
+        return update(model, opts, batch, autocast)
+
+    monkeypatch.setattr(loop, "update", noted)
+    run(tmp_path)
+    text, chosen = windows(0), most_repetitive(windows(0), TRAIN.curriculum_share, D_VOCAB)
+    expected = [chosen.batch(order(CELL.seed, i, TRAIN.batch, len(chosen))) for i in range(9)]
+    expected += [text.batch(order(CELL.seed, i, TRAIN.batch, len(text))) for i in range(15)]
+    assert all(mine.equal(theirs) for mine, theirs in zip(seen, expected, strict=True))
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 7, 12, 23])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from functools import lru_cache
 
 import numpy as np
@@ -39,6 +40,12 @@ class Windows:
         rows = np.full((len(indices), self.n_ctx + 1), BOS, dtype=np.int64)
         rows[:, 1:] = self._rows[indices.numpy()]
         return torch.from_numpy(rows)
+
+    def only(self, indices: Int64[np.ndarray, "window"]) -> Windows:
+        """Some of the windows, in the order given; copies their tokens."""
+        some = copy(self)
+        some._rows = self._rows[indices]
+        return some
 
     def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
         """1 for each token that the windows hold, BOS aside, 0 for the others: what a random test may draw from."""

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from pathsum.config import CellConfig, TrainConfig
+from pathsum.data.curriculum import most_repetitive
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import Windows, order, shuffled
 from pathsum.evaluation import Evaluation
@@ -88,6 +89,8 @@ def train(
     repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
     repeated = repeated.to(device)
     tokens_a_step = cell.train.batch * cell.model.n_ctx
+    lessons = math.ceil(cell.train.curriculum_tokens / tokens_a_step)
+    first_windows = most_repetitive(train_windows, cell.train.curriculum_share, d_vocab) if lessons else train_windows
 
     def record() -> None:
         if not ranks.first():
@@ -111,7 +114,8 @@ def train(
         while step < steps:
             step += 1
             set_rate(opts, rate(step, steps, cell.train))
-            batch = train_windows.batch(order(cell.seed, step - 1, cell.train.batch, len(train_windows)))
+            source, at = (first_windows, step) if step <= lessons else (train_windows, step - lessons)
+            batch = source.batch(order(cell.seed, at - 1, cell.train.batch, len(source)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)
             loss = update(model, opts, ranks.share(batch).to(device), cell.train.autocast)

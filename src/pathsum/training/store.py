@@ -34,6 +34,8 @@ _CODE = (
     "model/transformer.py",
     "training/*.py",
     "data/bos.py",
+    "data/counting.py",
+    "data/curriculum.py",
     "data/repeated.py",
     "data/tokens.py",
     "data/windows.py",

@@ -1,0 +1,40 @@
+"""Which windows give an induction head the most to do? Training may start with them (train.curriculum_tokens)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float64
+
+from pathsum.data.counting import chunks, pair_counts
+from pathsum.data.windows import Windows
+
+
+def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
+    """How many nats a token would a bigram model be spared, were each pair that a window repeats known for certain?
+
+    Σ −log p(b | a) / n_ctx over the places of a window where b follows a and has followed it before in the window; p is
+    the bigram's share in all windows, c(a b) / c(a ·). From 0: no pair twice. More than an induction head can save, as
+    it cannot know that a pair will be repeated, but in the order of what it can. Costs two passes over the text, a
+    sort of each window, and the memory of the text's distinct pairs.
+    """
+    counts = pair_counts(windows, d_vocab)
+    counts.sort_indices()
+    sources = np.repeat(np.arange(d_vocab), np.diff(counts.indptr))
+    pairs = sources * d_vocab + counts.indices  # ascending: row by row, and in each by column
+    nats = np.log(counts.sum(axis=1)[sources] / counts.data)
+    found = []
+    for rows in chunks(windows):
+        keys = np.sort(rows[:, :-1] * d_vocab + rows[:, 1:], axis=1)
+        again = keys[:, 1:] == keys[:, :-1]
+        cost = np.zeros(again.shape)
+        cost[again] = nats[np.searchsorted(pairs, keys[:, 1:][again])]
+        found.append(cost.sum(1) / windows.n_ctx)
+    return np.concatenate(found)
+
+
+def most_repetitive(windows: Windows, share: float, d_vocab: int) -> Windows:
+    """The ``share`` of ``windows`` with the most ``repetition``, at least one, the most repetitive first."""
+    by_repetition = np.argsort(-repetition(windows, d_vocab), kind="stable")
+    return windows.only(by_repetition[: math.ceil(share * len(windows))])

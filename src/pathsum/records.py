@@ -87,6 +87,8 @@ class CellSummary:
     norm: str
     smeared_keys: bool
     shuffled: bool  # trained on windows without order
+    curriculum_tokens: int  # of tokens_seen, the first, from the most repetitive windows alone
+    curriculum_share: float  # which share of all windows those are
     tokens_seen: int
     weights_hash: str
     val_loss_nats: float

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from pathsum.report.answer import answer
 from pathsum.report.build import write_report
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
@@ -200,6 +202,15 @@ def test_without_a_phase_change_the_report_says_so(tmp_path: Path) -> None:
     page, _ = build(synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False), tmp_path)
     assert "With two layers there is no phase change within 8.0 M tokens" in page
     assert "2 layers: no phase change within 8.0 M tokens" in page
+
+
+def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
+    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
+    assert all("curriculum" not in sentence for sentence in answer(results))
+    cell = next(iter(results.cells.values()))
+    taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_500_000, curriculum_share=0.05))
+    sentence = answer(replace(results, cells={cell.name: taught}))[-1]
+    assert sentence.startswith("The first 2.5 M tokens of training came from the 5 % of windows that repeat most")
 
 
 def test_a_file_of_an_earlier_report_is_removed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The question, and the answer in three sentences: one for each depth."""
+"""The question, and the answer in three sentences, one for each depth; a fourth where training chose its text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,20 @@ QUESTION = (
 
 
 def answer(results: Results) -> tuple[str, ...]:
-    return (_zero(results), _one(results), _two(results))
+    return (_zero(results), _one(results), _two(results), *_curriculum(results))
+
+
+def _curriculum(results: Results) -> tuple[str, ...]:
+    chosen = {
+        (s.curriculum_tokens, s.curriculum_share)
+        for s in (c.summary for c in results.cells.values())
+        if s.curriculum_tokens
+    }
+    return tuple(
+        f"The first {millions(tokens)} tokens of training came from the {100 * share:g} % of windows that repeat most: "
+        "when heads form is then a matter of this curriculum, not of the text as it comes."
+        for tokens, share in sorted(chosen)
+    )
 
 
 def _zero(results: Results) -> str:

@@ -5,8 +5,9 @@ corpus diluted with another text, window by window. A straight line through log 
 induction can save in such a mixture (bench/repetition.py) is read off where nothing but the other text is left, with
 the 95 % interval of one more model there. That is an extrapolation: it takes a nat that the other text's own repeats
 save for as good as one of the code's. The other text alone trains beside the mixtures, in no fit, to see whether it
-does as foretold. A model that has not changed when time is up counts with its tokens as a lower bound. Writes
-dilution.json.
+does as foretold; so do those of its windows that repeat themselves most (data/curriculum.py), where there is more to
+be saved and no code. A model that has not changed when time is up counts with its tokens as a lower bound. Writes
+dilution.json, and leaves there what was measured before of other shares of the same texts.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bench.repetition import induction_saving  # isort: skip
 from bench.train_step import THREADS  # isort: skip
 from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus  # isort: skip
 from pathsum.data.corpus import documents, split  # isort: skip
+from pathsum.data.curriculum import most_repetitive  # isort: skip
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer  # isort: skip
 from pathsum.data.tokens import read_tokens, write_tokens  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
@@ -87,7 +89,7 @@ def tokenized(
 
 def foretold_by(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
     """The exponent of tokens by saving, and the tokens of one more model ``at`` another saving, with 95 % intervals.
-    Share 0 is what is foretold: it is in no fit."""
+    Share 0, the other text alone, is what is foretold: it is in no fit."""
     mixed = [c for c in cells if c["share"]]
     savings, tokens = (np.log([c[what] or c["tokens_seen"] for c in mixed]) for what in ("saving", "tokens"))
     unchanged = np.array([c["tokens"] is None for c in mixed])
@@ -101,7 +103,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", nargs="+", required=True, help="paths or globs of the other text")
     parser.add_argument("--separator", default="", help="between documents of a file, as corpus.separator")
-    parser.add_argument("--shares", type=float, nargs="+", default=[1, 0.7, 0.5, 0.35, 0.25, 0.125, 0], help="of code")
+    parser.add_argument("--shares", type=float, nargs="*", default=[1, 0.7, 0.5, 0.35, 0.25, 0.125, 0], help="of code")
+    parser.add_argument("--repetitive", type=float, nargs="*", default=[0.05, 0.1, 0.2], help="of the other text alone")
     parser.add_argument("--models", type=int, default=2, help="of each share")
     parser.add_argument("--minutes", type=float, default=30)
     options = parser.parse_args()
@@ -123,19 +126,34 @@ def main() -> None:
         saved = {n: induction_saving(windows[n, "train"], windows[n, "val"], config.d_vocab) for n in ("code", "other")}
         if min(saved.values()) <= 0:
             raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
+        recipes = [(share, 1.0, windows["other", "train"], share * saved["code"] + (1 - share) * saved["other"])
+                   for share in options.shares]  # fmt: skip
+        for part in options.repetitive:
+            chosen = most_repetitive(windows["other", "train"], part, config.d_vocab)
+            recipes.append((0.0, part, chosen, induction_saving(windows["other", "train"], chosen, config.d_vocab)))
         runs = []
-        for seed, share in enumerate(s for s in options.shares for _ in range(options.models)):
-            mixture = Mixture.of_two(windows["code", "train"], windows["other", "train"], share, config.d_vocab)
-            runs.append((share, suite(f"{share:.3f}", seed, model, train, mixture, math.inf)))
+        for seed, (share, part, other_windows, saving) in enumerate(r for r in recipes for _ in range(options.models)):
+            mixture = Mixture.of_two(windows["code", "train"], other_windows, share, config.d_vocab)
+            about = {"share": share, "repetitive": part, "seed": seed, "saving": round(saving, 4)}
+            runs.append((about, suite(f"{share:.3f} {part:.2f}", seed, model, train, mixture, math.inf)))
         until_changed([run for _, run in runs], options.minutes)
     cells = [
-        {"share": share, "seed": r.seed, "saving": round(share * saved["code"] + (1 - share) * saved["other"], 4),
-         "tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
-        for share, r in runs if r.curve
+        about | {"tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
+        for about, r in runs if r.curve
     ]  # fmt: skip
-    found: dict[str, Any] = {"saving": saved, "lr_later_positions": LATER_POSITIONS, "cells": cells}
+    before = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
+    found: dict[str, Any] = {
+        "saving": {n: round(s, 6) for n, s in saved.items()},
+        "lr_later_positions": LATER_POSITIONS,
+    }
+    if all(before.get(key) == value for key, value in found.items()):
+        anew = {(c["share"], c["repetitive"]) for c in cells}
+        cells = [c for c in before["cells"] if (c["share"], c["repetitive"]) not in anew] + cells
+    found["cells"] = sorted(cells, key=lambda c: (-c["share"], -c["repetitive"]))
     if len({c["share"] for c in cells if c["share"] and c["tokens"]}) > 2:
-        found |= {"law": foretold_by(cells, saved["other"])}
+        found["law"] = foretold_by(cells, saved["other"])
+        at = {str(c["repetitive"]): c["saving"] for c in cells if c["repetitive"] < 1}
+        found["chosen"] = {part: foretold_by(cells, saving) for part, saving in at.items()}
     OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps({k: v for k, v in found.items() if k != "cells"}, indent=1))
 

@@ -77,37 +77,53 @@ def dilution() -> str:
     if not (path := HERE / "dilution.json").exists():
         return NOT_MEASURED.format("python -m bench.dilution --text ...")
     found = json.loads(path.read_text())
+    kinds = {(c["share"], c["repetitive"]): c["saving"] for c in found["cells"]}
     rows = [
-        (
-            f"{share:.3g}",
-            next(c["saving"] for c in found["cells"] if c["share"] == share),
-            ", ".join(
-                f"{c['tokens'] / 1e6:.2f} M" if c["tokens"] else f"none within {c['tokens_seen'] / 1e6:.1f} M"
-                for c in found["cells"]
-                if c["share"] == share
-            ),
-        )
-        for share in dict.fromkeys(c["share"] for c in found["cells"])
+        (_of_windows(share, part), saving, ", ".join(map(_tokens, _cells(found, share, part))))
+        for (share, part), saving in kinds.items()
     ]
-    head = (
-        "share of windows that are source code",
-        "induction can save, nats a token",
-        "tokens at the change, a model each",
-    )
+    head = ("windows", "induction can save, nats a token", "tokens at the change, a model each")
     said = table(head, rows)
     if not (law := found.get("law")):
         return said + "\n\nToo few of them have changed for a fit."
     mixed = [c for c in found["cells"] if c["share"]]
     bounds = sum(c["tokens"] is None for c in mixed)
-    alone = [c["tokens_seen"] for c in found["cells"] if not c["share"] and c["tokens"] is None]
+    alone = [c["tokens_seen"] for c in _cells(found, 0, 1) if c["tokens"] is None]
     exponent = f"{law['exponent']} ({law['exponent_low']} to {law['exponent_high']})"
-    tokens = f"{law['tokens'] / 1e6:.1f} M ({law['tokens_low'] / 1e6:.1f} M to {law['tokens_high'] / 1e6:.1f} M)"
-    return (
-        f"{said}\n\nTokens go with the saving to the power of {exponent}; on the other text alone, which leaves "
-        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {tokens}; 95 % intervals, {len(mixed)} "
-        f"models, of which {bounds} had not changed and count with the tokens they had seen as a lower bound."
-        + (f" That text alone, in no fit, had not changed by {min(alone) / 1e6:.1f} M." if alone else "")
+    said += (
+        f"\n\nTokens go with the saving to the power of {exponent}; on the other text alone, which leaves "
+        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {_interval(law)}; 95 % intervals, "
+        f"{len(mixed)} models, of which {bounds} had not changed and count with the tokens they had seen as a lower "
+        "bound."
     )
+    if alone:
+        said += f" That text alone, in no fit, had not changed by {min(alone) / 1e6:.1f} M."
+    for part, foretold in found.get("chosen", {}).items():
+        changed = ", ".join(map(_tokens, _cells(found, 0, float(part))))
+        said += (
+            f" The {float(part):.0%} of its windows that repeat most: foretold {_interval(foretold)}, found {changed}."
+        )
+    return said
+
+
+def _cells(found: Mapping[str, Any], share: float, part: float) -> list[Mapping[str, Any]]:
+    return [c for c in found["cells"] if (c["share"], c["repetitive"]) == (share, part)]
+
+
+def _of_windows(share: float, part: float) -> str:
+    return (
+        f"{share:.3g} source code"
+        if share
+        else "prose alone" + (f", the {part:.0%} that repeat most" if part < 1 else "")
+    )
+
+
+def _tokens(cell: Mapping[str, Any]) -> str:
+    return f"{cell['tokens'] / 1e6:.2f} M" if cell["tokens"] else f"none within {cell['tokens_seen'] / 1e6:.1f} M"
+
+
+def _interval(law: Mapping[str, Any]) -> str:
+    return f"{law['tokens'] / 1e6:.1f} M ({law['tokens_low'] / 1e6:.1f} M to {law['tokens_high'] / 1e6:.1f} M)"
 
 
 def growth() -> str:

@@ -11,11 +11,12 @@ from pathsum.config import (
     ConfigError,
     ModelConfig,
     PythonCorpus,
+    TrainConfig,
     WorldConfig,
     load,
     load_corpus,
 )
-from tests.training.small import CELL
+from tests.training.small import CELL, TRAIN
 
 MODEL = {**CELL.model.model_dump()}
 
@@ -125,3 +126,13 @@ def test_calibration_needs_two_seeds_and_a_world() -> None:
     assert "model.seeds: Tuple should have at least 2 items after validation, not 1" in text
     assert "model.worlds: Dictionary should have at least 1 item after validation, not 0" in text
     assert "model.world: no such setting; did you mean worlds?" in text
+
+
+def test_a_curriculum_is_a_part_of_training_and_of_the_windows() -> None:
+    train = TRAIN.model_dump()
+    assert load(TrainConfig, {**train, "curriculum_tokens": train["tokens"]}, "train").curriculum_tokens == TRAIN.tokens
+    with pytest.raises(ConfigError, match=r"expected curriculum_tokens of at most tokens = 1560, got 1561"):
+        load(TrainConfig, {**train, "curriculum_tokens": 1561}, "train")
+    for share in (0, 1):
+        with pytest.raises(ConfigError, match="curriculum_share"):
+            load(TrainConfig, {**train, "curriculum_share": share}, "train")

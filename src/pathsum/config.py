@@ -127,7 +127,7 @@ class TrainConfig(Frozen):
 
     tokens: Annotated[int, Field(ge=0)]  # tokens seen in all; 0 keeps the initial weights
     curriculum_tokens: Annotated[int, Field(ge=0)]  # of these, from the most repetitive windows alone at first
-    curriculum_share: Annotated[float, Field(gt=0, le=1)]  # which share of all windows those are
+    curriculum_share: Annotated[float, Field(gt=0, lt=1)]  # which share of all windows those are
     shuffled: bool  # the tokens of each training window in random order: a control
     batch: Positive  # windows a step
     lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
@@ -157,6 +157,15 @@ class TrainConfig(Frozen):
                 "or cuda"
             )
         return wanted
+
+    @model_validator(mode="after")
+    def _a_curriculum_ends(self) -> TrainConfig:
+        if self.curriculum_tokens > self.tokens:
+            raise ValueError(
+                "a curriculum is the first part of training: expected curriculum_tokens of at most "
+                f"tokens = {self.tokens}, got {self.curriculum_tokens}"
+            )
+        return self
 
 
 class CellConfig(Frozen):

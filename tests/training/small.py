@@ -13,7 +13,7 @@ MODEL = ModelConfig(
 )  # fmt: skip
 TRAIN = TrainConfig(
     tokens=13 * 5 * 24,
-    curriculum_tokens=13 * 5 * 9,
+    curriculum_tokens=0,
     curriculum_share=0.3,
     shuffled=False,
     batch=5,
@@ -36,6 +36,10 @@ TRAIN = TrainConfig(
     resume_every_seconds=1e-9,
 )
 CELL = CellConfig(seed=3, model=MODEL, train=TRAIN)
+LESSONS = 9  # steps
+TAUGHT = CellConfig(
+    seed=3, model=MODEL, train=TRAIN.model_copy(update={"curriculum_tokens": 13 * 5 * (LESSONS - 1) + 1})
+)
 
 
 def windows(seed: int = 0, count: int = 3000) -> Windows:

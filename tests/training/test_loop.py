@@ -24,7 +24,7 @@ from pathsum.storage import read_lines
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train, update
 from pathsum.training.optimizer import optimizers
 from pipelines.paths import ROOT
-from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
+from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, TAUGHT, TRAIN, windows
 
 
 def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
@@ -53,8 +53,9 @@ def test_two_runs_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Pa
     assert contents(tmp_path / "a") != contents(tmp_path / "c")
 
 
+@pytest.mark.parametrize(("cell", "lessons"), [(CELL, 0), (TAUGHT, LESSONS)])
 def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: CellConfig, lessons: int
 ) -> None:
     seen: list[torch.Tensor] = []
 
@@ -63,10 +64,10 @@ def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
         return update(model, opts, batch, autocast)
 
     monkeypatch.setattr(loop, "update", noted)
-    run(tmp_path)
+    run(tmp_path, cell)
     text, chosen = windows(0), most_repetitive(windows(0), TRAIN.curriculum_share, D_VOCAB)
-    expected = [chosen.batch(order(CELL.seed, i, TRAIN.batch, len(chosen))) for i in range(9)]
-    expected += [text.batch(order(CELL.seed, i, TRAIN.batch, len(text))) for i in range(15)]
+    expected = [chosen.batch(order(cell.seed, i, TRAIN.batch, len(chosen))) for i in range(lessons)]
+    expected += [text.batch(order(cell.seed, i, TRAIN.batch, len(text))) for i in range(24 - lessons)]
     assert all(mine.equal(theirs) for mine, theirs in zip(seen, expected, strict=True))
 
 
@@ -74,7 +75,7 @@ def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
 def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
-    run(tmp_path / "whole")
+    run(tmp_path / "whole", TAUGHT)
     steps, update = 0, loop.update
 
     def killed(*args: object) -> float:
@@ -86,11 +87,11 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
 
     monkeypatch.setattr(loop, "update", killed)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "broken")
+        run(tmp_path / "broken", TAUGHT)
     monkeypatch.setattr(loop, "update", update)
     with (tmp_path / "broken" / "log.jsonl").open("a") as log:
         log.write('{"step": 23, "cut sh')  # a line that was being written
-    run(tmp_path / "broken")
+    run(tmp_path / "broken", TAUGHT)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 

@@ -15,9 +15,10 @@ def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
     """How many nats a token would a bigram model be spared, were each pair that a window repeats known for certain?
 
     Σ −log p(b | a) / n_ctx over the places of a window where b follows a and has followed it before in the window; p is
-    the bigram's share in all windows, c(a b) / c(a ·). From 0: no pair twice. More than an induction head can save, as
-    it cannot know that a pair will be repeated, but in the order of what it can. Costs two passes over the text, a
-    sort of each window, and the memory of the text's distinct pairs.
+    the bigram's share in all windows, c(a b) / c(a ·). From 0: no pair twice. It orders windows as what an induction
+    head can save there does (r = 0.99 on prose and 1,024 tokens), though it is no bound on that: a head cannot know
+    that a pair will be repeated, and pairs of one window alone cost little, as p counts them too. Costs two passes over
+    the text, a sort of each window, and some 40 bytes for each distinct pair of the text.
     """
     counts = pair_counts(windows, d_vocab)
     counts.sort_indices()

@@ -42,7 +42,7 @@ class Windows:
         return torch.from_numpy(rows)
 
     def only(self, indices: Int64[np.ndarray, "window"]) -> Windows:
-        """Some of the windows, in the order given; copies their tokens."""
+        """Some of the windows in the order given, consecutive no more; copies their tokens."""
         some = copy(self)
         some._rows = self._rows[indices]
         return some

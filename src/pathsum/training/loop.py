@@ -89,8 +89,6 @@ def train(
     repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
     repeated = repeated.to(device)
     tokens_a_step = cell.train.batch * cell.model.n_ctx
-    lessons = math.ceil(cell.train.curriculum_tokens / tokens_a_step)
-    first_windows = most_repetitive(train_windows, cell.train.curriculum_share, d_vocab) if lessons else train_windows
 
     def record() -> None:
         if not ranks.first():
@@ -105,6 +103,9 @@ def train(
     if step < 0:
         step = 0
         record()
+    lessons, lesson_windows = math.ceil(cell.train.curriculum_tokens / tokens_a_step), train_windows
+    if step < lessons:
+        lesson_windows = most_repetitive(train_windows, cell.train.curriculum_share, d_vocab)
     saved_at = time.monotonic()
     with tqdm(
         total=steps * tokens_a_step, initial=step * tokens_a_step, unit="tok", unit_scale=True, desc=title,
@@ -114,7 +115,7 @@ def train(
         while step < steps:
             step += 1
             set_rate(opts, rate(step, steps, cell.train))
-            source, at = (first_windows, step) if step <= lessons else (train_windows, step - lessons)
+            source, at = (lesson_windows, step) if step <= lessons else (train_windows, step - lessons)
             batch = source.batch(order(cell.seed, at - 1, cell.train.batch, len(source)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)

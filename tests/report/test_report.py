@@ -208,9 +208,14 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
     assert all("curriculum" not in sentence for sentence in answer(results))
     cell = next(iter(results.cells.values()))
-    taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_500_000, curriculum_share=0.05))
-    sentence = answer(replace(results, cells={cell.name: taught}))[-1]
-    assert sentence.startswith("The first 2.5 M tokens of training came from the 5 % of windows that repeat most")
+    taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000, curriculum_share=0.05))
+    said = (
+        " came from the 5 % of windows that repeat most: whether and when heads form is then a matter of this "
+        "curriculum, not of the text as it comes."
+    )
+    assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
+    both = replace(results, cells={"a": taught, "b": cell})
+    assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
 
 
 def test_a_file_of_an_earlier_report_is_removed(tmp_path: Path) -> None:

@@ -19,16 +19,21 @@ def answer(results: Results) -> tuple[str, ...]:
 
 
 def _curriculum(results: Results) -> tuple[str, ...]:
-    chosen = {
-        (s.curriculum_tokens, s.curriculum_share)
-        for s in (c.summary for c in results.cells.values())
-        if s.curriculum_tokens
-    }
+    """What text training began with, where it chose; cells are named where not all with layers did."""
+    cells = [c for c in results.cells.values() if c.summary.n_layers]
+    kinds: dict[tuple[int, float], list[str]] = {}
+    for summary in (c.summary for c in cells if c.summary.curriculum_tokens):
+        kinds.setdefault((summary.curriculum_tokens, summary.curriculum_share), []).append(summary.cell)
     return tuple(
-        f"The first {millions(tokens)} tokens of training came from the {100 * share:g} % of windows that repeat most: "
-        "when heads form is then a matter of this curriculum, not of the text as it comes."
-        for tokens, share in sorted(chosen)
+        f"The first {millions(tokens)} tokens of training{_of(names, len(cells))} came from the {100 * share:g} % of "
+        "windows that repeat most: whether and when heads form is then a matter of this curriculum, not of the text as "
+        "it comes."
+        for (tokens, share), names in sorted(kinds.items())
     )
+
+
+def _of(names: list[str], all_cells: int) -> str:
+    return "" if len(names) == all_cells else f" of {', '.join(names)}"
 
 
 def _zero(results: Results) -> str:

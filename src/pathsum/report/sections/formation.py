@@ -63,7 +63,7 @@ def _bends(results: Results) -> str:
     return (
         f"The loss bends to a steeper slope in {count(with_onset)} whose prefix matching rises, and in "
         f"{count(without)} where it does not. It tells of a phase change only if the first are many and the second "
-        "few: a learning rate that falls can bend a loss too."
+        "few: a learning rate that falls, or a change of text, can bend a loss too."
     )
 
 

@@ -7,7 +7,7 @@ the 95 % interval of one more model there. That is an extrapolation: it takes a 
 save for as good as one of the code's. The other text alone trains beside the mixtures, in no fit, to see whether it
 does as foretold; so do those of its windows that repeat themselves most (data/curriculum.py), where there is more to
 be saved and no code. A model that has not changed when time is up counts with its tokens as a lower bound. Writes
-dilution.json, and leaves there what was measured before of other shares of the same texts.
+dilution.json.
 """
 
 from __future__ import annotations
@@ -126,14 +126,14 @@ def main() -> None:
         saved = {n: induction_saving(windows[n, "train"], windows[n, "val"], config.d_vocab) for n in ("code", "other")}
         if min(saved.values()) <= 0:
             raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
-        recipes = [(share, 1.0, windows["other", "train"], share * saved["code"] + (1 - share) * saved["other"])
-                   for share in options.shares]  # fmt: skip
+        code_text, prose = windows["code", "train"], windows["other", "train"]
+        kinds = [(s, 1.0, prose, s * saved["code"] + (1 - s) * saved["other"]) for s in options.shares]
         for part in options.repetitive:
-            chosen = most_repetitive(windows["other", "train"], part, config.d_vocab)
-            recipes.append((0.0, part, chosen, induction_saving(windows["other", "train"], chosen, config.d_vocab)))
+            chosen = most_repetitive(prose, part, config.d_vocab)
+            kinds.append((0.0, part, chosen, induction_saving(prose, chosen, config.d_vocab)))
         runs = []
-        for seed, (share, part, other_windows, saving) in enumerate(r for r in recipes for _ in range(options.models)):
-            mixture = Mixture.of_two(windows["code", "train"], other_windows, share, config.d_vocab)
+        for seed, (share, part, others, saving) in enumerate(kind for kind in kinds for _ in range(options.models)):
+            mixture = Mixture.of_two(code_text, others, share, config.d_vocab)
             about = {"share": share, "repetitive": part, "seed": seed, "saving": round(saving, 4)}
             runs.append((about, suite(f"{share:.3f} {part:.2f}", seed, model, train, mixture, math.inf)))
         until_changed([run for _, run in runs], options.minutes)
@@ -141,15 +141,7 @@ def main() -> None:
         about | {"tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
         for about, r in runs if r.curve
     ]  # fmt: skip
-    before = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
-    found: dict[str, Any] = {
-        "saving": {n: round(s, 6) for n, s in saved.items()},
-        "lr_later_positions": LATER_POSITIONS,
-    }
-    if all(before.get(key) == value for key, value in found.items()):
-        anew = {(c["share"], c["repetitive"]) for c in cells}
-        cells = [c for c in before["cells"] if (c["share"], c["repetitive"]) not in anew] + cells
-    found["cells"] = sorted(cells, key=lambda c: (-c["share"], -c["repetitive"]))
+    found: dict[str, Any] = {"saving": saved, "lr_later_positions": LATER_POSITIONS, "cells": cells}
     if len({c["share"] for c in cells if c["share"] and c["tokens"]}) > 2:
         found["law"] = foretold_by(cells, saved["other"])
         at = {str(c["repetitive"]): c["saving"] for c in cells if c["repetitive"] < 1}

@@ -111,11 +111,9 @@ def _cells(found: Mapping[str, Any], share: float, part: float) -> list[Mapping[
 
 
 def _of_windows(share: float, part: float) -> str:
-    return (
-        f"{share:.3g} source code"
-        if share
-        else "prose alone" + (f", the {part:.0%} that repeat most" if part < 1 else "")
-    )
+    if share:
+        return f"{share:.3g} source code"
+    return "prose alone" if part == 1 else f"prose alone, the {part:.0%} that repeat most"
 
 
 def _tokens(cell: Mapping[str, Any]) -> str:

@@ -123,7 +123,7 @@ def test_nothing_reruns_when_nothing_changed(graph: Path) -> None:
 
 
 def test_a_comment_in_conf_retrains_nothing(graph: Path) -> None:
-    edit(graph / "conf" / "train" / "muon.yaml", "tokens: ", "# a remark\ntokens: ")
+    edit(graph / "conf" / "train" / "muon.yaml", "momentum: ", "# a remark\nmomentum: ")
     assert would_run(graph) == {"check"}
     sh(graph, "dvc", "repro")
     assert would_run(graph) == set()

@@ -13,7 +13,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
+from pathsum.circuits.qk_ov import qk_circuit
 from pathsum.circuits.weights import Head, Weights
 
 
@@ -30,10 +30,10 @@ def copying_eigenvalues(weights: Weights, W_OV: LowRank) -> Complex[Tensor, "ran
 
     Those of the d_head × d_head matrix W_V W_E W_U W_O, which shares the non-zero ones; ``W_U`` is centred over the
     vocabulary first. Logits. ``W_OV`` may be a head's, a virtual head's, or several heads' side by side. Costs
-    d_vocab · d_model · d_head. ValueError below float32.
+    d_model² · d_head, and ``weights.W_EU`` once a model. ValueError below float32.
     """
     _check_precision(weights.W_E)
-    return ov_circuit(weights, W_OV).eigenvalues()
+    return W_OV.after(weights.W_EU).eigenvalues()
 
 
 def matching_eigenvalues(

@@ -70,8 +70,8 @@ def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
         resting = positional.bos(natural[layer])
         before = int(previous[0].argmax())
         for h, head in enumerate(heads):
-            circuit = ov_circuit(weights, head.W_OV)
-            diagonal = eigenvalues.diagonal_rank(circuit, seen.unigram.nonzero().squeeze(-1))
+            own = eigenvalues.copying_eigenvalues(weights, head.W_OV)
+            diagonal = eigenvalues.diagonal_rank(ov_circuit(weights, head.W_OV), seen.unigram.nonzero().squeeze(-1))
             keyed = None
             if layer > 0:
                 early = weights.layers[0][before]
@@ -84,7 +84,7 @@ def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
                     previous_token=previous[layer][h].item(),
                     copying=copied[h].item(),
                     bos=resting[h].item(),
-                    copying_positivity=eigenvalues.positivity(circuit.eigenvalues()),
+                    copying_positivity=eigenvalues.positivity(own),
                     copying_top1=diagonal.top1,
                     copying_top5=diagonal.top5,
                     qk_matching_positivity=keyed,

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +18,8 @@ from pathsum.report.answer import answer
 from pathsum.report.build import write_report
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
-from pathsum.report.figures import FIGURES
+from pathsum.report.figures import FIGURES, learning
+from pathsum.report.figures.base import Figure
 from pathsum.report.metrics import metrics
 from pathsum.report.symbols import drawable, number, visible
 from pathsum.results import Results, read_cell, write_cell
@@ -216,6 +218,19 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
     both = replace(results, cells={"a": taught, "b": cell})
     assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
+
+
+@pytest.mark.parametrize(("draw", "panels"), [(learning.headline, 2), (learning.phase_change, 3)])
+def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure | None], panels: int) -> None:
+    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
+    cell = next(iter(results.cells.values()))
+    taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000))
+    plain, shaded = draw(results), draw(replace(results, cells={"a": taught}))
+    assert plain is not None
+    assert shaded is not None
+    assert "Shaded" not in plain.caption
+    assert shaded.caption.endswith("Shaded: training on the windows that repeat most, before all others.")
+    assert [figure.svg.count(b"opacity: 0.25") for figure in (plain, shaded)] == [0, panels]
 
 
 def test_a_file_of_an_earlier_report_is_removed(tmp_path: Path) -> None:

@@ -25,11 +25,12 @@ def headline(results: Results) -> Figure | None:
         for ax, (column, label) in zip(row(canvas, len(panels)), panels, strict=True):
             _lines(ax, data, column, results, width=1.0, alpha=0.35)
             _means(ax, data, column, results)
+            _shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         canvas.axes[0].set_title("Induction heads")
         canvas.axes[-1].set_title("Learning from context")
 
-    caption = f"{_contrast(results)}{_onset_caption(results)} {levels(results)}"
+    caption = f"{_contrast(results)}{_onset_caption(results)} {levels(results)}{_curriculum_caption(results)}"
     return picture("headline", "What a second layer buys", caption, data, (5.2 * len(panels), 3.9), paint)
 
 
@@ -51,6 +52,7 @@ def phase_change(results: Results) -> Figure | None:
             else:
                 _lines(ax, data, column, results, width=1.4, alpha=0.9)
             _mark_onsets(ax, results)
+            _shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         for n in results.layer_counts():
             canvas.axes[-1].plot([], [], color=symbols.layer_colour(n), lw=2, label=symbols.layers_label(n))
@@ -59,7 +61,7 @@ def phase_change(results: Results) -> Figure | None:
 
     caption = (
         "Where prefix matching rises, the loss drop does, and the second copy of random tokens becomes easier than the "
-        f"first. {_repeat_caption(results)} {levels(results)}"
+        f"first. {_repeat_caption(results)} {levels(results)}{_curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -151,6 +153,15 @@ def _mark_onsets(ax: Axes, results: Results) -> None:
             ax.axvline(cell.summary.onset_tokens / 1e6, color=colour, lw=0.9, ls=":", zorder=0)
 
 
+def _shade_curricula(ax: Axes, results: Results) -> None:
+    for tokens in _curricula(results):
+        ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
+
+
+def _curricula(results: Results) -> list[int]:
+    return sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0})
+
+
 # ---- what to see ----------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +203,10 @@ def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
         f"{label}: a phase change in {len(onsets)} of {symbols.plural(len(cells), 'cell')}, half-way after "
         f"{symbols.span(onsets, 1)} M tokens; {reach}."
     )
+
+
+def _curriculum_caption(results: Results) -> str:
+    return " Shaded: training on the windows that repeat most, before all others." if _curricula(results) else ""
 
 
 def _repeat_caption(results: Results) -> str:

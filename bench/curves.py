@@ -59,8 +59,9 @@ def draw(points: list[Point]) -> None:
         _panel(ax, points, what, scale)
         ax.axhline(FORMED, color="black", linewidth=1, linestyle=":")
         ax.set(xscale="log", xlabel=label)
+        ax.xaxis.set_major_formatter("{x:g}")
     left.set_ylabel("best head's prefix matching (0..1)")
-    right.legend(loc="upper left")
+    figure.legend(*left.get_legend_handles_labels(), loc="upper center", ncols=len(NAMES), frameon=False)
     path = HERE / "phase_change.png"
     figure.savefig(path, dpi=110, bbox_inches="tight", metadata={"Software": None})
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from bench.curves import NAMES
 from bench.memory import needs
@@ -150,16 +152,22 @@ def draw_growth() -> None:
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(12, 6.4))
     grid = figure.subplots(2, 3, squeeze=False).flat
+    lines: dict[str, Line2D] = {}
     for ax, axis in zip(grid, axes_of, strict=False):
         for what, colour in zip(THINGS, sns.color_palette(), strict=False):
             points = [m for m in measured if (m["what"], m["axis"]) == (what, axis)]
             for of, style in zip(OF, ("-", "--"), strict=True):
                 if points and float(points[0][of]) > 0:
                     x, y = ([float(p[k]) / float(points[0][k]) for p in points] for k in ("size", of))
-                    ax.plot(x, y, style, marker="o", markersize=4, color=colour, label=f"{THINGS[what]}, {OF[of]}")
+                    (line,) = ax.plot(x, y, style, marker="o", markersize=4, color=colour)
+                    lines[f"{THINGS[what]}, {OF[of]}"] = line
         ax.set(xscale="log", yscale="log", xlabel=f"{axis} / smallest", ylabel="/ at the smallest")
-        ax.legend(fontsize=7)
-    figure.tight_layout()
+        for side in (ax.xaxis, ax.yaxis):
+            side.set_major_locator(LogLocator(2))
+            side.set_major_formatter("{x:g}")
+            side.set_minor_locator(NullLocator())
+    figure.tight_layout(rect=(0, 0, 1, 0.91))
+    figure.legend(lines.values(), lines.keys(), loc="upper center", ncols=3, frameon=False)
     figure.savefig(HERE / "growth.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
 
 
@@ -180,13 +188,20 @@ def untested(found: Mapping[str, Any]) -> str:
     )
 
 
-def draw(ratios: Mapping[str, float]) -> None:
+def draw(results: Mapping[str, Mapping[str, Any]]) -> None:
+    """A bar a ratio, hatched where it is a lower bound."""
+    shown = {name: found for name, found in results.items() if found["ratio"] is not None}
     sns.set_theme(style="whitegrid")
-    figure = Figure(figsize=(8, 0.28 * len(ratios) + 0.8))
+    figure = Figure(figsize=(8, 0.28 * len(shown) + 0.8))
     axes = figure.subplots()
-    sns.barplot(x=list(ratios.values()), y=list(ratios), color=sns.color_palette()[0], ax=axes)
+    bars = axes.barh(list(shown), [found["ratio"] for found in shown.values()], color=sns.color_palette()[0])
+    for bar, found in zip(bars, shown.values(), strict=True):
+        bar.set_hatch("///" if found.get("lower_bound") else "")
+    axes.invert_yaxis()
+    axes.margins(y=0.01)
+    axes.grid(visible=False, axis="y")
     axes.axvline(1, color="black", linewidth=1)
-    axes.set_xlabel("ours / theirs (1: equal)")
+    axes.set_xlabel("times as good as theirs (1: equal; hatched: at least)")
     figure.savefig(HERE / "ratios.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
 
 
@@ -205,7 +220,7 @@ def main() -> None:
         "untested": untested(results),
     }
     (HERE / "README.md").write_text(text.format(**parts))
-    draw({name: found["ratio"] for name, found in results.items() if found["ratio"] is not None})
+    draw(results)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pathsum.circuits.eigenvalues import copying_eigenvalues, diagonal_rank, matching_eigenvalues, positivity
+from pathsum.circuits.eigenvalues import (
+    copying_eigenvalues,
+    copying_eigenvalues_of_all,
+    diagonal_rank,
+    matching_eigenvalues,
+    positivity,
+)
+from pathsum.circuits.joint_copying import side_by_side
 from pathsum.circuits.qk_ov import ov_circuit
 from tests import handmade
 
@@ -26,6 +33,19 @@ def test_the_small_matrix_has_the_non_zero_eigenvalues_of_the_whole_circuit() ->
     torch.testing.assert_close(by_size(small).abs(), whole[:5].abs(), rtol=0, atol=1e-10)
     torch.testing.assert_close(small.sum(), whole.sum(), rtol=0, atol=1e-10)
     assert whole[5:].abs().max() < 1e-10
+
+
+def test_of_all_has_each_one_s_eigenvalues() -> None:
+    """Of a head, a virtual head, and more heads side by side than d_model holds, by their sums of powers, λ and λ²."""
+    weights = handmade.random_weights(seed=1, n_layers=2, n_heads=3)
+    (first, *others), (late, *_) = weights.layers
+    W_OVs = [first.W_OV, late.W_OV.after(first.W_OV), side_by_side([first, *others])]
+    for found, W_OV in zip(copying_eigenvalues_of_all(weights, W_OVs), W_OVs, strict=True):
+        whole = torch.linalg.eigvals(ov_circuit(weights, W_OV).dense())
+        for power in (1, 2, 3):
+            torch.testing.assert_close((found**power).sum(), (whole**power).sum(), rtol=1e-10, atol=1e-10)
+        one = by_size(copying_eigenvalues(weights, W_OV)).abs()
+        torch.testing.assert_close(by_size(found).abs(), one, rtol=0, atol=1e-10)
 
 
 def test_a_copying_head_has_positive_eigenvalues_and_a_deleting_head_negative_ones() -> None:

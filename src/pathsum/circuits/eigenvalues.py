@@ -6,6 +6,7 @@ normal, so eigenvalues alone may flatter it: ``diagonal_rank`` stands beside the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
 from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.qk_ov import qk_circuit
+from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.circuits.weights import Head, Weights
 
 
@@ -30,10 +31,21 @@ def copying_eigenvalues(weights: Weights, W_OV: LowRank) -> Complex[Tensor, "ran
 
     Those of the d_head × d_head matrix W_V W_E W_U W_O, which shares the non-zero ones; ``W_U`` is centred over the
     vocabulary first. Logits. ``W_OV`` may be a head's, a virtual head's, or several heads' side by side. Costs
-    d_model² · d_head, and ``weights.W_EU`` once a model. ValueError below float32.
+    d_vocab · d_model · d_head. ValueError below float32.
     """
     _check_precision(weights.W_E)
-    return W_OV.after(weights.W_EU).eigenvalues()
+    return ov_circuit(weights, W_OV).eigenvalues()
+
+
+def copying_eigenvalues_of_all(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Complex[Tensor, "rank"]]:
+    """``copying_eigenvalues`` of many heads or virtual heads, which share W_E W_U.
+
+    Costs d_vocab · d_model² once, and d_model² · d_head each: less than one by one from about d_model / (2 d_head) of
+    them on. ValueError below float32.
+    """
+    _check_precision(weights.W_E)
+    W_E_W_U = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
+    return [W_OV.after(W_E_W_U).eigenvalues() for W_OV in W_OVs]
 
 
 def matching_eigenvalues(

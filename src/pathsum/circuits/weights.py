@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from jaxtyping import Float
@@ -47,14 +46,6 @@ class Weights:
     W_E: Float[Tensor, "d_model vocab"]
     W_U: Float[Tensor, "vocab d_model"]
     layers: tuple[tuple[Head, ...], ...] = ()
-
-    @cached_property
-    def W_EU(self) -> Float[Tensor, "d_model d_model"]:
-        """W_E W_U, with W_U centred over the vocabulary: any W_U W W_E has the non-zero eigenvalues of W W_E W_U.
-
-        Costs d_vocab · d_model², once for all heads and virtual heads.
-        """
-        return self.W_E @ (self.W_U - self.W_U.mean(0))
 
     def to(self, dtype: torch.dtype) -> Weights:
         """The same weights in another precision; identities are checked in float64."""

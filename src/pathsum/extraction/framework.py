@@ -70,8 +70,8 @@ def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
         resting = positional.bos(natural[layer])
         before = int(previous[0].argmax())
         for h, head in enumerate(heads):
-            own = eigenvalues.copying_eigenvalues(weights, head.W_OV)
-            diagonal = eigenvalues.diagonal_rank(ov_circuit(weights, head.W_OV), seen.unigram.nonzero().squeeze(-1))
+            circuit = ov_circuit(weights, head.W_OV)
+            diagonal = eigenvalues.diagonal_rank(circuit, seen.unigram.nonzero().squeeze(-1))
             keyed = None
             if layer > 0:
                 early = weights.layers[0][before]
@@ -84,7 +84,7 @@ def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
                     previous_token=previous[layer][h].item(),
                     copying=copied[h].item(),
                     bos=resting[h].item(),
-                    copying_positivity=eigenvalues.positivity(own),
+                    copying_positivity=eigenvalues.positivity(circuit.eigenvalues()),
                     copying_top1=diagonal.top1,
                     copying_top5=diagonal.top5,
                     qk_matching_positivity=keyed,
@@ -96,12 +96,13 @@ def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
 
 def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     """Copying eigenvalues of every head, largest first."""
-    rows = []
-    for layer, heads in enumerate(weights.layers):
-        for h, head in enumerate(heads):
-            found = eigenvalues.copying_eigenvalues(weights, head.W_OV).tolist()
-            rows += [EigenvalueRow(layer, h, z.real, z.imag) for z in sorted(found, key=lambda z: (-abs(z), -z.imag))]
-    return rows
+    places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
+    found = eigenvalues.copying_eigenvalues_of_all(weights, [weights.layers[layer][h].W_OV for layer, h in places])
+    return [
+        EigenvalueRow(layer, h, z.real, z.imag)
+        for (layer, h), values in zip(places, found, strict=True)
+        for z in sorted(values.tolist(), key=lambda z: (-abs(z), -z.imag))
+    ]
 
 
 def composition_rows(scores: list[CompositionScore]) -> list[CompositionRow]:

@@ -156,10 +156,11 @@ def virtual_head_rows(subject: Subject, seen: Evidence) -> list[VirtualHeadRow]:
     )
     errors = costs.std(1, correction=min(1, len(windows) - 1)) / math.sqrt(len(windows))
     looks = _looks(subject)
+    heads = [(weights.layers[i][a], weights.layers[j][b]) for (i, a), (j, b) in pairs]
+    copied = eigenvalues.copying_eigenvalues_of_all(weights, [second.W_OV.after(first.W_OV) for first, second in heads])
     rows = []
-    for (early, late), cost, error in zip(pairs, costs.mean(1).tolist(), errors.tolist(), strict=True):
-        first, second = weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]]
-        values = eigenvalues.copying_eigenvalues(weights, second.W_OV.after(first.W_OV))
+    columns = zip(pairs, heads, copied, costs.mean(1).tolist(), errors.tolist(), strict=True)
+    for (early, late), (first, second), values, cost, error in columns:
         previous, distance, attention, matching = looks[early, late]
         rows.append(
             VirtualHeadRow(

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure as Canvas
+from matplotlib.patches import Rectangle
 
 from pathsum.report.answer import answer
 from pathsum.report.build import write_report
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
-from pathsum.report.figures import FIGURES, learning
+from pathsum.report.figures import FIGURES, controls, learning
 from pathsum.report.figures.base import Figure
 from pathsum.report.metrics import metrics
 from pathsum.report.symbols import drawable, number, visible
@@ -220,17 +222,24 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
 
 
-@pytest.mark.parametrize(("draw", "panels"), [(learning.headline, 2), (learning.phase_change, 3)])
-def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure | None], panels: int) -> None:
-    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
-    cell = next(iter(results.cells.values()))
-    taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000))
-    plain, shaded = draw(results), draw(replace(results, cells={"a": taught}))
-    assert plain is not None
-    assert shaded is not None
-    assert "Shaded" not in plain.caption
-    assert shaded.caption.endswith("Shaded: training on the windows that repeat most, before all others.")
-    assert [figure.svg.count(b"opacity: 0.25") for figure in (plain, shaded)] == [0, panels]
+@pytest.mark.parametrize("draw", [learning.headline, learning.phase_change, controls])
+def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure | None]) -> None:
+    """With two layers training begins with one, with none it does not."""
+    plain = synthetic.results(layers=(0, 2), heads=(2,), seeds=(0,))
+    cells = {
+        name: replace(c, summary=replace(c.summary, curriculum_tokens=2_400_000)) if c.summary.n_layers else c
+        for name, c in plain.cells.items()
+    }
+    captions = []
+    for results, patches in ((plain, []), (replace(plain, cells=cells), [(0, 2.4)])):
+        ax = Canvas().subplots()
+        learning.shade_curricula(ax, results)
+        assert [(p.get_x(), p.get_width()) for p in ax.patches if isinstance(p, Rectangle)] == patches
+        figure = draw(results)
+        assert figure is not None
+        captions.append(figure.caption)
+    assert "Shaded" not in captions[0]
+    assert captions[1].endswith(" Shaded: training of 2 layers on the windows that repeat most, before all others.")
 
 
 def test_a_file_of_an_earlier_report_is_removed(tmp_path: Path) -> None:

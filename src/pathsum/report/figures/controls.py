@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.figures.learning import best
+from pathsum.report.figures.learning import best, curriculum_caption, shade_curricula
 from pathsum.results import Results
 
 DASHES = ("--", ":", "-.")
@@ -37,11 +37,12 @@ def controls(results: Results) -> Figure | None:
                 ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker=dot, label=label)
             else:
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
+        shade_curricula(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     caption = (
         "What must rise does so as two layers do, what must not stays at the bottom; the table says which is which. "
-        "Thin lines: the cells of the grid."
+        f"Thin lines: the cells of the grid.{curriculum_caption(results)}"
     )
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)

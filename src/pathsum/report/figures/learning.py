@@ -25,12 +25,12 @@ def headline(results: Results) -> Figure | None:
         for ax, (column, label) in zip(row(canvas, len(panels)), panels, strict=True):
             _lines(ax, data, column, results, width=1.0, alpha=0.35)
             _means(ax, data, column, results)
-            _shade_curricula(ax, results)
+            shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         canvas.axes[0].set_title("Induction heads")
         canvas.axes[-1].set_title("Learning from context")
 
-    caption = f"{_contrast(results)}{_onset_caption(results)} {levels(results)}{_curriculum_caption(results)}"
+    caption = f"{_contrast(results)}{_onset_caption(results)} {levels(results)}{curriculum_caption(results)}"
     return picture("headline", "What a second layer buys", caption, data, (5.2 * len(panels), 3.9), paint)
 
 
@@ -52,7 +52,7 @@ def phase_change(results: Results) -> Figure | None:
             else:
                 _lines(ax, data, column, results, width=1.4, alpha=0.9)
             _mark_onsets(ax, results)
-            _shade_curricula(ax, results)
+            shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         for n in results.layer_counts():
             canvas.axes[-1].plot([], [], color=symbols.layer_colour(n), lw=2, label=symbols.layers_label(n))
@@ -61,7 +61,7 @@ def phase_change(results: Results) -> Figure | None:
 
     caption = (
         "Where prefix matching rises, the loss drop does, and the second copy of random tokens becomes easier than the "
-        f"first. {_repeat_caption(results)} {levels(results)}{_curriculum_caption(results)}"
+        f"first. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -153,13 +153,10 @@ def _mark_onsets(ax: Axes, results: Results) -> None:
             ax.axvline(cell.summary.onset_tokens / 1e6, color=colour, lw=0.9, ls=":", zorder=0)
 
 
-def _shade_curricula(ax: Axes, results: Results) -> None:
-    for tokens in _curricula(results):
+def shade_curricula(ax: Axes, results: Results) -> None:
+    """The tokens that training began with where it chose its windows, over millions of tokens."""
+    for tokens in sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0}):
         ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
-
-
-def _curricula(results: Results) -> list[int]:
-    return sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0})
 
 
 # ---- what to see ----------------------------------------------------------------------------------------------------
@@ -205,8 +202,11 @@ def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
     )
 
 
-def _curriculum_caption(results: Results) -> str:
-    return " Shaded: training on the windows that repeat most, before all others." if _curricula(results) else ""
+def curriculum_caption(results: Results) -> str:
+    """Of what ``shade_curricula`` shades, if anything."""
+    of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
+    depths = " and ".join(map(symbols.layers_label, of))
+    return f" Shaded: training of {depths} on the windows that repeat most, before all others." if of else ""
 
 
 def _repeat_caption(results: Results) -> str:

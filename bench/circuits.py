@@ -2,7 +2,8 @@
 
 One random head of a 768-wide, 12 × 64 model. Each measurement has its own process, so that its peak memory is its own.
 "Theirs" is the same answer the plain way in the same process: topk of every row block, timed on a slice of the rows and
-scaled up; eigenvalues of the d_model × d_model product instead of the d_head × d_head one.
+scaled up; eigenvalues of the d_model × d_model product instead of the d_head × d_head one, timed on one head and scaled
+up. Both take turns, ours first; memory is that of ours, in the first turn.
 """
 
 from __future__ import annotations
@@ -13,21 +14,23 @@ import math
 import multiprocessing
 import platform
 import resource
+import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from pathsum.circuits.eigenvalues import copying_eigenvalues
+from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
 from pathsum.circuits.weights import Head, Weights
 
 RESULTS = Path(__file__).with_name("results.json")
 D_MODEL, D_HEAD, N_HEADS, TOP, THREADS = 768, 64, 12, 1000, 2
 SLICE = 1000  # rows of each table that the plain way is timed on
+ROUNDS = 3
 
 
 def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
@@ -41,37 +44,67 @@ def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
     return Weights(matrix(D_MODEL, d_vocab), matrix(d_vocab, D_MODEL), (heads,)), 1 / torch.arange(1.0, d_vocab + 1)
 
 
-def top_entries_of_a_head(d_vocab: int) -> tuple[float, float, float]:
-    """The 1,000 largest entries of OV and of QK: seconds, peak GiB, seconds the plain way."""
+@dataclass(frozen=True)
+class Timed:
+    """Medians over rounds: seconds of ours and of the plain way, and theirs / ours; peak memory of ours."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    peak_gib: float
+
+
+def top_entries_of_a_head(d_vocab: int) -> Timed:
+    """The 1,000 largest entries of OV and of QK."""
     weights, unigram = random_model(d_vocab, 1)
     head = weights.layers[0][0]
 
-    def tables() -> tuple[Any, Any]:
+    def tables() -> tuple[LowRank, LowRank]:
         return ov_circuit(weights, head.W_OV), qk_circuit(weights, head.W_QK, unigram)
 
-    ours = seconds(lambda: [top_entries(table, TOP) for table in tables()])
-    peak = peak_gib()
-    circuits = tables()
+    def ours() -> None:
+        for table in tables():
+            top_entries(table, TOP)
 
-    def plainly() -> None:
-        for table in circuits:
-            for rows in table.left[:SLICE].split(256):
-                (rows @ table.right).flatten().topk(TOP)
+    def theirs() -> float:
+        circuits = tables()
 
-    return ours, peak, seconds(plainly) * d_vocab / min(SLICE, d_vocab)
+        def slices() -> None:
+            for table in circuits:
+                for rows in table.left[:SLICE].split(256):
+                    (rows @ table.right).flatten().topk(TOP)
+
+        return seconds(slices) * d_vocab / min(SLICE, d_vocab)
+
+    return in_turn(ours, theirs)
 
 
-def eigenvalues_of_all_heads(d_vocab: int) -> tuple[float, float, float]:
-    """Copying eigenvalues of 12 heads: seconds, peak GiB, seconds the plain way."""
+def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
+    """Copying eigenvalues of 12 heads."""
     weights, _ = random_model(d_vocab, N_HEADS)
-    heads = weights.layers[0]
-    ours = seconds(lambda: [copying_eigenvalues(weights, head.W_OV) for head in heads])
-    peak = peak_gib()
+    W_OVs = [head.W_OV for head in weights.layers[0]]
 
-    product = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
-    shared = seconds(lambda: weights.W_E @ weights.W_U)
-    one = seconds(lambda: torch.linalg.eigvals(product @ heads[0].W_OV.dense()))
-    return ours, peak, shared + one * len(heads)
+    def ours() -> None:
+        copying_eigenvalues_of_all(weights, W_OVs)
+
+    def theirs() -> float:
+        products: list[torch.Tensor] = []
+        shared = seconds(lambda: products.append(weights.W_E @ (weights.W_U - weights.W_U.mean(0))))
+        return shared + len(W_OVs) * seconds(lambda: torch.linalg.eigvals(products[0] @ W_OVs[0].dense()))
+
+    return in_turn(ours, theirs)
+
+
+def in_turn(ours: Callable[[], None], theirs: Callable[[], float]) -> Timed:
+    """Ours, then the plain way, which says its own seconds, ``ROUNDS`` times."""
+    mine, plain = [seconds(ours)], []
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # of this process so far; Linux counts in KiB
+    plain.append(theirs())
+    for _ in range(ROUNDS - 1):
+        mine.append(seconds(ours))
+        plain.append(theirs())
+    ratio = statistics.median(b / a for a, b in zip(mine, plain, strict=True))
+    return Timed(statistics.median(mine), statistics.median(plain), ratio, peak)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -80,12 +113,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def peak_gib() -> float:
-    """Of this process so far; Linux counts in KiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-
-
-def measure(work: Callable[[int], tuple[float, float, float]], d_vocab: int) -> tuple[float, float, float]:
+def measure(work: Callable[[int], Timed], d_vocab: int) -> Timed:
     """``work`` in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
@@ -100,10 +128,10 @@ def main() -> None:
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     print(f"{'d_vocab ' + str(d_vocab):32} {'ours (s)':>9} {'plain (s)':>10} {'ratio':>7} {'peak (GiB)':>11}")
     for name, work in (("top_entries", top_entries_of_a_head), ("eigenvalues", eigenvalues_of_all_heads)):
-        ours, peak, theirs = measure(work, d_vocab)
-        print(f"{name:32} {ours:9.1f} {theirs:10.1f} {theirs / ours:7.1f} {peak:11.2f}")
-        times = {"ours": round(ours, 2), "theirs": round(theirs, 1), "ratio": round(theirs / ours, 2), "unit": "s"}
-        memory = {"ours": round(peak, 2), "theirs": None, "ratio": None, "unit": "GiB, peak"}
+        of = measure(work, d_vocab)
+        print(f"{name:32} {of.ours:9.1f} {of.theirs:10.1f} {of.ratio:7.1f} {of.peak_gib:11.2f}")
+        times = {"ours": round(of.ours, 2), "theirs": round(of.theirs, 1), "ratio": round(of.ratio, 1), "unit": "s"}
+        memory = {"ours": round(of.peak_gib, 2), "theirs": None, "ratio": None, "unit": "GiB, peak"}
         found[f"extract.{name}_50k"] = times | {"machine": machine}
         found[f"extract.{name}_50k_memory"] = memory | {"machine": machine}
     if d_vocab == 50_000:

@@ -15,6 +15,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from bench.curves import NAMES
 from bench.memory import needs
+from pathsum.results import FORMED
 
 HERE = Path(__file__).parent
 MEANING = {
@@ -52,13 +53,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def phase_change(found: Mapping[str, Any]) -> str:
     if not (races := {k: v for k, v in found.items() if k.startswith("phase_change_seconds.")}):
         return NOT_MEASURED.format("python -m bench.phase_change")
-    said = [
-        f"{NAMES[name.split('.')[1]]} takes {'more than ' if r['lower_bound'] else ''}{r['ratio']} times as many "
-        f"seconds (over {r['seeds']} seeds {r['ratio_range'][0]} to {r['ratio_range'][1]})"
-        for name, r in races.items()
-    ]
+    said = []
+    for name, r in races.items():
+        who, times = NAMES[name.split(".")[1]], f"{r['ratio']} times our seconds"
+        low, high = r["ratio_range"]
+        said.append(
+            f"{who} was stopped after {times}, when at least one of its {r['seeds']} seeds had not changed"
+            if r["lower_bound"]
+            else f"{who} takes {times} (over {r['seeds']} seeds {low} to {high})"
+        )
     figure = "![Prefix matching against tokens and seconds](phase_change.png)"
-    return f"Beside ours, {', and '.join(said)}.\n\n{figure}"
+    lines = f"Thin: a seed; thick: their mean, with its 95 % interval; dotted: {FORMED}."
+    return f"Beside ours, {'; '.join(said)}.\n\n{figure}\n\n{lines}"
 
 
 def onset_law() -> str:
@@ -100,11 +106,18 @@ def dilution() -> str:
     )
     if alone:
         said += f" That text alone, in no fit, had not changed by {min(alone) / 1e6:.1f} M."
+    late, beyond, models = 0, 0, 0
     for part, foretold in found.get("chosen", {}).items():
-        changed = ", ".join(map(_tokens, _cells(found, 0, float(part))))
+        cells = _cells(found, 0, float(part))
+        tokens = [c["tokens"] or c["tokens_seen"] for c in cells]
+        late, models = late + sum(t > foretold["tokens"] for t in tokens), models + len(tokens)
+        beyond += sum(t > foretold["tokens_high"] for t in tokens)
         said += (
-            f" The {float(part):.0%} of its windows that repeat most: foretold {_interval(foretold)}, found {changed}."
+            f" The {float(part):.0%} of its windows that repeat most: foretold {_interval(foretold)}, found "
+            f"{', '.join(map(_tokens, cells))}."
         )
+    if models:
+        said += f" Models later than foretold: {late} of {models}, beyond the interval {beyond}."
     return said
 
 
@@ -161,7 +174,7 @@ def draw_growth() -> None:
                     x, y = ([float(p[k]) / float(points[0][k]) for p in points] for k in ("size", of))
                     (line,) = ax.plot(x, y, style, marker="o", markersize=4, color=colour)
                     lines[f"{THINGS[what]}, {OF[of]}"] = line
-        ax.set(xscale="log", yscale="log", xlabel=f"{axis} / smallest", ylabel="/ at the smallest")
+        ax.set(xscale="log", yscale="log", xlabel=f"{axis} / smallest", ylabel="times that of the smallest")
         for side in (ax.xaxis, ax.yaxis):
             side.set_major_locator(LogLocator(2))
             side.set_major_formatter("{x:g}")
@@ -194,9 +207,8 @@ def draw(results: Mapping[str, Mapping[str, Any]]) -> None:
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(8, 0.28 * len(shown) + 0.8))
     axes = figure.subplots()
-    bars = axes.barh(list(shown), [found["ratio"] for found in shown.values()], color=sns.color_palette()[0])
-    for bar, found in zip(bars, shown.values(), strict=True):
-        bar.set_hatch("///" if found.get("lower_bound") else "")
+    hatches = ["///" if found.get("lower_bound") else "" for found in shown.values()]
+    axes.barh(list(shown), [f["ratio"] for f in shown.values()], color=sns.color_palette()[0], hatch=hatches)
     axes.invert_yaxis()
     axes.margins(y=0.01)
     axes.grid(visible=False, axis="y")

@@ -20,7 +20,9 @@ def test_a_lower_bound_is_written_as_one() -> None:
     assert "| 61.5 | > 369.0 | > 6.0 | s |" in row("phase_change_seconds.paper_recipe", BOUND)
     assert "| 61.5 | 369.0 | 6.0 | s |" in row("phase_change_seconds.paper_recipe", BOUND | {"lower_bound": False})
     said = table.phase_change({"phase_change_seconds.plain_loop": BOUND})
-    assert "more than 6.0 times as many seconds (over 3 seeds 5.5 to 6.2)" in said
+    assert "was stopped after 6.0 times our seconds, when at least one of its 3 seeds had not changed" in said
+    changed = table.phase_change({"phase_change_seconds.plain_loop": BOUND | {"lower_bound": False}})
+    assert "takes 6.0 times our seconds (over 3 seeds 5.5 to 6.2)" in changed
 
 
 def test_what_is_not_measured_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +48,16 @@ def test_a_model_that_has_not_changed_is_said_to_be_a_bound(tmp_path: Path, monk
         ({"law": law}, "That text alone, in no fit, had not changed by 2.0 M."),
         (
             {"law": law, "chosen": {"0.05": law}},
-            "5% of its windows that repeat most: foretold 9.0 M (4.0 M to 20.0 M), found 3.00 M.",
+            "5% of its windows that repeat most: foretold 9.0 M (4.0 M to 20.0 M), found 3.00 M. Models later than "
+            "foretold: 0 of 1, beyond the interval 0.",
+        ),
+        (
+            {"law": law, "chosen": {"0.05": law | {"tokens": 2.5e6}}},
+            "Models later than foretold: 1 of 1, beyond the interval 0.",
+        ),
+        (
+            {"law": law, "chosen": {"0.05": law | {"tokens": 2e6, "tokens_high": 2.5e6}}},
+            "Models later than foretold: 1 of 1, beyond the interval 1.",
         ),
     ):
         (tmp_path / "dilution.json").write_text(json.dumps({"saving": {"other": 0.1}, "cells": cells} | found))

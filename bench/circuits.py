@@ -23,6 +23,7 @@ from pathlib import Path
 
 import torch
 
+from pathsum.circuits.eigenvalues import copying_eigenvalues_of_all
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
 from pathsum.circuits.weights import Head, Weights

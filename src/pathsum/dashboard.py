@@ -29,7 +29,7 @@ FINDINGS = {  # the report's sections, in its order: figures, tables
     ),
     "Learning": ("phase_change loss_by_position trajectories", "learning"),
     "What forms when": ("formation", "changes formation"),
-    "The sweep": ("sweep", "cells"),
+    "The sweep": ("sweep widths", "cells"),
     "Controls": ("controls", "controls"),
     "Why to trust it": ("", "exactness"),
     "Do they agree?": ("", "agreement"),

@@ -98,14 +98,13 @@ def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
 
 def in_turn(ours: Callable[[], None], theirs: Callable[[], float]) -> Timed:
     """Ours, then the plain way, which says its own seconds, ``ROUNDS`` times."""
-    mine, plain = [seconds(ours)], []
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # of this process so far; Linux counts in KiB
-    plain.append(theirs())
-    for _ in range(ROUNDS - 1):
+    mine, peaks, plain = [], [], []
+    for _ in range(ROUNDS):
         mine.append(seconds(ours))
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)  # so far; Linux counts in KiB
         plain.append(theirs())
     ratio = statistics.median(b / a for a, b in zip(mine, plain, strict=True))
-    return Timed(statistics.median(mine), statistics.median(plain), ratio, peak)
+    return Timed(statistics.median(mine), statistics.median(plain), ratio, peaks[0])
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -15,22 +15,14 @@ from pathsum.report.build import tables, tables_of
 from pathsum.report.claims import judge_all
 from pathsum.report.figures import FIGURES, Figure, draw_all
 from pathsum.report.story import story
-from pathsum.results import Results
 from pathsum.tracking import metrics
 from pipelines.paths import ROOT
 from tests.report import synthetic
+from tests.report.test_heads_and_sweep import with_width
 from tests.test_tracking import FOUND
 
 pytest.importorskip("wandb_workspaces", reason="pip install 'pathsum[dashboard]'")
 dashboard = pytest.importorskip("pathsum.dashboard")
-
-
-def with_another_width(results: Results) -> Results:
-    """And a cell with twice as many heads, half as wide: only then is there a figure of widths."""
-    cell = results.cells["L2H2S0"]
-    n_heads, d_head = 2 * cell.summary.n_heads, cell.summary.d_head // 2
-    other = replace(cell, summary=replace(cell.summary, cell="other", n_heads=n_heads, d_head=d_head))
-    return replace(results, cells={**results.cells, "other": other})
 
 
 def test_every_line_is_a_logged_number_against_tokens() -> None:
@@ -42,7 +34,9 @@ def test_every_line_is_a_logged_number_against_tokens() -> None:
 
 
 def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
-    results = with_another_width(synthetic.results(heads=(2,), seeds=(0,)))
+    results = synthetic.results(heads=(2,), seeds=(0,))
+    narrow = with_width(results.cells["L2H2S0"], "narrow", 4, n_heads=4)  # only then is there a figure of widths
+    results = replace(results, cells={**results.cells, "narrow": narrow})
     told = story(results, judge_all(results), draw_all(results))
     titles = [section.title for section in told.sections]
     assert [title for title in dashboard.FINDINGS if title != "Claims"] == [

@@ -19,12 +19,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pipelines  # noqa: F401 (first: threads that wait must not spin)
 
@@ -40,10 +40,11 @@ from pathsum.data.tokenizing import tokenize_corpus  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
 from pathsum.evaluation import Evaluation  # isort: skip
 from pathsum.extraction.cell import extract  # isort: skip
-from pathsum.extraction.evidence import Evidence  # isort: skip
+from pathsum.extraction.foreign import evidence  # isort: skip
 from pathsum.storage import read_lines  # isort: skip
 from pathsum.training.loop import train  # isort: skip
 
+T = TypeVar("T")
 HERE = Path(__file__).parent
 TINY = {"batch": 1, "n_heads": 1, "d_head": 2, "d_model": 4, "n_ctx": 16, "d_vocab": 64}
 STEP = Shape("step", n_layers=2, batch=8)
@@ -69,7 +70,7 @@ SECONDS = 1.5  # of training steps
 LIMITS = {  # exponents of time and of memory, where a term has outgrown the others
     "step": {"d_vocab": (1, 1), "d_model": (1, 1), "n_heads": (1, 1), "n_layers": (1, 1), "n_ctx": (2, 2)},
     "extract": {
-        "d_vocab": (2, 2),  # every pair of tokens of every head's circuits, and the dense table of bigrams
+        "d_vocab": (2, 1),  # every pair of tokens of every head's circuits, a block of rows at a time
         "d_model": (3, 2),  # a random rotation
         "n_heads": (2, 2),  # every pair of heads, on every window; score paths are pairs too
         "n_layers": (math.inf, math.inf),  # (1 + heads) ^ layers paths
@@ -124,27 +125,29 @@ def step(shape: Shape) -> tuple[float, float]:
 
 
 def extraction(shape: Shape) -> tuple[float, float]:
-    """Seconds and peak memory of taking an untrained cell apart."""
+    """Seconds and peak memory of taking an untrained cell apart. What training asks of a process stays out of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder)
+        cell = alone(untrained, shape, run)
+        log, checkpoints = read_lines(run / "log.jsonl", Evaluation), sorted((run / "checkpoints").iterdir())
+        words = [f"w{i}" for i in range(shape.d_vocab)]
+        seen = evidence(zipf(40 * shape.n_ctx, shape.d_vocab), words, HOW, shape.n_ctx)
+        before, start = peak_mb(), time.perf_counter()
+        extract("growth", cell, log, checkpoints, seen, HOW)
+        return time.perf_counter() - start, peak_mb() - before
+
+
+def untrained(shape: Shape, run: Path) -> CellConfig:
+    """A cell of no training tokens, in ``run``."""
     params = yaml.safe_load(PARAMS.read_text())
     names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
     model = ModelConfig(**{**params["model"], **{name: getattr(shape, name) for name in names}})
     training = TrainConfig(**{**params["train"], "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model, train=training)
-    text = zipf(40 * 512, shape.d_vocab)
-    windows = Windows(text, shape.n_ctx)
-    with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder)
-        with redirect_stderr(io.StringIO()):
-            train(cell, shape.d_vocab, "random", (windows, windows), run, lambda _: None, "growth")
-        log, checkpoints = read_lines(run / "log.jsonl", Evaluation), sorted((run / "checkpoints").iterdir())
-        everything = windows.batch(windows.spread(40))
-        pairs = torch.zeros(shape.d_vocab, shape.d_vocab, dtype=torch.int64)
-        pairs.index_put_((everything[:, :-1].flatten(), everything[:, 1:].flatten()), torch.tensor(1), accumulate=True)
-        words, unigram = [f"w{i}" for i in range(shape.d_vocab)], pairs.sum(0).float()
-        seen = Evidence(everything, everything[: HOW.windows], unigram, pairs, words, "random")
-        before, start = peak_mb(), time.perf_counter()
-        extract("growth", cell, log, checkpoints, seen, HOW)
-        return time.perf_counter() - start, peak_mb() - before
+    windows = Windows(zipf(40 * shape.n_ctx, shape.d_vocab), shape.n_ctx)
+    with redirect_stderr(io.StringIO()):
+        train(cell, shape.d_vocab, "", (windows, windows), run, lambda _: None, "growth")
+    return cell
 
 
 def tokenizing(megabytes: int) -> tuple[float, float]:
@@ -171,22 +174,21 @@ def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
     return (1 + np.random.default_rng(seed).choice(n - 1, count, p=weights / weights.sum())).astype(np.uint16)
 
 
-def alone(what: str, size: Shape | int) -> tuple[float, float]:
-    """Seconds and peak memory, in a process of its own, forked from one that has imported all and computed nothing."""
-    work = {"step": step, "extract": extraction, "tokenize": tokenizing}[what]
+def alone(work: Callable[..., T], *args: object) -> T:
+    """``work`` in a process of its own, forked from one that has imported all and computed nothing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["bench.memory", "pathsum.extraction.cell", "pathsum.data.tokenizing"])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
-        return pool.submit(work, size).result()  # type: ignore[arg-type]
+        return pool.submit(work, *args).result()
 
 
 def measure(what: str, axis: str, size: int, floor_mb: float) -> Measured:
     """Of one size; memory beyond ``floor_mb``."""
     if what == "tokenize":
-        seconds, peak = alone(what, size)
+        seconds, peak = alone(tokenizing, size)
         return Measured(what, axis, size, seconds, peak - floor_mb, None, None)
     shape = replace(STEP if what == "step" else CELL, **{axis: size})
-    seconds, peak = alone(what, shape)
+    seconds, peak = alone(step if what == "step" else extraction, shape)
     flop = 2.0 * sum(b * n * k * m for b, n, k, m in products(shape)) if what == "step" else None
     return Measured(what, axis, size, seconds, peak - floor_mb, flop, training_bytes(shape) if flop else None)
 
@@ -207,7 +209,7 @@ def main() -> None:
         *(("extract", axis, sizes) for axis, sizes in CELL_SIZES.items()),
         ("tokenize", "megabytes", TEXT_MB),
     ]
-    floors = {"step": alone("step", FLOOR)[1], "extract": alone("extract", FLOOR)[1], "tokenize": 0.0}
+    floors = {"step": alone(step, FLOOR)[1], "extract": alone(extraction, FLOOR)[1], "tokenize": 0.0}
     everything: list[Measured] = []
     fits: list[Fit] = []
     for what, axis, sizes in axes:

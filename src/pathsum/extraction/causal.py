@@ -118,11 +118,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured under an intervention."""
+    """What is measured under an intervention: numbers, for a small tensor that is kept splits the memory of the logits
+    freed beside it, and the next logits do not fit there."""
 
-    loss: Float[Tensor, "batch"]  # held-out text, by window
+    loss: list[float]  # held-out text, by window
     loss_drop: float
-    second_copy: Float[Tensor, "copies"]  # repeated tokens, by window
+    second_copy: list[float]  # repeated tokens, by window
     prefix_matching: float  # the best head's
 
 
@@ -139,8 +140,9 @@ def ablation_rows(
             trials.append(replace(trial, acts=()))  # patterns of hundreds of edges are gigabytes
     if not trials:
         return []
-    losses = mean_intervals(torch.stack([f.loss - without.loss for f in found]), generator)
-    copies = mean_intervals(torch.stack([f.second_copy - without.second_copy for f in found]), generator)
+    tensor = model.W_U.new_tensor
+    losses = mean_intervals(tensor([f.loss for f in found]) - tensor(without.loss), generator)
+    copies = mean_intervals(tensor([f.second_copy for f in found]) - tensor(without.second_copy), generator)
     return [
         AblationRow(
             target=t.target,
@@ -170,9 +172,9 @@ def _measure(model: Transformer, benches: tuple[Bench, Bench], block: int, trial
     text, copies = (run(model, bench.clean, acts) for bench, acts in zip(benches, trial.acts, strict=True))
     losses = benches[0].losses(model, text.read)
     return Measured(
-        loss=losses.mean(1),
+        loss=losses.mean(1).tolist(),
         loss_drop=in_context_loss_drop(losses.mean(0)),
-        second_copy=benches[1].losses(model, copies.read).mean(1),
+        second_copy=benches[1].losses(model, copies.read).mean(1).tolist(),
         prefix_matching=max(
             (prefix_matching(p[:, None], block).item() for layer in copies.patterns for p in layer), default=0.0
         ),

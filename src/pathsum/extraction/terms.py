@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.bootstrap import Interval, mean_intervals
-from pathsum.circuits.importance import Importance, importance, window_losses
+from pathsum.circuits.importance import importance, window_losses
 from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.circuits.weights import Weights
 from pathsum.model.intervene import Recording, order_by_order
@@ -44,12 +44,15 @@ def term_rows(
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
     named: list[tuple[int, int | None, int | None, int]] = []
-    found: list[Importance] = []
+    first: list[list[float]] = []  # numbers, not small tensors among freed logits, as in ``causal.Measured``
+    last: list[list[float]] = []
     for term in _terms(weights, tokens, trace, orders):
         named.append((term.order, term.layer, term.head, term.paths))
-        found.append(importance(term.logits, lower[term.order], lower[-1], targets))
-    added = mean_intervals(torch.stack([i.added_first for i in found]), generator)
-    removed = mean_intervals(torch.stack([i.removed_last for i in found]), generator)
+        worth = importance(term.logits, lower[term.order], lower[-1], targets)
+        first.append(worth.added_first.tolist())
+        last.append(worth.removed_last.tolist())
+    added = mean_intervals(lower[0].new_tensor(first), generator)
+    removed = mean_intervals(lower[0].new_tensor(last), generator)
     own = _at_own_scale(model, clean, targets, generator)
     rows = []
     for name, a, r in zip(named, added, removed, strict=True):

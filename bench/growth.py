@@ -70,7 +70,7 @@ SECONDS = 1.5  # of training steps
 LIMITS = {  # exponents of time and of memory, where a term has outgrown the others
     "step": {"d_vocab": (1, 1), "d_model": (1, 1), "n_heads": (1, 1), "n_layers": (1, 1), "n_ctx": (2, 2)},
     "extract": {
-        "d_vocab": (2, 1),  # every pair of tokens of every head's circuits, a block of rows at a time
+        "d_vocab": (2, 1),  # every pair of tokens that occur, and all rows of counts, a block at a time
         "d_model": (3, 2),  # a random rotation
         "n_heads": (2, 2),  # every pair of heads, on every window; score paths are pairs too
         "n_layers": (math.inf, math.inf),  # (1 + heads) ^ layers paths
@@ -125,29 +125,33 @@ def step(shape: Shape) -> tuple[float, float]:
 
 
 def extraction(shape: Shape) -> tuple[float, float]:
-    """Seconds and peak memory of taking an untrained cell apart. What training asks of a process stays out of it."""
+    """Seconds and peak memory of taking an untrained cell apart, made in a process whose peak does not hide its own."""
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder)
-        cell = alone(untrained, shape, run)
-        log, checkpoints = read_lines(run / "log.jsonl", Evaluation), sorted((run / "checkpoints").iterdir())
-        words = [f"w{i}" for i in range(shape.d_vocab)]
-        seen = evidence(zipf(40 * shape.n_ctx, shape.d_vocab), words, HOW, shape.n_ctx)
+        cells = [alone(untrained, s, Path(folder) / s.name) for s in (FLOOR, shape)]
+        return alone(extract_last, cells)
+
+
+def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
+    """Seconds and peak memory of the last; those before it warm libraries up."""
+    for cell in cells:
         before, start = peak_mb(), time.perf_counter()
-        extract("growth", cell, log, checkpoints, seen, HOW)
-        return time.perf_counter() - start, peak_mb() - before
+        extract(*cell)
+    return time.perf_counter() - start, peak_mb() - before
 
 
-def untrained(shape: Shape, run: Path) -> CellConfig:
-    """A cell of no training tokens, in ``run``."""
+def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
+    """What ``extract`` asks for, of a cell that has seen no tokens: one checkpoint in ``run``, one evaluation."""
     params = yaml.safe_load(PARAMS.read_text())
     names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
     model = ModelConfig(**{**params["model"], **{name: getattr(shape, name) for name in names}})
     training = TrainConfig(**{**params["train"], "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model, train=training)
-    windows = Windows(zipf(40 * shape.n_ctx, shape.d_vocab), shape.n_ctx)
+    text = zipf(40 * shape.n_ctx, shape.d_vocab).astype(np.int64)
+    seen = evidence(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
+    windows = Windows(text, shape.n_ctx)
     with redirect_stderr(io.StringIO()):
-        train(cell, shape.d_vocab, "", (windows, windows), run, lambda _: None, "growth")
-    return cell
+        train(cell, shape.d_vocab, seen.tokenizer_hash, (windows, windows), run, lambda _: None, "growth")
+    return "growth", cell, read_lines(run / "log.jsonl", Evaluation), sorted((run / "checkpoints").iterdir()), seen, HOW
 
 
 def tokenizing(megabytes: int) -> tuple[float, float]:
@@ -177,20 +181,20 @@ def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
 def alone(work: Callable[..., T], *args: object) -> T:
     """``work`` in a process of its own, forked from one that has imported all and computed nothing."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bench.memory", "pathsum.extraction.cell", "pathsum.data.tokenizing"])
+    context.set_forkserver_preload(["bench.growth"])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
         return pool.submit(work, *args).result()
 
 
 def measure(what: str, axis: str, size: int, floor_mb: float) -> Measured:
-    """Of one size; memory beyond ``floor_mb``."""
-    if what == "tokenize":
-        seconds, peak = alone(tokenizing, size)
-        return Measured(what, axis, size, seconds, peak - floor_mb, None, None)
-    shape = replace(STEP if what == "step" else CELL, **{axis: size})
-    seconds, peak = alone(step if what == "step" else extraction, shape)
-    flop = 2.0 * sum(b * n * k * m for b, n, k, m in products(shape)) if what == "step" else None
-    return Measured(what, axis, size, seconds, peak - floor_mb, flop, training_bytes(shape) if flop else None)
+    """Of one size; a step's memory beyond ``floor_mb``, that of the smallest model."""
+    if what == "step":
+        shape = replace(STEP, **{axis: size})
+        seconds, peak = alone(step, shape)
+        flop = 2.0 * sum(b * n * k * m for b, n, k, m in products(shape))
+        return Measured(what, axis, size, seconds, peak - floor_mb, flop, training_bytes(shape))
+    seconds, peak = extraction(replace(CELL, **{axis: size})) if what == "extract" else alone(tokenizing, size)
+    return Measured(what, axis, size, seconds, peak, None, None)
 
 
 def fit(found: Sequence[Measured], of: str, limit: float) -> Fit:
@@ -209,13 +213,13 @@ def main() -> None:
         *(("extract", axis, sizes) for axis, sizes in CELL_SIZES.items()),
         ("tokenize", "megabytes", TEXT_MB),
     ]
-    floors = {"step": alone(step, FLOOR)[1], "extract": alone(extraction, FLOOR)[1], "tokenize": 0.0}
+    floor_mb = alone(step, FLOOR)[1]
     everything: list[Measured] = []
     fits: list[Fit] = []
     for what, axis, sizes in axes:
         found = []
         for size in sizes:
-            found.append(measure(what, axis, size, floors[what]))
+            found.append(measure(what, axis, size, floor_mb))
             print(f"{what:9} {axis:9} {size:6}  {found[-1].seconds:8.3f} s  {found[-1].peak_mb:8.1f} MB", flush=True)
         everything += found
         fits += [fit(found, of, limit) for of, limit in zip(("seconds", "peak_mb"), LIMITS[what][axis], strict=True)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from bench.growth import LIMITS, Measured, fit, zipf
+from bench.growth import CELL, FLOOR, LIMITS, Measured, extraction, fit, zipf
 from bench.memory import need, parameters
 from bench.train_step import Shape
 from pathsum.config import ModelConfig
@@ -45,3 +46,10 @@ def test_every_profile_fits_the_machine_that_it_is_for(profile: str) -> None:
     found, (gpu, host) = need(profile), {"paper": (80, 64), "gpu": (16, 32)}.get(profile, (8, 8))
     assert 1.5 * found.training < gpu
     assert 1.5 * found.extraction < host
+
+
+def test_what_extraction_takes_is_what_it_takes_beyond_the_smallest_cell() -> None:
+    seconds, megabytes = extraction(replace(CELL, n_ctx=256))
+    assert seconds > 0
+    assert 40 < megabytes < 400  # 2 traces of 8 windows, twice as many copies: some 130
+    assert extraction(FLOOR)[1] < 10

@@ -56,7 +56,7 @@ def token_clusters(
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     turns = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
-    turned = [_groups(ov_circuit(exact, W_OV.then(turn)), sources, vectors, k) for turn in turns]
+    turned = (_groups(ov_circuit(exact, W_OV.then(turn)), sources, vectors, k) for turn in turns)
     null = torch.tensor([cohesion for groups in turned for _, _, cohesion in groups])
     chance, spread = (null.mean().item(), null.std().item()) if len(null) > 1 else (0.0, 0.0)
     return [Cluster(*group, chance, spread) for group in _groups(ov_circuit(exact, W_OV), sources, vectors, k)]

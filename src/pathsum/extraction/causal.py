@@ -118,8 +118,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured under an intervention: numbers, for a small tensor that is kept splits the memory of the logits
-    freed beside it, and the next logits do not fit there."""
+    """What is measured under an intervention, as plain numbers: a small tensor kept for each trial would lie among the
+    freed logits, and the next trial's would not fit between."""
 
     loss: list[float]  # held-out text, by window
     loss_drop: float
@@ -140,9 +140,9 @@ def ablation_rows(
             trials.append(replace(trial, acts=()))  # patterns of hundreds of edges are gigabytes
     if not trials:
         return []
-    tensor = model.W_U.new_tensor
-    losses = mean_intervals(tensor([f.loss for f in found]) - tensor(without.loss), generator)
-    copies = mean_intervals(tensor([f.second_copy for f in found]) - tensor(without.second_copy), generator)
+    as_weights = model.W_U.new_tensor
+    losses = mean_intervals(as_weights([f.loss for f in found]) - as_weights(without.loss), generator)
+    copies = mean_intervals(as_weights([f.second_copy for f in found]) - as_weights(without.second_copy), generator)
     return [
         AblationRow(
             target=t.target,

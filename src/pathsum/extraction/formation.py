@@ -79,7 +79,7 @@ def measure(
         trace = model.trace(chunk[:, :-1])
         each = cross_entropy(trace.logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
         losses.append(each.view(len(chunk), -1).double())
-        looked += [trace.patterns[0][:, pair[0], None]] if pair else []
+        looked += [trace.patterns[0][:, pair[0], None].clone()] if pair else []  # a view would keep all heads'
     by_position = torch.cat(losses)
     found = {
         "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in by_position], dtype=torch.float64),
@@ -89,7 +89,10 @@ def measure(
         return found
     previous, (layer, head) = pair
     copies = torch.cat(
-        [model.trace(chunk).patterns[layer][:, head, None] for chunk in subject.repeated_tokens[:COPIES].split(CHUNK)]
+        [
+            model.trace(chunk).patterns[layer][:, head, None].clone()
+            for chunk in subject.repeated_tokens[:COPIES].split(CHUNK)
+        ]
     )
     found["previous_token"] = by_window(previous_token, torch.cat(looked))[0].double()
     found["prefix_matching"] = by_window(lambda p: prefix_matching(p, subject.block), copies)[0].double()

@@ -44,15 +44,15 @@ def term_rows(
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
     named: list[tuple[int, int | None, int | None, int]] = []
-    first: list[list[float]] = []  # numbers, not small tensors among freed logits, as in ``causal.Measured``
-    last: list[list[float]] = []
+    added_first: list[list[float]] = []  # numbers: why, see ``causal.Measured``
+    removed_last: list[list[float]] = []
     for term in _terms(weights, tokens, trace, orders):
         named.append((term.order, term.layer, term.head, term.paths))
         worth = importance(term.logits, lower[term.order], lower[-1], targets)
-        first.append(worth.added_first.tolist())
-        last.append(worth.removed_last.tolist())
-    added = mean_intervals(lower[0].new_tensor(first), generator)
-    removed = mean_intervals(lower[0].new_tensor(last), generator)
+        added_first.append(worth.added_first.tolist())
+        removed_last.append(worth.removed_last.tolist())
+    added = mean_intervals(lower[0].new_tensor(added_first), generator)
+    removed = mean_intervals(lower[0].new_tensor(removed_last), generator)
     own = _at_own_scale(model, clean, targets, generator)
     rows = []
     for name, a, r in zip(named, added, removed, strict=True):

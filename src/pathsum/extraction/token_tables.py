@@ -66,10 +66,11 @@ def _direct(subject: Examined, tokens: Int[Tensor, "n"], k: int) -> Top:
 
 def _corpus(seen: Evidence, tokens: Int[Tensor, "n"], k: int) -> Top:
     """What follows in the training text: shares, 0 of what never does."""
-    values, found = [], []
+    values: list[list[float]] = []  # numbers: why, see ``causal.Measured``
+    found: list[list[int]] = []
     for token in tokens.tolist():
         row = seen.bigram_counts[token : token + 1][0].double()
         order = row.argsort(descending=True, stable=True)[:k]
-        values.append(row[order] / row.sum().clamp(min=1))
-        found.append(order)
-    return torch.stack(values), torch.stack(found)
+        values.append((row[order] / row.sum().clamp(min=1)).tolist())
+        found.append(order.tolist())
+    return torch.tensor(values, dtype=torch.float64), torch.tensor(found)

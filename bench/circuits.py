@@ -13,7 +13,6 @@ import json
 import math
 import multiprocessing
 import platform
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import torch
 
+from bench.peak import peak_mb
 from pathsum.circuits.eigenvalues import copying_eigenvalues_of_all
 from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
@@ -101,7 +101,7 @@ def in_turn(ours: Callable[[], None], theirs: Callable[[], float]) -> Timed:
     mine, peaks, plain = [], [], []
     for _ in range(ROUNDS):
         mine.append(seconds(ours))
-        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)  # so far; Linux counts in KiB
+        peaks.append(peak_mb() / 2**10)  # so far
         plain.append(theirs())
     ratio = statistics.median(b / a for a, b in zip(mine, plain, strict=True))
     return Timed(statistics.median(mine), statistics.median(plain), ratio, peaks[0])

@@ -14,9 +14,7 @@ import io
 import json
 import math
 import multiprocessing
-import resource
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -34,8 +32,9 @@ import yaml  # isort: skip
 
 from bench.fits import slopes  # isort: skip
 from bench.memory import training_bytes  # isort: skip
-from bench.train_step import PARAMS, THREADS, Shape, ours, products  # isort: skip
-from pathsum.config import CellConfig, ExtractConfig, ModelConfig, TextCorpus, TokenizerConfig, TrainConfig  # isort: skip
+from bench.peak import peak_mb  # isort: skip
+from bench.train_step import PARAMS, THREADS, Shape, model_config, ours, products  # isort: skip
+from pathsum.config import CellConfig, ExtractConfig, TextCorpus, TokenizerConfig, TrainConfig  # isort: skip
 from pathsum.data.tokenizing import tokenize_corpus  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
 from pathsum.evaluation import Evaluation  # isort: skip
@@ -107,11 +106,6 @@ class Fit:
     limit: float | None  # None: faster than any power
 
 
-def peak_mb() -> float:
-    """Of this process so far; Linux counts in KiB, macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-
-
 def step(shape: Shape) -> tuple[float, float]:
     """Median seconds of a training step, and peak memory."""
     work, times = ours(shape), []
@@ -141,12 +135,10 @@ def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
 
 def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
     """What ``extract`` asks for, of a cell that has seen no tokens: one checkpoint in ``run``, one evaluation."""
-    params = yaml.safe_load(PARAMS.read_text())
-    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
-    model = ModelConfig(**{**params["model"], **{name: getattr(shape, name) for name in names}})
-    training = TrainConfig(**{**params["train"], "tokens": 0, "eval_windows": 2, "device": "cpu"})
-    cell = CellConfig(seed=0, model=model, train=training)
-    text = zipf(40 * shape.n_ctx, shape.d_vocab).astype(np.int64)
+    recipe = yaml.safe_load(PARAMS.read_text())["train"]
+    training = TrainConfig(**{**recipe, "tokens": 0, "eval_windows": 2, "device": "cpu"})
+    cell = CellConfig(seed=0, model=model_config(shape), train=training)
+    text = zipf(40 * shape.n_ctx, shape.d_vocab)
     seen = evidence(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
     windows = Windows(text, shape.n_ctx)
     with redirect_stderr(io.StringIO()):
@@ -175,7 +167,7 @@ def tokenizing(megabytes: int) -> tuple[float, float]:
 def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
     """Ids 1 … n − 1 whose frequency falls off as 1/rank."""
     weights = 1 / np.arange(1, n)
-    return (1 + np.random.default_rng(seed).choice(n - 1, count, p=weights / weights.sum())).astype(np.uint16)
+    return 1 + np.random.default_rng(seed).choice(n - 1, count, p=weights / weights.sum())
 
 
 def alone(work: Callable[..., T], *args: object) -> T:

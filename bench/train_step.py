@@ -75,13 +75,18 @@ ON_A_GPU = (
 )  # these profiles' sizes under the default recipe; measured only where there is one
 
 
+def model_config(shape: Shape) -> ModelConfig:
+    """The default recipe's, at the sizes of ``shape``."""
+    recipe = yaml.safe_load(PARAMS.read_text())["model"]
+    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
+    return ModelConfig(**{**recipe, **{name: getattr(shape, name) for name in names}})
+
+
 def ours(shape: Shape) -> Step:
     """The default recipe's step."""
-    params = yaml.safe_load(PARAMS.read_text())
-    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
-    config = ModelConfig(**{**params["model"], **{name: getattr(shape, name) for name in names}})
-    model = Transformer(config, shape.d_vocab, torch.Generator().manual_seed(0)).to(shape.device)
-    opts, batch = optimizers(model, TrainConfig(**params["train"])), shape.windows()
+    model = Transformer(model_config(shape), shape.d_vocab, torch.Generator().manual_seed(0)).to(shape.device)
+    training = TrainConfig(**yaml.safe_load(PARAMS.read_text())["train"])
+    opts, batch = optimizers(model, training), shape.windows()
     return lambda: update(model, opts, batch, True)
 
 

@@ -41,7 +41,6 @@ from pathsum.data.windows import Windows  # isort: skip
 from pipelines.paths import params  # isort: skip
 
 OUTPUT = Path(__file__).with_name("dilution.json")
-LATER_POSITIONS = 0.0005  # with the default 0.003, an eighth of code has later layers that look one token back
 
 
 @dataclass
@@ -110,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     values, (model, train) = params(), default_cell()
-    train = train.model_copy(update={"decay_share": 0.0, "lr_later_positions": LATER_POSITIONS})
+    train = train.model_copy(update={"decay_share": 0.0})
     code = load_corpus(values["corpus"])
     other = TextCorpus(
         source="text",
@@ -141,7 +140,7 @@ def main() -> None:
         about | {"tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
         for about, r in runs if r.curve
     ]  # fmt: skip
-    found: dict[str, Any] = {"saving": saved, "lr_later_positions": LATER_POSITIONS, "cells": cells}
+    found: dict[str, Any] = {"saving": saved, "cells": cells}
     if len({c["share"] for c in cells if c["share"] and c["tokens"]}) > 2:
         found["law"] = foretold_by(cells, saved["other"])
         at = {str(c["repetitive"]): c["saving"] for c in cells if c["repetitive"] < 1}

@@ -136,7 +136,7 @@ def ours(seed: int, text: Text) -> Runner:
 
 def paper_recipe(seed: int, text: Text, lr: float = RATES["paper_recipe"]) -> Runner:
     model, train = default_cell()
-    changed = {"optimizer": "adamw", "lr_attention": lr, "lr_embedding": lr, "warmup_steps": WARMUP, "decay_share": 0.0}
+    changed = {"optimizer": "adamw", "lr_attention": lr, "lr_embedding": lr, "lr_unembedding": lr, "warmup_steps": WARMUP, "decay_share": 0.0}
     model = model.model_copy(update={"positions": "sinusoidal", "norm": "layer"})
     return suite("paper_recipe", seed, model, train.model_copy(update=changed), text, math.inf)
 

@@ -63,8 +63,8 @@ HOW = ExtractConfig(windows=BATCH, repeated_windows=31, certificate_windows=BATC
 
 
 def config(**changes: object) -> ModelConfig:
-    plain = {"n_layers": 2, "n_heads": 3, "d_head": 5, "d_model": 13, "n_ctx": N_CTX, "positions": "none"}
-    return ModelConfig(**{**plain, "norm": "none", "smeared_keys": False, **changes})  # type: ignore[arg-type]
+    plain = {"n_layers": 2, "n_heads": 3, "d_head": 5, "d_model": 13, "embedding_std": 0.3, "n_ctx": N_CTX}
+    return ModelConfig(**{**plain, "positions": "none", "norm": "none", "smeared_keys": False, **changes})  # type: ignore[arg-type]
 
 
 def random_model(seed: int, **changes: object) -> Transformer:

@@ -101,6 +101,7 @@ class ModelConfig(Frozen):
     n_heads: Annotated[int, Field(ge=0)]  # a layer
     d_head: Annotated[int, Field(ge=0)]
     d_model: Positive
+    embedding_std: Annotated[float, Field(gt=0)]  # standard deviation of W_E's entries at initialisation
     n_ctx: Annotated[int, Field(ge=8)]
     positions: Literal["relative", "sinusoidal", "rotary", "none"]
     norm: Literal["none", "rms", "layer"]
@@ -131,9 +132,9 @@ class TrainConfig(Frozen):
     shuffled: bool  # the tokens of each training window in random order: a control
     batch: Positive  # windows a step
     lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
-    lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E and W_U
-    lr_positions: Annotated[float, Field(gt=0)]  # AdamW, on the first layer's relative biases and key smearing
-    lr_later_positions: Annotated[float, Field(gt=0)]  # and on those of later layers
+    lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E
+    lr_unembedding: Annotated[float, Field(gt=0)]  # AdamW, on W_U
+    lr_positions: Annotated[float, Field(gt=0)]  # AdamW, on relative position biases and key smearing
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
     momentum: Share
     betas: tuple[float, float]

@@ -34,7 +34,8 @@ def test_zipf_draws_no_beginning_of_sequence() -> None:
 def test_parameters_are_counted(positions: str) -> None:
     shape = Shape("", 2, 3, n_heads=2, d_head=5, d_model=10, n_ctx=13, d_vocab=19)
     config = ModelConfig(
-        n_layers=2, n_heads=2, d_head=5, d_model=10, n_ctx=13, positions=positions, norm="rms", smeared_keys=False  # type: ignore[arg-type]
+        n_layers=2, n_heads=2, d_head=5, d_model=10, embedding_std=0.3, n_ctx=13, positions=positions, norm="rms",  # type: ignore[arg-type]
+        smeared_keys=False,
     )  # fmt: skip
     model = Transformer(config, 19, torch.Generator())
     assert parameters(shape) == sum(p.numel() for name, p in model.named_parameters() if not name.endswith("bias"))

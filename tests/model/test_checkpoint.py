@@ -13,7 +13,8 @@ from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_h
 from pathsum.model.transformer import Transformer
 
 CONFIG = ModelConfig(
-    n_layers=2, n_heads=2, d_head=5, d_model=10, n_ctx=13, positions="relative", norm="none", smeared_keys=True
+    n_layers=2, n_heads=2, d_head=5, d_model=10, embedding_std=0.3, n_ctx=13, positions="relative", norm="none",
+    smeared_keys=True,
 )  # fmt: skip
 
 

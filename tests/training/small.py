@@ -9,7 +9,8 @@ from pathsum.data.windows import Windows
 
 D_VOCAB = 19
 MODEL = ModelConfig(
-    n_layers=2, n_heads=2, d_head=5, d_model=10, n_ctx=13, positions="relative", norm="none", smeared_keys=False
+    n_layers=2, n_heads=2, d_head=5, d_model=10, embedding_std=0.3, n_ctx=13, positions="relative", norm="none",
+    smeared_keys=False,
 )  # fmt: skip
 TRAIN = TrainConfig(
     tokens=13 * 5 * 24,
@@ -19,8 +20,8 @@ TRAIN = TrainConfig(
     batch=5,
     lr_attention=0.02,
     lr_embedding=0.01,
+    lr_unembedding=0.01,
     lr_positions=0.03,
-    lr_later_positions=0.01,
     optimizer="muon",
     momentum=0.95,
     betas=(0.9, 0.95),

@@ -66,12 +66,13 @@ def test_every_parameter_is_in_exactly_one_group(optimizer: str, n_layers: int) 
     assert sorted(grouped) == sorted(id(p) for p in model.parameters())
 
 
-def test_the_first_layers_positions_have_their_own_rate() -> None:
+def test_layers_share_their_rates_and_embedding_unembedding_and_positions_have_their_own() -> None:
     model = Transformer(MODEL, 17, torch.Generator())
-    config = TrainConfig(**{**TRAIN.model_dump(), "lr_positions": 0.3, "lr_later_positions": 0.01})
+    config = TrainConfig(**{**TRAIN.model_dump(), "lr_embedding": 0.1, "lr_unembedding": 0.02, "lr_positions": 0.3})
     rates = {id(p): g["lr"] for o in optimizers(model, config) for g in o.param_groups for p in g["params"]}
-    assert [rates[id(layer.bias)] for layer in model.layers] == [0.3, 0.01]
-    assert rates[id(model.W_E)] == config.lr_embedding
+    assert [rates[id(layer.bias)] for layer in model.layers] == [0.3, 0.3]
+    assert [rates[id(layer.W_O)] for layer in model.layers] == [config.lr_attention] * 2
+    assert (rates[id(model.W_E)], rates[id(model.W_U)]) == (0.1, 0.02)
 
 
 def test_the_rate_warms_up_stays_and_decays_towards_zero() -> None:

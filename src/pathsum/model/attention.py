@@ -19,7 +19,7 @@ from pathsum.model.biased_attention import biased_attention
 class Attention(nn.Module):
     """The heads of one layer, with their weights in the paper's orientation and stacked by head."""
 
-    def __init__(self, config: ModelConfig, layer: int, generator: torch.Generator) -> None:
+    def __init__(self, config: ModelConfig, generator: torch.Generator) -> None:
         super().__init__()
         heads, d_head, d_model = config.n_heads, config.d_head, config.d_model
 
@@ -30,8 +30,7 @@ class Attention(nn.Module):
         self.W_Q = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_K = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_V = matrix(heads, d_head, d_model, scale=d_model**-0.5)
-        # later layers start silent, so that the first layer's heads take the positional jobs which later ones build on
-        self.W_O = matrix(heads, d_model, d_head, scale=(2 * d_model) ** -0.5 if layer == 0 else 0.0)
+        self.W_O = matrix(heads, d_model, d_head, scale=(2 * d_model) ** -0.5)
         if config.positions == "relative":
             self.bias = nn.Parameter(torch.zeros(heads, config.n_ctx))  # b^h[q − k], in nats
         if config.smeared_keys:

@@ -37,10 +37,10 @@ class Transformer(nn.Module):
         self.config = config
         d_model = config.d_model
         # stored token-major, so that a token's vector is contiguous; W_E itself is d_model × d_vocab as in the paper
-        embedding = torch.randn(d_vocab, d_model, generator=generator) * d_model**-0.5
+        embedding = torch.randn(d_vocab, d_model, generator=generator) * config.embedding_std
         self.W_E = nn.Parameter(embedding.mT)
         self.W_U = nn.Parameter(torch.randn(d_vocab, d_model, generator=generator) / d_model)
-        self.layers = nn.ModuleList(Attention(config, layer, generator) for layer in range(config.n_layers))
+        self.layers = nn.ModuleList(Attention(config, generator) for _ in range(config.n_layers))
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""

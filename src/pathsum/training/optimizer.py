@@ -67,12 +67,15 @@ def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     """Optimisers whose groups together hold every parameter once; each group keeps its peak rate as ``peak_lr``."""
     attention: list[Tensor] = []
-    positions: dict[float, list[Tensor]] = {}
+    positions: list[Tensor] = []
     for name, p in model.layers.named_parameters():
-        at = config.lr_positions if name.startswith("0.") else config.lr_later_positions
-        (attention if ".W_" in name else positions.setdefault(at, [])).append(p)
-    groups: list[dict[str, Any]] = [{"params": [model.W_E, model.W_U], "lr": config.lr_embedding}]
-    groups += [{"params": of, "lr": lr, "weight_decay": 0.0} for lr, of in positions.items()]
+        (attention if ".W_" in name else positions).append(p)
+    groups: list[dict[str, Any]] = [
+        {"params": [model.W_E], "lr": config.lr_embedding},
+        {"params": [model.W_U], "lr": config.lr_unembedding},
+    ]
+    if positions:
+        groups.append({"params": positions, "lr": config.lr_positions, "weight_decay": 0.0})
     found: list[Optimizer] = []
     if attention and config.optimizer == "muon":
         found.append(Muon(attention, config.lr_attention, config.momentum, config.decay_attention))

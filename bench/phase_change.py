@@ -32,6 +32,7 @@ import yaml  # isort: skip
 from torch import Tensor  # isort: skip
 
 from bench.curves import Point, draw, write_points  # isort: skip
+from pathsum.training.device import product_dtype  # isort: skip
 from bench.train_step import PARAMS, RESULTS, THREADS, PlainTransformer, Shape, machine  # isort: skip
 from pathsum.circuits.induction import prefix_matching  # isort: skip
 from pathsum.config import ModelConfig, TrainConfig  # isort: skip
@@ -44,7 +45,7 @@ from pathsum.training.optimizer import optimizers, rate, set_rate  # isort: skip
 from pathsum.training.step import update  # isort: skip
 from pipelines.paths import TOKENS  # isort: skip
 
-CELL = "L2H4S0"
+CELL = "L2H4S2"
 EVERY, HELD = 50_000, 3  # tokens between evaluations; how many in a row must have it
 RATES = {"paper_recipe": 0.003, "plain_loop": 0.003}  # AdamW's
 WARMUP = 200  # steps
@@ -120,9 +121,11 @@ def suite(recipe: str, seed: int, model: ModelConfig, train: TrainConfig, text: 
     network = Transformer(model, text.d_vocab, torch.Generator().manual_seed(seed))
     opts, span = optimizers(network, train), 10**9 if math.isinf(steps) else int(steps)
 
+    autocast = train.autocast and product_dtype("cpu") == torch.bfloat16
+
     def step(i: int) -> None:
         set_rate(opts, rate(i + 1, span, train))
-        update(network, opts, text.batch(seed, i, train.batch), train.autocast)
+        update(network, opts, text.batch(seed, i, train.batch), autocast)
 
     return Runner(
         recipe, seed, step, lambda: text.score(lambda t: network.trace(t).patterns), train.batch * model.n_ctx, steps
@@ -136,7 +139,8 @@ def ours(seed: int, text: Text) -> Runner:
 
 def paper_recipe(seed: int, text: Text, lr: float = RATES["paper_recipe"]) -> Runner:
     model, train = default_cell()
-    changed = {"optimizer": "adamw", "lr_attention": lr, "lr_embedding": lr, "lr_unembedding": lr, "warmup_steps": WARMUP, "decay_share": 0.0}
+    rates = dict.fromkeys(("lr_attention", "lr_embedding", "lr_unembedding"), lr)
+    changed = {"optimizer": "adamw", **rates, "warmup_steps": WARMUP, "decay_share": 0.0}
     model = model.model_copy(update={"positions": "sinusoidal", "norm": "layer"})
     return suite("paper_recipe", seed, model, train.model_copy(update=changed), text, math.inf)
 

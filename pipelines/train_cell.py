@@ -1,6 +1,6 @@
 """Stage `train@cell`: train one cell of params.yaml, or adopt what a sweep has already trained.
 
-torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S0     # one cell over two processes: the same run
+torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2     # one cell over two processes: the same run
 """
 
 from __future__ import annotations

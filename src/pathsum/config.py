@@ -143,7 +143,7 @@ class TrainConfig(Frozen):
     warmup_steps: Annotated[int, Field(ge=0)]
     decay_share: Share  # last share of the steps, over which the rate falls linearly to 0
     device: Literal["auto", "cpu", "cuda"]  # auto: a GPU where there is one
-    autocast: bool  # bf16 products where the device has them
+    autocast: bool  # bf16 matrix products where the hardware has them; float32 elsewhere
     n_log_evals: Positive  # log-spaced evaluations, before
     n_linear_evals: Positive  # linear ones
     eval_windows: Positive  # held-out windows an evaluation

@@ -19,8 +19,8 @@ EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
 
 def config(n_layers: int = 2, positions: str = "relative", norm: str = "none", smeared: bool = False) -> ModelConfig:
     return ModelConfig(
-        n_layers=n_layers, n_heads=3, d_head=4, d_model=18, embedding_std=0.25, n_ctx=13, positions=positions, norm=norm,
-        smeared_keys=smeared,
+        n_layers=n_layers, n_heads=3, d_head=4, d_model=18, embedding_std=0.25, n_ctx=13, positions=positions,
+        norm=norm, smeared_keys=smeared,
     )  # fmt: skip
 
 

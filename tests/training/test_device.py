@@ -9,7 +9,7 @@ import torch
 
 from pathsum.config import ConfigError, TrainConfig, load
 from pathsum.evaluation import Device
-from pathsum.training.device import choose, describe, peak_flops
+from pathsum.training.device import choose, describe, peak_flops, product_dtype
 from tests.training.small import TRAIN
 
 
@@ -33,9 +33,23 @@ def test_apples_gpu_is_refused_by_the_key() -> None:
 
 def test_a_processor_is_described_by_what_its_bits_depend_on() -> None:
     found = describe(torch.device("cpu"))
-    assert found == Device(f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}", 1, None)
+    assert found.name.startswith(f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}, ")
+    assert found.name.endswith(f"{str(product_dtype('cpu')).removeprefix('torch.')} products")
+    assert (found.processes, found.peak_flops) == (1, None)
     assert str(found) == found.name
     assert str(Device("GPU", 4, 1e15)) == "4 × GPU"
+
+
+@pytest.mark.parametrize(("kind", "bf16", "amx", "dtype"), [
+    ("cpu", False, False, torch.float32), ("cpu", True, False, torch.bfloat16), ("cpu", False, True, torch.bfloat16),
+    ("cuda", False, False, torch.bfloat16),
+])  # fmt: skip
+def test_products_are_bf16_only_where_the_hardware_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch, kind: str, bf16: bool, amx: bool, dtype: torch.dtype
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    assert product_dtype.__wrapped__(kind) == dtype
 
 
 def test_a_gpu_is_described_by_its_name_and_its_measured_peak(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.storage import append_line, read_lines, write_whole
 from pathsum.training import ranks
-from pathsum.training.device import choose
+from pathsum.training.device import choose, product_dtype
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
 from pathsum.training.step import update
@@ -89,6 +89,7 @@ def train(
     repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
     repeated = repeated.to(device)
     tokens_a_step = cell.train.batch * cell.model.n_ctx
+    autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
 
     def record() -> None:
         if not ranks.first():
@@ -119,7 +120,7 @@ def train(
             batch = source.batch(order(cell.seed, at - 1, cell.train.batch, len(source)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)
-            loss = update(model, opts, ranks.share(batch).to(device), cell.train.autocast)
+            loss = update(model, opts, ranks.share(batch).to(device), autocast)
             _require_finite(loss, (step - 1) * tokens_a_step, title, run)
             bar.update(tokens_a_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)

@@ -12,6 +12,7 @@ from torch.optim import AdamW, Optimizer
 
 from pathsum.config import TrainConfig
 from pathsum.model.transformer import Transformer
+from pathsum.training.device import product_dtype
 from pathsum.training.threads import halves, side_by_side
 
 
@@ -52,9 +53,10 @@ def _by_head_rows(p: Tensor) -> Tensor:
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
-    """The orthogonal factor U Vᵀ of G = U S Vᵀ, roughly: singular values land in [0.7, 1.2] after five Newton–Schulz
-    steps in bf16. The quintic's coefficients are Muon's, chosen for slope at 0 rather than for convergence to 1."""
-    X = G.bfloat16().reshape(-1, *G.shape[-2:])
+    """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ: singular values land in [0.7, 1.2] after five Newton–Schulz
+    steps, in bf16 where the hardware multiplies it (``product_dtype``). The quintic's coefficients are Muon's, chosen
+    for slope at 0 rather than for convergence to 1."""
+    X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
     wide = X.shape[-2] <= X.shape[-1]  # the Gram matrix of the shorter side
     X = X if wide else X.mT
     X = X / (X.norm(dim=(-2, -1), keepdim=True) + 1e-7)

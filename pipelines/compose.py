@@ -12,7 +12,15 @@ from pipelines.paths import PARAMS, ROOT, stage
 
 def compose(output: Path, overrides: list[str]) -> None:
     """Write the composition of conf/ with ``overrides`` to ``output``."""
-    compose_and_dump(str(output), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
+    try:
+        compose_and_dump(str(output), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
+    except ValueError as error:
+        if "in defaults : bool" not in str(error):
+            raise
+        raise ValueError(
+            "conf/: YAML reads a bare off, on, yes or no as true or false; expected the name of a file in every line "
+            "of `defaults`, for example `tracking: none`"
+        ) from error
 
 
 if __name__ == "__main__":

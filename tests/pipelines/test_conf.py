@@ -76,6 +76,21 @@ def test_prose_asks_for_text_before_any_work(tmp_path: Path) -> None:
         load_corpus(composed(tmp_path, "profile=prose")["corpus"])
 
 
+def test_tracking_is_turned_off_in_the_defaults_and_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert composed(tmp_path, "tracking=none")["tracking"]["mode"] == "off"
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    config = tmp_path / "conf" / "config.yaml"
+    written = config.read_text()
+    assert "  - tracking: wandb" in written
+    config.write_text(written.replace("  - tracking: wandb", "  - tracking: none"))
+    assert load(TrackingConfig, composed(tmp_path)["tracking"], "tracking").mode == "off"
+    config.write_text(written.replace("  - tracking: wandb", "  - tracking: off"))
+    with pytest.raises(ValueError, match="YAML reads a bare off, on, yes or no .* for example `tracking: none`"):
+        composed(tmp_path)
+
+
 def test_the_papers_profile_is_the_papers_model(tmp_path: Path) -> None:
     values = composed(tmp_path, "profile=paper")
     model = values["cells"]["L2H12S0"]["model"]

@@ -176,7 +176,7 @@ def test_a_failing_cell_stops_neither_the_others_nor_the_report(graph: Path, job
 
 def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(graph: Path) -> None:
     before = {p.name for p in (graph / "runs").iterdir()}
-    sweep = ("model.n_layers=0,2", "model.n_heads=2,8", "tracking=off")
+    sweep = ("model.n_layers=0,2", "model.n_heads=2,8", "tracking=none")
     out = sh(graph, sys.executable, "-m", "pipelines.train", "--multirun", *sweep)
     new = {p.name for p in (graph / "runs").iterdir() if (p / "log.jsonl").exists()} - before
     assert len(new) == 1, out  # L2H8: L0 and L2H2 were there
@@ -196,7 +196,7 @@ def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
         pytest.skip(f"{needs} is not installed: pip install 'pathsum[launchers]' or 'pathsum[ray]'")
     before = {p.name for p in (graph / "runs").iterdir()}
     cells = ("model.n_layers=1", "model.n_heads=2", f"seed={len(launcher)}", "train.lr_embedding=1e38,0.004")
-    launch = (sys.executable, "-m", "pipelines.train", "--multirun", f"hydra/launcher={launcher}", "tracking=off")
+    launch = (sys.executable, "-m", "pipelines.train", "--multirun", f"hydra/launcher={launcher}", "tracking=none")
     done = run(graph, *launch, "train.lr_attention=0.03", *cells)
     assert done.returncode == 1
     assert "train.lr_embedding=1e+38" in done.stderr, done.stderr[-2000:]

@@ -25,8 +25,10 @@ from pathsum.config import (
     load,
     load_corpus,
 )
+from pathsum.preregistration import Preregistration, read_preregistration
+from pathsum.storage import write_json
 from pipelines.compose import compose
-from pipelines.paths import CHECKED, PARAMS, params, stage
+from pipelines.paths import CHECKED, PARAMS, PREREGISTERED, PREREGISTRATION, params, stage
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -57,9 +59,15 @@ def check_fresh() -> None:
         )
 
 
-def check_valid() -> None:
+def check_valid(registered: Preregistration) -> None:
     """Raise ConfigError listing every complaint about every section."""
     values, complaints = params(), []
+    if tuned := registered.tuned(values["sweep"]["seeds"]):
+        complaints.append(
+            f"  - sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
+            f"{PREREGISTERED} lists under protocol.tuning_seeds; verdicts need others (python -m pipelines.train takes "
+            "any seed, and gives no verdict)"
+        )
     for name in values.keys() - set(SECTIONS):
         near = difflib.get_close_matches(name, SECTIONS, n=1)
         complaints.append(
@@ -97,6 +105,7 @@ if __name__ == "__main__":
     with stage():
         if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
             check_fresh()
-        check_valid()
-        CHECKED.parent.mkdir(parents=True, exist_ok=True)
+        registered = read_preregistration(PREREGISTERED)
+        check_valid(registered)
+        write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

@@ -7,11 +7,12 @@ import hashlib
 import json
 
 from pathsum.config import TrackingConfig, load
+from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.claims import CLAIMS as CLAIMS_OF_THE_PAPER
 from pathsum.tracking import mirror
-from pipelines.paths import CLAIMS, REPORTS, RUNS, params, stage
+from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, params, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
@@ -19,7 +20,8 @@ if __name__ == "__main__":
         results = read_results()
         stored = json.loads(CLAIMS.read_text(encoding="utf-8"))
         claims = [ClaimResult(**stored[claim.id]) for claim in CLAIMS_OF_THE_PAPER]
-        figures = write_report(results, claims, REPORTS)
+        registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
+        figures = write_report(results, claims, REPORTS, registered)
         tracking = load(TrackingConfig, params()["tracking"], "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:

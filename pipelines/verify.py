@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pathsum.report.claims import judge_all
+from pathsum.preregistration import Preregistration, require_as_frozen
+from pathsum.report.claims import judge_all, stated
 from pathsum.report.metrics import metrics
 from pathsum.storage import write_json
-from pipelines.paths import CLAIMS, REPORTS, stage
+from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
     with stage():
+        registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
+        require_as_frozen(registered, stated())
         results = read_results()
         claims = judge_all(results)
         write_json(CLAIMS, {claim.id: asdict(claim) for claim in claims})

@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "circuits": set(),
     "tracking": {"config", "evaluation"},
     "dashboard": set(),
+    "preregistration": {"config"},
     "results": {"records", "evaluation", "storage"},
     "data": {"config", "records", "storage"},
     "model": {"config", "storage", "circuits.weights", "circuits.folding"},
@@ -39,7 +40,8 @@ ALLOWED: dict[str, set[str]] = {
         "training",
         "extraction",
     },
-    "report": {"records", "evaluation", "storage", "results", "circuits.trajectories"},  # a plane spanned by all cells
+    # one plane is spanned by the trajectories of all cells
+    "report": {"records", "evaluation", "storage", "results", "preregistration", "circuits.trajectories"},
 }
 # libraries that one room alone may import
 OWNERS = {

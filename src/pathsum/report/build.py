@@ -9,13 +9,14 @@ from typing import Any
 
 import pandas as pd
 
+from pathsum.preregistration import Preregistration
 from pathsum.records import CalibrationRow, ClaimResult, CorpusSummary, NGramRow
 from pathsum.report import agreement
 from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all
 from pathsum.report.figures.learning import best
 from pathsum.report.metrics import CELL_METRICS
-from pathsum.report.story import story
+from pathsum.report.story import UNFROZEN, story
 from pathsum.results import TABLES, Cell, Results
 from pathsum.storage import frame
 
@@ -24,13 +25,15 @@ UNPRINTED = {  # thousands of numbers a row: they are for figures to reduce and 
 }
 
 
-def write_report(results: Results, claims: Sequence[ClaimResult], folder: Path) -> dict[str, Figure]:
+def write_report(
+    results: Results, claims: Sequence[ClaimResult], folder: Path, registered: Preregistration = UNFROZEN
+) -> dict[str, Figure]:
     """index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) in ``folder``; equal records, equal bytes.
 
     Files of an earlier report in figures/ and tables/ are removed. Returns the figures, for other places to show.
     """
     figures = draw_all(results)
-    document = story(results, claims, figures)
+    document = story(results, claims, figures, registered)
     _replace(folder / "figures", _figure_files(figures.values()))
     _replace(folder / "tables", {f"{name}.csv": _csv(t) for name, t in tables(results, claims).items()})
     (folder / "README.md").write_text(markdown(document), encoding="utf-8")

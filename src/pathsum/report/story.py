@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
-from pathsum.report import rows, verdicts
+from pathsum.report import preregistration, rows, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
@@ -67,7 +68,15 @@ DETECTORS = {  # by whose word each section speaks
 }
 
 
-def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str, Figure]) -> Document:
+UNFROZEN = Preregistration()
+
+
+def story(
+    results: Results,
+    claims: Sequence[ClaimResult],
+    figures: Mapping[str, Figure],
+    registered: Preregistration = UNFROZEN,
+) -> Document:
     """The whole report. Sections whose cells are absent say so."""
 
     def drawn(*names: str) -> tuple[Figure, ...]:
@@ -82,7 +91,8 @@ def story(results: Results, claims: Sequence[ClaimResult], figures: Mapping[str,
         warnings=_warnings(results),
         opening=(
             *drawn("headline"),
-            verdicts.table(claims, results, lambda claim: EVIDENCE.get(claim, TWO)),
+            verdicts.table(claims, results, lambda claim: EVIDENCE.get(claim, TWO), registered),
+            *preregistration.tables(registered, results),
             verdicts.measures(claims),
         ),
         parts=_parts([calibration.marked(s, DETECTORS.get(s.title, ()), results) for s in sections]),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
 from pathsum.report.claims import CLAIMS
 from pathsum.report.document import Entry, Table
+from pathsum.report.preregistration import beside
 from pathsum.report.symbols import number, plural, span
 from pathsum.results import Results
 
@@ -21,7 +23,9 @@ PAPERS = {  # by claim, where the papers or their public checkpoints have a numb
 DIGITS = {c.id: c.digits for c in CLAIMS}
 
 
-def table(claims: Sequence[ClaimResult], results: Results, evidence: Callable[[str], str]) -> Table:
+def table(
+    claims: Sequence[ClaimResult], results: Results, evidence: Callable[[str], str], registered: Preregistration
+) -> Table:
     """A row a claim; ``evidence`` is the section that it leads to."""
     columns = ("claim", "verdict", "ours", "reproduced if", "chance", "papers", "where they say so")
     fields = tuple(
@@ -29,7 +33,7 @@ def table(claims: Sequence[ClaimResult], results: Results, evidence: Callable[[s
             Entry(c.claim, target=evidence(c.id)),
             Entry(c.verdict, "verdict"),
             Entry(f"{number(c.value, DIGITS[c.id])} {_range(c)}", "number"),
-            Entry(c.threshold),
+            Entry(beside(registered, c.id, c.threshold)),
             Entry(chance(c.id, results), "number"),
             Entry(PAPERS.get(c.id, "–")),
             Entry(c.section),

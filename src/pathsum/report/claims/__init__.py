@@ -7,6 +7,7 @@ passes, partly where some do, not where none does, "not testable here" where the
 
 from __future__ import annotations
 
+from pathsum.preregistration import FrozenClaim
 from pathsum.records import ClaimResult
 from pathsum.report.claims import causal, controls, formation, framework, score_paths
 from pathsum.report.claims.judging import Claim, judge
@@ -19,6 +20,11 @@ CLAIMS: tuple[Claim, ...] = (
     *formation.CLAIMS,
     *controls.CLAIMS,
 )
+
+
+def stated() -> dict[str, FrozenClaim]:
+    """Measure and threshold of every claim, as they stand in the code."""
+    return {c.id: FrozenClaim(measure=c.measure, threshold=c.threshold) for c in CLAIMS}
 
 
 def judge_all(results: Results) -> tuple[ClaimResult, ...]:

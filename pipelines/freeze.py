@@ -1,0 +1,47 @@
+"""Write the code's claims into conf/claims.yaml before the grid runs: python -m pipelines.freeze --date YYYY-MM-DD."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from pathlib import Path
+
+import yaml
+
+from pathsum.preregistration import Preregistration, read_preregistration
+from pathsum.report.claims import stated
+from pathsum.storage import write_whole
+from pipelines.paths import PREREGISTERED, stage
+
+HEAD = """\
+# What was fixed before the grid ran. `protocol` is written by hand; `python -m pipelines.freeze --date YYYY-MM-DD`
+# fills in `claims` from the code and the date. What changes afterwards is listed under `changes`, by hand:
+# {claim, date, what: threshold | measure | computation | added | removed, why, old, new}
+"""
+
+
+def freeze(path: Path, date: datetime.date, again: bool) -> None:
+    """Freeze the claims of the code. Raises ValueError where that was done before, or there is no protocol."""
+    before = read_preregistration(path)
+    if before.frozen and not again:
+        raise ValueError(
+            f"{path} was frozen on {before.frozen}. List what has changed since under `changes` there; or, where the "
+            "grid has not run yet, freeze again with --again, which forgets those claims and changes"
+        )
+    if not (before.protocol.statements and before.protocol.tuning_seeds):
+        raise ValueError(f"{path}: expected protocol.tuning_seeds and protocol.statements, got none; write them first")
+    now = Preregistration(frozen=date, protocol=before.protocol, claims=stated())
+    values = now.model_dump(exclude={"sha256"}) | {"changes": []}
+    values["protocol"]["tuning_seeds"] = list(now.protocol.tuning_seeds)
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=118)
+    write_whole(path, (HEAD + text).encode())
+    print(f"{path}: {len(now.claims)} claims frozen on {date}, SHA-256 {read_preregistration(path).sha256}…")
+
+
+if __name__ == "__main__":
+    with stage():
+        parser = argparse.ArgumentParser(description=__doc__)
+        parser.add_argument("--date", required=True, type=datetime.date.fromisoformat, help="today, as YYYY-MM-DD")
+        parser.add_argument("--again", action="store_true", help="forget what was frozen before, and its changes")
+        given = parser.parse_args()
+        freeze(PREREGISTERED, given.date, given.again)

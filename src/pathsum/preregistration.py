@@ -1,0 +1,107 @@
+"""What was fixed before the grid ran, and what has changed since: conf/claims.yaml."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import Field
+
+from pathsum.config import Frozen, load
+
+
+class FrozenClaim(Frozen):
+    """How a claim is judged, in the words of the report."""
+
+    measure: str
+    threshold: str
+
+
+class Change(Frozen):
+    """One change after freezing. ``old`` and ``new`` are texts of a threshold or measure, or values of the measure."""
+
+    claim: str
+    date: datetime.date
+    what: Literal["threshold", "measure", "computation", "added", "removed"]
+    why: str
+    old: str | float = ""
+    new: str | float = ""
+
+
+class Protocol(Frozen):
+    """What was tuned, on what, and how it is judged."""
+
+    tuning_seeds: tuple[int, ...] = ()  # no verdict may come from these
+    statements: Mapping[str, str] = Field(default_factory=dict)  # heading: sentences, as the report prints them
+
+
+class Preregistration(Frozen):
+    """The frozen claims and protocol. Nothing is frozen where ``frozen`` is None."""
+
+    frozen: datetime.date | None = None
+    protocol: Protocol = Protocol()
+    claims: Mapping[str, FrozenClaim] = Field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    sha256: str = ""  # of the file, first 12 digits; not written in it
+
+    def of(self, claim: str) -> list[Change]:
+        """The changes of one claim, in their order."""
+        return [change for change in self.changes if change.claim == claim]
+
+    def tuned(self, seeds: Iterable[int]) -> list[int]:
+        """Which of ``seeds`` were tuned on?"""
+        return sorted(set(seeds) & set(self.protocol.tuning_seeds))
+
+
+def read_preregistration(path: Path) -> Preregistration:
+    """Read ``path``; without such a file nothing is frozen. Raises ConfigError that lists every mistake in it."""
+    if not path.exists():
+        return Preregistration()
+    content = path.read_bytes()
+    found = load(Preregistration, yaml.safe_load(content) or {}, str(path))
+    return found.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()[:12]})
+
+
+def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:
+    """Raise ValueError that lists each difference between ``claims`` and the frozen ones that is not under changes."""
+    if registered.frozen is None or not (found := departures(registered, claims)):
+        return
+    raise ValueError(
+        "\n".join([f"the claims differ from those frozen on {registered.frozen} (conf/claims.yaml):", *found])
+        + "\nTake the change back, or list it under `changes` in conf/claims.yaml: {claim, date, what: threshold, "
+        "measure, computation, added or removed, why, old, new}; the report then shows it beside the verdict."
+    )
+
+
+def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
+    """Apply ``changes`` to the frozen claims in order, and compare the outcome with ``claims``: a line a complaint."""
+    state, found = dict(registered.claims), []
+    for number, change in enumerate(registered.changes):
+        where, name = f"  changes.{number} ({change.claim})", change.claim
+        if change.what == "added":
+            measure = claims[name].measure if name in claims else ""
+            state[name] = FrozenClaim(measure=measure, threshold=str(change.new))
+        elif name not in state:
+            found.append(f"{where}: no such claim")
+        elif change.what == "removed":
+            del state[name]
+        elif change.what != "computation":
+            if (was := getattr(state[name], change.what)) != change.old:
+                found.append(f"{where}: old {change.what} expected {was!r}, got {change.old!r}")
+            state[name] = state[name].model_copy(update={change.what: str(change.new)})
+    for name in [*state, *(n for n in claims if n not in state)]:
+        if name not in claims:
+            found.append(f"  {name}: frozen, but no longer judged")
+        elif name not in state:
+            found.append(f"  {name}: judged, but not frozen")
+        else:
+            found += [
+                f"  {name}.{key}: frozen as {was!r}, now {now!r}"
+                for key, was in state[name]
+                if (now := getattr(claims[name], key)) != was
+            ]
+    return found

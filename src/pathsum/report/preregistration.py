@@ -1,0 +1,74 @@
+"""What was tuned, on what, and what has changed since the claims were frozen, as the report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pathsum.preregistration import Change, Preregistration
+from pathsum.report.document import Entry, Table
+from pathsum.report.symbols import number, plural
+from pathsum.results import Results
+
+FILE = "conf/claims.yaml"
+
+
+def tables(registered: Preregistration, results: Results) -> tuple[Table, ...]:
+    """The protocol, and the changes after freezing where there are any."""
+    return (_protocol(registered, results), *([_changes(registered.changes)] if registered.changes else []))
+
+
+def beside(registered: Preregistration, claim: str, threshold: str) -> str:
+    """``threshold``, and what was frozen where that has changed."""
+    return "; ".join([threshold, *(_note(change) for change in registered.of(claim))])
+
+
+def _note(change: Change) -> str:
+    when = f"since {change.date}"
+    return {
+        "threshold": f"{when}; before: {_text(change.old)}",
+        "measure": f"measured otherwise {when}",
+        "computation": f"computed otherwise {when}: {_text(change.old)} before, {_text(change.new)} then",
+        "added": f"added after freezing, {change.date}",
+        "removed": "",
+    }[change.what]
+
+
+def _protocol(registered: Preregistration, results: Results) -> Table:
+    rows = [(Entry(heading), Entry(text)) for heading, text in registered.protocol.statements.items()]
+    if names := _tuned_on(registered, results):
+        rows.append((Entry("Judged on seeds that were tuned on"), Entry(", ".join(names))))
+    caption = f"What was tuned, on what. {_state(registered)}"
+    return Table(caption, ("subject", "protocol"), tuple(rows), source="claims", fold=False)
+
+
+def _state(registered: Preregistration) -> str:
+    if registered.frozen is None:
+        return "Not frozen: protocol, measures and thresholds may still change."
+    changes = (
+        plural(len(registered.changes), "change") + " since" if registered.changes else "nothing has changed since"
+    )
+    return (
+        f"Protocol, measures and thresholds were frozen on {registered.frozen}, before the grid ran; {changes} "
+        f"({FILE}, SHA-256 {registered.sha256}…)."
+    )
+
+
+def _tuned_on(registered: Preregistration, results: Results) -> list[str]:
+    cells = [*results.cells.values(), *results.controls.values()]
+    tuned = registered.tuned(c.summary.seed for c in cells)
+    return [f"{c.name} (seed {c.summary.seed})" for c in cells if c.summary.seed in tuned]
+
+
+def _changes(changes: Iterable[Change]) -> Table:
+    rows = tuple(
+        tuple(Entry(text) for text in (c.claim, str(c.date), c.what, _text(c.old), _text(c.new), c.why))
+        for c in changes
+    )
+    return Table(
+        "Changed after freezing.", ("claim", "date", "what", "frozen or before", "now", "why"), rows,
+        source="claims", fold=False,
+    )  # fmt: skip
+
+
+def _text(value: str | float) -> str:
+    return value or "–" if isinstance(value, str) else number(value, 3)

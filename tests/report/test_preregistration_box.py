@@ -1,0 +1,68 @@
+"""The report says what was tuned, on what, when it was frozen, and what has changed since, in both its forms."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from html import unescape
+
+from pathsum.preregistration import Change, Preregistration, Protocol
+from pathsum.report.claims import judge_all, stated
+from pathsum.report.document import html, markdown
+from pathsum.report.preregistration import beside
+from pathsum.report.story import story
+from tests.report import synthetic
+
+DAY, LATER = datetime.date(2025, 3, 7), datetime.date(2025, 3, 11)
+PROTOCOL = Protocol(tuning_seeds=(100, 101), statements={"Tuned on": "Seeds 100 and 101, two heads per layer."})
+FROZEN = Preregistration(frozen=DAY, protocol=PROTOCOL, claims=stated(), sha256="0123456789ab")
+CHANGES = (
+    Change(claim="two_layer_induction", date=LATER, what="threshold", why="a typo", old="≥ 0.5", new="≥ 0.4"),
+    Change(claim="loss_drop_gap", date=LATER, what="computation", why="a wrong window", old=0.61, new=0.38),
+)
+
+
+def both(registered: Preregistration, seed: int = 0) -> tuple[str, str]:
+    """The text of the page and of its twin, without figures."""
+    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
+    cells = {n: replace(c, summary=replace(c.summary, seed=seed)) for n, c in results.cells.items()}
+    results = replace(results, cells=cells, calibration=[])
+    document = story(results, judge_all(results), {}, registered)
+    return unescape(html(document)), unescape(markdown(document))
+
+
+def test_date_hash_and_protocol_stand_near_the_verdicts() -> None:
+    for text in both(FROZEN):
+        box = text.index("What was tuned, on what.")
+        assert text.index("reproduced if") < box < text.index("How each claim is measured")
+        said = text[box:]
+        assert "frozen on 2025-03-07, before the grid ran; nothing has changed since" in said
+        assert "(conf/claims.yaml, SHA-256 0123456789ab…)" in said
+        assert "Seeds 100 and 101, two heads per layer." in said
+        assert "Changed after freezing" not in text
+        assert "Judged on seeds that were tuned on" not in text
+
+
+def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
+    for text in both(FROZEN.model_copy(update={"changes": CHANGES})):
+        assert "2 changes since" in text
+        assert "≥ 0.4; since 2025-03-11; before: ≥ 0.5" in text
+        assert "computed otherwise since 2025-03-11: 0.610 before, 0.380 then" in text
+        table = text[text.index("Changed after freezing.") :]
+        assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
+
+
+def test_an_unchanged_claim_has_its_threshold_alone() -> None:
+    assert beside(FROZEN.model_copy(update={"changes": CHANGES}), "previous_token_head", "≥ 0.7") == "≥ 0.7"
+
+
+def test_a_report_before_freezing_says_so() -> None:
+    for text in both(Preregistration()):
+        assert "Not frozen: protocol, measures and thresholds may still change." in text
+        assert "SHA-256" not in text
+
+
+def test_models_of_seeds_that_were_tuned_on_are_named() -> None:
+    for text in both(FROZEN, seed=101):
+        assert "Judged on seeds that were tuned on" in text
+        assert "L2H2S0 (seed 101)" in text

@@ -34,7 +34,7 @@ test: setup ## lint, types, tests, and the smoke graph
 	ruff check .
 	ruff format --check .
 	mypy
-	pytest
+	pytest --numprocesses 2 --dist loadfile
 
 lint: setup ## format and lint in place
 	ruff format .

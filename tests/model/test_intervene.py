@@ -18,6 +18,7 @@ from pathsum.model.intervene import (
     attending,
     carried,
     order_by_order,
+    patch_edges,
     reading_otherwise,
     record,
     rerun,
@@ -202,3 +203,38 @@ def test_heads_that_are_not_there_and_edges_that_run_backwards_are_refused() -> 
         rerun(model, clean, {(1, 3): act(clean, (1, 2))[1, 2]})
     with pytest.raises(ValueError, match=r"expected a reader of .* before 1, got 'K' and head \(1, 0\)"):
         reading_otherwise(model, clean, 1, "K", (1, 0), clean.streams[0])
+
+
+@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
+def test_several_edges_patched_at_once_are_each_alone_where_there_is_one(
+    positions: str, norm: str, smeared: bool
+) -> None:
+    """Identity with ``reading_otherwise``, and no edge is the head as it is."""
+    model, tokens = build(config(2, positions, norm, smeared)), sample()
+    clean, silent = record(model, tokens), torch.zeros_like(record(model, tokens).streams[0])
+    for reader in "QKV":
+        one = patch_edges(model, clean, (1, 2), {(reader, (0, 1)): silent})
+        other = reading_otherwise(model, clean, 1, reader, (0, 1), silent)[2]
+        torch.testing.assert_close(one.pattern, other.pattern, **CLOSE)
+        torch.testing.assert_close(one.output, other.output, **CLOSE)
+    as_it_was = patch_edges(model, clean, (1, 2), {})
+    torch.testing.assert_close(as_it_was.output, clean.trace.outputs[1][:, 2], **CLOSE)
+
+
+def test_all_edges_into_a_head_leave_it_the_embedding_alone() -> None:
+    """Without a norm the head then is what it would be right after the embedding."""
+    model, tokens = build(config(2, "relative", "none", False)), sample()
+    clean = record(model, tokens)
+    edges = {(reader, (0, h)): torch.zeros_like(clean.streams[0]) for reader in "QKV" for h in range(3)}
+    pattern, output = model.layers[1].heads(model.embed(tokens))  # type: ignore[operator]
+    found = patch_edges(model, clean, (1, 1), edges)
+    torch.testing.assert_close(found.pattern, pattern[:, 1], **CLOSE)
+    torch.testing.assert_close(found.output, output[:, 1], **CLOSE)
+
+
+@pytest.mark.parametrize("edge", [("Q", (1, 0)), ("R", (0, 0))])
+def test_an_edge_from_the_same_layer_or_of_no_reader_is_refused(edge: tuple[str, Place]) -> None:
+    model, tokens = build(config()), sample()
+    clean = record(model, tokens)
+    with pytest.raises(ValueError, match="expected a reader of .* and a head before layer 1, got"):
+        patch_edges(model, clean, (1, 0), {edge: clean.streams[0]})

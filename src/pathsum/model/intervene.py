@@ -111,6 +111,34 @@ def reading_otherwise(
     return [Act(p, o) for p, o in zip(pattern.unbind(1), (pattern @ v @ heads.W_O.mT).unbind(1), strict=True)]
 
 
+def patch_edges(
+    model: Transformer,
+    clean: Recording,
+    place: Place,
+    outputs: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]],
+) -> Act:
+    """Compute what one head does if several of its edges read something else: FRAMEWORK §5, path patching.
+
+    ``outputs`` holds by reader (Q, K or V) and earlier head what that reader finds where the head wrote. Scales stay as
+    they were, as in ``reading_otherwise``, of which this is the case of many edges into one head. Costs the layer's
+    queries, keys and values once a reader. ValueError where an earlier head is not of an earlier layer.
+    """
+    (number, head), edges = place, list(outputs)
+    if wrong := [edge for edge in edges if edge[1][0] >= number or edge[0] not in READERS]:
+        raise ValueError(f"expected a reader of {READERS} and a head before layer {number}, got {wrong[0]}")
+    heads, x = _layer(model, number), clean.streams[number]
+    parts = list(heads._queries_keys_values(_scaled(model, clean, number, x)))
+    for at, reader in enumerate(READERS):
+        changes = [o - clean.trace.outputs[p[0]][:, p[1]] for (of, p), o in outputs.items() if of == reader]
+        if changes:
+            parts[at] = heads._queries_keys_values(_scaled(model, clean, number, x + sum(changes)))[at]
+    parts = [part[:, head] for part in parts]
+    q, k, v = parts
+    scores = heads._position_scores(q.shape[1])
+    pattern = (q @ k.mT + scores[head if len(scores) > 1 else 0]).softmax(-1)
+    return Act(pattern, pattern @ v @ heads.W_O[head].mT)
+
+
 def attending(model: Transformer, clean: Recording, place: Place, pattern: Float[Tensor, "query key"]) -> Act:
     """What would a head write if it attended by ``pattern`` in every window? Costs batch · pos² · d_head."""
     (number, head), heads = place, _layer(model, place[0])

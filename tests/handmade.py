@@ -68,6 +68,23 @@ def induction_pair(d_vocab: int, strength: float = 30.0) -> Weights:
     return Weights(here.mT, here, ((previous,), (induction,)))
 
 
+def suffix_matcher(d_vocab: int, current: float, previous: float) -> Weights:
+    """An induction head that matches the current token by ``current`` nats and the one before by ``previous``.
+
+    The first layer's heads move the token one back (head 0, room 1) and two back (head 1, room 2), head 2 nothing; the
+    later layer's head 0 compares room 0 of the query with room 1 of the key, and room 1 with room 2, and copies room 0.
+    ``previous`` = 0 is the one-token matcher.
+    """
+    here, before, two_back = _rooms(d_vocab, 3)
+    nothing = torch.zeros(2 * d_vocab, 3 * d_vocab, dtype=DTYPE)
+    moved = torch.cat([here, 0 * here])
+    read = torch.cat([current * here, previous * before]) * math.sqrt(2 * d_vocab)
+    first = tuple(Head(nothing, nothing, moved, torch.cat([room, 0 * room]).mT) for room in (before, two_back))
+    silent = Head(*[nothing] * 3, nothing.mT)
+    induction = Head(read, torch.cat([before, two_back]), moved, moved.mT)
+    return Weights(here.mT, here, ((*first, silent), (induction, silent, silent)))
+
+
 def pointer_pair(d_vocab: int, strength: float = 30.0) -> tuple[Weights, Tensor]:
     """Induction by Q-composition ("pointer arithmetic"): a head with ``same_token_pattern``, and one that reads from it
     where the token stood before, looks one step on, by ``strength`` nats, and copies.

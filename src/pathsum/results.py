@@ -39,6 +39,9 @@ from pathsum.records import (
     SkipTrigramBugRow,
     SkipTrigramRow,
     SplitRow,
+    SuffixCutRow,
+    SuffixMatchRow,
+    SuffixPredictionRow,
     TermRow,
     TokenClusterRow,
     TokenLossRow,
@@ -67,6 +70,9 @@ TABLES: dict[str, type[Any]] = {
     "terms": TermRow,
     "score_paths": ScorePathRow,
     "labels": LabelRow,
+    "suffix_matches": SuffixMatchRow,
+    "suffix_predictions": SuffixPredictionRow,
+    "suffix_cuts": SuffixCutRow,
     "lens": LensRow,
     "token_losses": TokenLossRow,
     "formation": FormationRow,
@@ -104,6 +110,9 @@ class Cell:
     terms: list[TermRow] = field(default_factory=list)
     score_paths: list[ScorePathRow] = field(default_factory=list)
     labels: list[LabelRow] = field(default_factory=list)
+    suffix_matches: list[SuffixMatchRow] = field(default_factory=list)
+    suffix_predictions: list[SuffixPredictionRow] = field(default_factory=list)
+    suffix_cuts: list[SuffixCutRow] = field(default_factory=list)
     lens: list[LensRow] = field(default_factory=list)
     token_losses: list[TokenLossRow] = field(default_factory=list)
     formation: list[FormationRow] = field(default_factory=list)

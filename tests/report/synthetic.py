@@ -33,6 +33,9 @@ from pathsum.records import (
     ScorePathRow,
     SkipTrigramBugRow,
     SkipTrigramRow,
+    SuffixCutRow,
+    SuffixMatchRow,
+    SuffixPredictionRow,
     TermRow,
     TokenClusterRow,
     TokenLossRow,
@@ -192,6 +195,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         ablations=_ablations(heads, works, rng),
         terms=_terms(n_layers, n_heads, works),
         score_paths=_score_paths(heads, works, rng),
+        **_suffixes(heads, works),
     )
 
 
@@ -244,6 +248,40 @@ def _score_paths(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> l
     late = [h for h in heads if h.layer == 1]
     pairs = [*((q, k) for q in names for k in names), ("position", "position")]
     return [row(h, *pair) for h in late for pair in pairs]
+
+
+def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
+    """Head 1.0 prefers matches of two tokens through two edges where the claims hold, else none."""
+    found = 0.4 if works else 0.0
+    rivals = {"two against one": found, "three against two": 0.0}
+
+    def cut(name: str, method: str, left: float) -> SuffixCutRow:
+        cost = 0.0 if name == "none" else 0.8 * works
+        return SuffixCutRow(
+            name, "Q←L0H0", method, 1, 0, left, left - 0.05, left + 0.05, 0.6, 0.5, 0.7, 5 * left, 4 * left - 0.1,
+            6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12,
+        )  # fmt: skip
+
+    without = {"previous token → queries": 0.02, "two back → keys": 0.02, "all but current × previous": 0.0}
+    without |= {"control: other heads → queries and keys": found}
+    late = [h for h in heads if h.layer == 1]
+    return {
+        "suffix_matches": [
+            SuffixMatchRow(h.layer, h.head, name, 0.3 + x, 0.3, x, x - 0.05, x + 0.05, 1 / 64, 64)
+            for h in late
+            for name, x in rivals.items()
+        ],
+        "suffix_predictions": [
+            SuffixPredictionRow(name, 2 + x, 1.9 + x, 2.1 + x, 2.0, 1.9, 2.1, x, x - 0.1, x + 0.1, 0.5 + x, 64)
+            for name, x in rivals.items()
+        ],
+        "suffix_cuts": [
+            cut("none", "", found),
+            *(cut(name, m, min(x, found)) for name, x in without.items() for m in ("resample", "mean")),
+        ]
+        if late
+        else [],
+    }
 
 
 def _behaviour(n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:

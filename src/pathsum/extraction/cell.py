@@ -19,6 +19,7 @@ from pathsum.extraction import (
     formation,
     framework,
     score_paths,
+    suffixes,
     token_tables,
     weights_side,
 )
@@ -36,6 +37,7 @@ PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     behaviour.tables,
     causal.tables,
     score_paths.tables,
+    suffixes.tables,
     atlas.tables,
     token_tables.tables,
 )

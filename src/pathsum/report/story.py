@@ -24,6 +24,7 @@ from pathsum.report.sections import (
     mechanism,
     origins,
     score_paths,
+    suffixes,
     weights_side,
 )
 from pathsum.report.symbols import layers_label, number, plural, span
@@ -46,6 +47,8 @@ EVIDENCE = {
     "virtual_heads_little": causal.TITLE,
     "induction_key_edge": causal.TITLE,
     "induction_scores_k": score_paths.TITLE,
+    "two_token_matching": suffixes.TITLE,
+    "two_token_edges": suffixes.TITLE,
     "smeared_keys_induction": controls.TITLE,
 }  # every other claim: two layers
 DETECTORS = {  # by whose word each section speaks
@@ -120,6 +123,7 @@ def _sections(
         behaviour.section(results, figures),
         causal.section(results, figures),
         score_paths.section(results, figures),
+        suffixes.section(results, figures),
         weights_side.section(results, figures),
         Section(LEARNING, _learning(), drawn("phase_change", "loss_by_position", "trajectories")),
         formation.section(results, figures),

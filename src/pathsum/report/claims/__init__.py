@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathsum.preregistration import FrozenClaim
 from pathsum.records import ClaimResult
-from pathsum.report.claims import causal, controls, formation, framework, score_paths
+from pathsum.report.claims import causal, controls, formation, framework, score_paths, suffixes
 from pathsum.report.claims.judging import Claim, judge
 from pathsum.results import Results
 
@@ -17,6 +17,7 @@ CLAIMS: tuple[Claim, ...] = (
     *framework.CLAIMS,
     *causal.CLAIMS,
     *score_paths.CLAIMS,
+    *suffixes.CLAIMS,
     *formation.CLAIMS,
     *controls.CLAIMS,
 )

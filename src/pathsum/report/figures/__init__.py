@@ -16,6 +16,7 @@ from pathsum.report.figures.learning import headline, phase_change
 from pathsum.report.figures.positions import loss_by_position
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.figures.subspaces import subspaces
+from pathsum.report.figures.suffixes import suffixes
 from pathsum.report.figures.sweep import sweep, widths
 from pathsum.results import Results
 
@@ -28,6 +29,7 @@ FIGURES = (
     induction_corner,
     ablations,
     score_paths,
+    suffixes,
     phase_change,
     loss_by_position,
     formation,

@@ -1,0 +1,31 @@
+"""Does a head, or a model, prefer what followed the longer match? (FRAMEWORK §5; after ICL "defining induction heads")
+
+Windows come in both orders: first those in which the first occurrence is the longer match, then the same with the
+second. What is compared is the mean over both orders, so that neither distance nor follower favours a side.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+def last_attention(
+    pattern: Float[Tensor, "batch head query key"], keys: Int[Tensor, "batch n"]
+) -> Float[Tensor, "head batch n"]:
+    """Read the last query's attention to ``keys``. 0..1; 1/pos where a head attends uniformly."""
+    rows = torch.arange(len(keys), device=keys.device)[:, None]
+    return pattern[rows, :, -1, keys].permute(2, 0, 1)
+
+
+def longer_and_shorter(values: Float[Tensor, "*shape batch k"]) -> Float[Tensor, "*shape n k"]:
+    """Average both orders: for each trial what belongs to the longer and to the shorter match.
+
+    ``values`` hold a number for each of the two occurrences; the first half of the windows has the longer match first.
+    In their unit. ValueError where windows do not come in pairs.
+    """
+    if values.shape[-2] % 2 or values.shape[-1] != 2:
+        raise ValueError(f"expected two numbers for each window, in two halves, got shape {tuple(values.shape)}")
+    first, second = values.chunk(2, -2)
+    return (first + second.flip(-1)) / 2

@@ -1,0 +1,204 @@
+"""Do induction heads match more than the current token, and through which edges? (FRAMEWORK §5)
+
+Sequences of random tokens in which matches of one, two and three tokens compete, and which chose nothing: the induction
+and the previous-token head are those of training's last evaluation, the head that looks two back is chosen on text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import Interval, mean_intervals
+from pathsum.circuits.labels import at_offset
+from pathsum.circuits.paths import path_name
+from pathsum.circuits.suffixes import last_attention, longer_and_shorter
+from pathsum.config import ExtractConfig
+from pathsum.data.suffixes import SHORTEST_WINDOW, Trials, draw_trials
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.intervene import Acts, Place, Recording, patch_edges, record, rerun
+from pathsum.model.transformer import Transformer
+from pathsum.records import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+
+SEQUENCES, POSITIONS = 64, 64  # an interval of some ±0.07 of attention
+COPIES = 12  # windows of repeated random tokens on which edges are ablated
+CONDITIONS = {  # the longer match and the shorter
+    "two against one": ("two", "one"),
+    "three against two": ("three", "two"),
+    "one alone": ("one", "none"),
+    "two alone": ("two", "none"),
+    "three alone": ("three", "none"),
+    "previous only": ("previous only", "none"),
+}
+RIVALS, ALONE = "two against one", "one alone"
+METHODS = ("resample", "mean")
+SHIFTS = {"Q": 1, "K": 2}  # which other window each reader sees: were it the same one, its queries would match its keys
+_SEED = 2025
+
+Edges = tuple[tuple[str, Place], ...]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Heads chosen on other data than they are judged on."""
+
+    induction: Place
+    previous: Place
+    two_back: Place | None  # of the first layer's other heads, the one that attends most two back; None without others
+
+    @staticmethod
+    def of(subject: Subject) -> Roles | None:
+        """None where no head past the first layer can be an induction head."""
+        if not subject.log or len(subject.weights.layers) < 2:
+            return None
+        last: Evaluation = subject.log[-1]
+        induction = max(_places(last.prefix_matching[1:], 1))[1]
+        previous = max(_places(last.previous_token[:1], 0))[1]
+        pattern = subject.natural.patterns[0]
+        back = at_offset(pattern, torch.full((pattern.shape[1],), 2)).tolist()
+        others = [(score, place) for score, place in _places([back], 0) if place != previous]
+        return Roles(induction, previous, max(others)[1] if others else None)
+
+
+def _places(scores: list[list[float]], first: int) -> list[tuple[float, Place]]:
+    return [(s, (layer, h)) for layer, heads in enumerate(scores, first) for h, s in enumerate(heads)]
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``; no rows without heads or where windows are too short."""
+    present = (seen.unigram > 0).float()
+    pos = min(POSITIONS, subject.model.config.n_ctx, int(present[1:].sum()) + 1)
+    found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
+    if pos < SHORTEST_WINDOW or not subject.weights.layers:
+        return found
+    generator = torch.Generator().manual_seed(_SEED)
+    trials = draw_trials(SEQUENCES, pos, present, generator)
+    nothing = subject.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
+    shown = {name: Shown.of(subject.model, trials, *kinds) for name, kinds in CONDITIONS.items()}
+    for name, windows in shown.items():
+        found["suffix_matches"] += _match_rows(name, windows, pos, generator)
+        found["suffix_predictions"].append(_prediction_row(name, windows, nothing, generator))
+    roles = Roles.of(subject)
+    if roles is not None:
+        found["suffix_cuts"] = _cut_rows(subject, roles, shown, generator)
+    return found
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A condition's windows, the longer match first and then second, and the model's run on them."""
+
+    clean: Recording
+    keys: Int[Tensor, "batch n"]
+    followed: Int[Tensor, "batch n"]
+
+    @staticmethod
+    def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
+        tokens = torch.cat([trials.matched(longer, shorter), trials.matched(shorter, longer)])
+        return Shown(record(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
+
+    def log_probs(self, model: Transformer, read: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch n"]:
+        """Of both followers at the query, nats."""
+        return F.linear(read[:, -1], model.W_U).log_softmax(-1).gather(1, self.followed)
+
+
+def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -> list[SuffixMatchRow]:
+    rows = []
+    for layer, pattern in enumerate(shown.clean.trace.patterns):
+        longer, shorter = longer_and_shorter(last_attention(pattern, shown.keys)).unbind(-1)
+        known = mean_intervals(longer - shorter, generator)
+        for head, (a, b, i) in enumerate(zip(longer.mean(-1).tolist(), shorter.mean(-1).tolist(), known, strict=True)):
+            rows.append(SuffixMatchRow(layer, head, name, a, b, i.mean, i.low, i.high, 1 / pos, longer.shape[-1]))
+    return rows
+
+
+def _prediction_row(
+    name: str, shown: Shown, nothing: Float[Tensor, "batch n"], generator: torch.Generator
+) -> SuffixPredictionRow:
+    found = shown.clean.trace.logits[:, -1].log_softmax(-1).gather(1, shown.followed)
+    gains = longer_and_shorter(found - nothing.repeat(2, 1))
+    a, b, c = mean_intervals(torch.stack([*gains.unbind(-1), gains[:, 0] - gains[:, 1]]), generator)
+    ahead = found[:, 0] > found[:, 1]
+    first, second = ahead.chunk(2)
+    wins = torch.cat([first, ~second]).double().mean().item()
+    spread = (value for i in (a, b, c) for value in (i.mean, i.low, i.high))
+    return SuffixPredictionRow(name, *spread, wins, len(gains))
+
+
+# ---- edges ablated --------------------------------------------------------------------------------------------------
+
+
+def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
+    """Which edges into the induction head are ablated together? ``heads`` are all of earlier layers."""
+    queries = tuple(("Q", h) for h in heads)
+    keys = tuple(("K", h) for h in heads if h != roles.previous)
+    found: dict[str, Edges] = {"none": (), "previous token → queries": (("Q", roles.previous),)}
+    if roles.two_back is not None:
+        found["two back → keys"] = (("K", roles.two_back),)
+    found["all → queries"] = queries
+    found["all but previous token → keys"] = keys
+    found["all but current × previous"] = (*queries, *keys)
+    found["previous token → keys"] = (("K", roles.previous),)
+    others = [h for h in heads if h not in (roles.previous, roles.two_back)]
+    found["control: other heads → queries and keys"] = tuple((reader, h) for h in others for reader in "QK")
+    return {name: edges for name, edges in found.items() if edges or name == "none"}
+
+
+def _cut_rows(
+    subject: Subject, roles: Roles, shown: Mapping[str, Shown], generator: torch.Generator
+) -> list[SuffixCutRow]:
+    model, block, tokens = subject.model, subject.block, subject.repeated_tokens[:COPIES]
+    copies, scored = record(model, tokens), slice(block + 1, 2 * block)
+    layer = roles.induction[0]
+    heads = [(early, h) for early in range(layer) for h in range(copies.trace.outputs[early].shape[1])]
+
+    def second_copy(acts: Acts) -> Float[Tensor, "batch"]:
+        logits = F.linear(rerun(model, copies, acts).read[:, scored], model.W_U)
+        return F.cross_entropy(logits.mT, tokens[:, block + 2 :], reduction="none").mean(-1)
+
+    uncut, rows = second_copy({}), []
+    for name, edges in cuts(roles, heads).items():
+        for method in METHODS if edges else ("",):
+            both, alone = (_ablated(model, shown[c].clean, roles.induction, edges, method) for c in (RIVALS, ALONE))
+            rivals = longer_and_shorter(last_attention(both[roles.induction].pattern[:, None], shown[RIVALS].keys))[0]
+            single = longer_and_shorter(last_attention(alone[roles.induction].pattern[:, None], shown[ALONE].keys))[0]
+            read = rerun(model, shown[RIVALS].clean, both).read
+            gains = longer_and_shorter(shown[RIVALS].log_probs(model, read))
+            values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
+            cost = second_copy(_ablated(model, copies, roles.induction, edges, method)) - uncut
+            known = [*mean_intervals(values, generator), *mean_intervals(cost[None], generator)]
+            rows.append(
+                SuffixCutRow(
+                    name,
+                    " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges),
+                    method,
+                    *roles.induction,
+                    *(value for i in known for value in _numbers(i)),
+                    sequences=len(gains),
+                    windows=len(tokens),
+                )
+            )
+    return rows
+
+
+def _ablated(model: Transformer, clean: Recording, place: Place, edges: Edges, method: str) -> Acts:
+    """The induction head with ``edges`` reading another window's writes, or their mean by position."""
+    outputs = {}
+    for reader, (layer, head) in edges:
+        output = clean.trace.outputs[layer][:, head]
+        outputs[reader, (layer, head)] = (
+            output.roll(SHIFTS[reader], 0) if method == "resample" else output.mean(0, keepdim=True).expand_as(output)
+        )
+    return {place: patch_edges(model, clean, place, outputs)}
+
+
+def _numbers(i: Interval) -> tuple[float, float, float]:
+    return i.mean, i.low, i.high

@@ -1,0 +1,80 @@
+"""Whether induction heads match more than the current token: claims of this suite, thresholds fixed before the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pathsum.records import SuffixCutRow, SuffixMatchRow
+from pathsum.report.claims.judging import Claim, Finding
+from pathsum.report.symbols import interval, number
+from pathsum.results import Cell, Results
+
+NONE, CONTROL = "none", "control: other heads → queries and keys"
+QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
+ONE_TOKEN = "all but current × previous"  # queries read the embedding, keys that and the previous-token head
+RIVALS, LONGER_RIVALS = "two against one", "three against two"
+LEFT = 0.5  # of the advantage at most, and of one-token matching at least, once an edge is ablated: "most" of either
+
+
+def uncut(cell: Cell) -> SuffixCutRow | None:
+    """The induction head as it is; None where it was not measured."""
+    return next((r for r in cell.suffix_cuts if r.cut == NONE), None)
+
+
+def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
+    """One row for each ablation method; none where the model has no such edges."""
+    return [r for r in cell.suffix_cuts if r.cut == cut]
+
+
+def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
+    """What the same head does in another condition."""
+    head = uncut(cell)
+    rows = cell.suffix_matches if head is not None else []
+    return next(
+        (r for r in rows if head and (r.layer, r.head, r.condition) == (head.layer, head.head, condition)), None
+    )
+
+
+def _two_layers(find: Callable[[Cell, SuffixCutRow], Finding]) -> Callable[[Results], dict[str, Finding]]:
+    def evaluate(results: Results) -> dict[str, Finding]:
+        return {c.name: find(c, row) for c in results.with_layers(2) if (row := uncut(c)) is not None}
+
+    return evaluate
+
+
+def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
+    return Finding(row.advantage, row.low > 0, interval(row.advantage, row.low, row.high))
+
+
+def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
+    """The weaker of both edges and methods decides; nothing to explain where there is no advantage."""
+    found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
+    if row.low <= 0 or len({r.cut for r in found}) < 2:
+        return Finding(
+            None, False, "prefers no longer match" if row.low <= 0 else "no head but the previous-token head"
+        )
+    left = max(r.high for r in found) / row.advantage
+    kept = min(r.alone_low for r in found) / row.alone
+    return Finding(left, left < LEFT < kept, f"one-token matching keeps {number(kept)}")
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "two_token_matching",
+        "Induction heads of two-layer models match more than the current token.",
+        "this suite",
+        "attention of the induction head to what followed a match of two tokens minus that to what followed a match of "
+        "the same current token alone, both in one sequence",
+        "its 95 % interval is above 0",
+        _two_layers(_prefers_longer),
+    ),
+    Claim(
+        "two_token_edges",
+        "They do so because the previous-token head feeds their queries and a head that looks two back their keys.",
+        "this suite",
+        "largest share of that advantage (upper end of its interval) left once either edge is ablated, by its mean or "
+        "by another window's",
+        "< 0.5, while attention to a match of one token keeps more than 0.5 of its value (lower end)",
+        _two_layers(_by_these_edges),
+    ),
+)

@@ -1,0 +1,157 @@
+"""One-token and two-token matchers, told apart by behaviour and by intervention."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from pathsum.config import ExtractConfig, ModelConfig
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
+from pathsum.model.transformer import Transformer
+from pathsum.records import SuffixCutRow, SuffixMatchRow
+from tests import handmade
+from tests.test_known_mistakes import HOW as FEW
+from tests.test_known_mistakes import Evidence, cell_of, loaded
+
+D_VOCAB, N_CTX = 41, 23
+HOW = ExtractConfig(**{**FEW.model_dump(), "repeated_windows": 7})
+
+
+def evidence() -> Evidence:
+    g = torch.Generator().manual_seed(1)
+    windows = torch.randint(1, D_VOCAB, (11, N_CTX + 1), generator=g)
+    windows[:, 0] = 0
+    return Evidence(windows, windows, torch.ones(D_VOCAB), torch.ones(D_VOCAB, D_VOCAB), ["w"] * D_VOCAB, "words")
+
+
+def evaluation(layers: int, heads: int) -> Evaluation:
+    """The first head of each layer is the one that training's last evaluation points at."""
+    scores = [[0.9, *[0.1] * (heads - 1)] for _ in range(layers)]
+    return Evaluation(9, 9, 1.0, 0.1, 9.0, 1.0, scores, scores, scores, [1.0])
+
+
+def subject(model: Transformer) -> Subject:
+    config = model.config
+    return examine(model, cell_of(model), [evaluation(config.n_layers, config.n_heads)], evidence(), HOW)
+
+
+def blank(n_layers: int = 2, n_heads: int = 3, d_model: int = 3 * D_VOCAB, n_ctx: int = N_CTX) -> Transformer:
+    config = ModelConfig(
+        n_layers=n_layers, n_heads=n_heads, d_head=2 * D_VOCAB, d_model=d_model, n_ctx=n_ctx, positions="relative",
+        norm="none", smeared_keys=False, embedding_std=1.0,
+    )  # fmt: skip
+    return Transformer(config, D_VOCAB, torch.Generator().manual_seed(2)).requires_grad_(False)
+
+
+def matcher(current: float, previous: float) -> Subject:
+    model = loaded(blank(), handmade.suffix_matcher(D_VOCAB, current, previous).to(torch.float32))
+    model.layers[0].bias[0, 1] = model.layers[0].bias[1, 2] = 40.0  # type: ignore[index, operator]
+    return subject(model)
+
+
+@functools.cache
+def records(current: float, previous: float) -> dict[str, list[Any]]:
+    return tables(matcher(current, previous), evidence(), HOW)
+
+
+def matches(strengths: tuple[float, float]) -> dict[str, SuffixMatchRow]:
+    """Of the induction head, by condition."""
+    return {r.condition: r for r in records(*strengths)["suffix_matches"] if (r.layer, r.head) == (1, 0)}
+
+
+def ablated(strengths: tuple[float, float]) -> dict[tuple[str, str], SuffixCutRow]:
+    return {(r.cut, r.method): r for r in records(*strengths)["suffix_cuts"]}
+
+
+ONE, TWO = (5.0, 0.0), (4.0, 3.0)  # nats for the current token and for the one before
+
+
+def test_a_one_token_matcher_prefers_neither_occurrence() -> None:
+    """Negative control, exactly: both followers have the current token before them, and nothing else is compared."""
+    rows = matches(ONE)
+    assert set(rows) == set(CONDITIONS)
+    shared = math.exp(5) / (2 * math.exp(5) + N_CTX - 2)
+    alone = math.exp(5) / (math.exp(5) + N_CTX - 1)
+    for name in ("two against one", "three against two"):
+        assert rows[name].advantage == pytest.approx(0, abs=1e-6)
+        assert rows[name].longer == rows[name].shorter == pytest.approx(shared, rel=1e-4)
+    for name in ("one alone", "two alone", "three alone"):
+        assert rows[name].longer == pytest.approx(alone, rel=1e-4)
+    assert rows["previous only"].longer < rows["previous only"].chance == 1 / N_CTX
+
+
+def test_a_two_token_matcher_prefers_the_longer_match_by_the_softmax_of_its_scores() -> None:
+    rows, rest = matches(TWO), N_CTX - 2
+    expected = (math.exp(7) - math.exp(4)) / (math.exp(7) + math.exp(4) + rest)
+    assert rows["two against one"].advantage == pytest.approx(expected, rel=1e-4)
+    assert rows["two against one"].low == pytest.approx(expected, rel=1e-4)
+    assert rows["three against two"].advantage == pytest.approx(0, abs=1e-6)
+    assert rows["previous only"].longer == pytest.approx(math.exp(3) / (math.exp(3) + rest + 1), rel=1e-4)
+
+
+def test_the_longer_match_s_follower_is_predicted_and_a_one_token_matcher_cannot_choose() -> None:
+    two, one = ({r.condition: r for r in records(*s)["suffix_predictions"]}["two against one"] for s in (TWO, ONE))
+    assert two.wins == 1
+    assert two.low > 0.5
+    assert one.advantage_nats == pytest.approx(0, abs=1e-5)
+    assert one.longer_nats > 0.3
+
+
+def test_random_heads_prefer_nothing() -> None:
+    """Negative control: within 4 standard errors for every head and condition."""
+    model = blank()
+    for layer in model.layers:
+        layer.W_O.copy_(torch.randn(layer.W_O.shape, generator=torch.Generator().manual_seed(3)) / 20)
+    rows = tables(subject(model), evidence(), HOW)["suffix_matches"]
+    assert len(rows) == 2 * 3 * len(CONDITIONS)
+    assert all(abs(r.advantage) < 2.1 * (r.high - r.low) / 2 + 1e-9 for r in rows)
+    assert all(abs(r.longer - r.chance) < 0.05 for r in rows)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_the_query_or_the_key_edge_the_preference_is_gone_and_one_token_matching_stays(method: str) -> None:
+    rows = ablated(TWO)
+    clean = rows["none", ""]
+    assert clean.advantage > 0.85
+    for cut in ("previous token → queries", "two back → keys", "all → queries", "all but current × previous"):
+        assert abs(rows[cut, method].advantage) < 0.1
+        assert rows[cut, method].alone > 0.5 * clean.alone
+    control = rows["control: other heads → queries and keys", method]
+    assert (control.advantage, control.edges) == (pytest.approx(clean.advantage, abs=1e-6), "Q←L0H2 K←L0H2")
+    assert rows["previous token → keys", method].alone < 0.1
+    assert rows["previous token → keys", method].second_copy_low > 0.2
+
+
+def test_the_edges_of_a_two_token_matcher_are_worth_something_on_repeats_and_those_of_the_other_nothing() -> None:
+    two, one = ablated(TWO), ablated(ONE)
+    assert two["two back → keys", "mean"].second_copy_low > 0.01
+    assert one["two back → keys", "mean"].second_copy_nats == pytest.approx(0, abs=1e-6)
+    joint, single = (two[cut, "resample"].second_copy_nats for cut in ("all but current × previous", "all → queries"))
+    assert joint > 0.5 * single  # queries and keys of one other window would match each other, at the right place
+    assert two["none", ""].second_copy_nats == one["none", ""].second_copy_nats == 0
+
+
+def test_the_two_back_head_is_another_than_the_previous_token_head_and_every_cut_has_edges() -> None:
+    roles = Roles.of(matcher(*TWO))
+    assert roles == Roles((1, 0), (0, 0), (0, 1))
+    assert all(cuts(roles, [(0, 0), (0, 1), (0, 2)])[name] for name in cuts(roles, [(0, 0), (0, 1)]) if name != "none")
+    assert Roles((1, 0), (0, 0), None) == Roles.of(subject(blank(n_heads=1)))
+    assert set(cuts(Roles((1, 0), (0, 0), None), [(0, 0)])) == {
+        "none", "previous token → queries", "all → queries", "all but current × previous", "previous token → keys"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_layers", "counts"), [(0, (0, 0, 0)), (1, (18, 6, 0))])
+def test_one_layer_has_no_edges_and_none_no_rows(n_layers: int, counts: tuple[int, ...]) -> None:
+    found = tables(subject(blank(n_layers=n_layers)), evidence(), HOW)
+    assert tuple(map(len, found.values())) == counts
+
+
+def test_the_same_model_gives_the_same_rows() -> None:
+    assert tables(matcher(*TWO), evidence(), HOW) == records(*TWO)

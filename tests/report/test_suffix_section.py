@@ -1,0 +1,82 @@
+"""What the report makes of matches of two tokens: both outcomes, and neither."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pathsum.report.claims import judge_all
+from pathsum.report.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.report.figures.suffixes import suffixes
+from pathsum.report.sections.suffixes import section
+from pathsum.results import Cell, Results
+from tests.report import synthetic
+
+
+def only(*cells: Cell) -> Results:
+    return dataclasses.replace(synthetic.results(), cells={c.name: c for c in cells})
+
+
+def verdicts(results: Results) -> dict[str, str]:
+    return {c.id: c.verdict for c in judge_all(results) if c.id.startswith("two_token")}
+
+
+WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
+
+
+def test_a_preference_that_two_edges_make_is_told_with_its_edges_and_its_worth() -> None:
+    method, behaviour, edges = section(only(WORKS), {}).paragraphs
+    assert "these sequences chose nothing" in method
+    assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour
+    assert "A third token counts in 0 of 1" in behaviour
+    assert "Without previous token → queries: 0.05 of the advantage and 1.00 of the attention" in edges
+    assert "Without other heads → queries and keys (control): 1.00 of the advantage" in edges
+    assert "rises by 0.80 nats" in edges
+
+
+def test_where_no_head_prefers_the_longer_match_the_text_says_so_and_no_edge_is_credited() -> None:
+    _, behaviour = section(only(FAILS), {}).paragraphs
+    assert "in 0 of 1 model" in behaviour
+    assert "match the current token and no more" in behaviour
+    assert verdicts(only(FAILS)) == {"two_token_matching": NOT, "two_token_edges": NOT}
+
+
+def test_growth_with_heads_is_said_only_where_each_count_has_more() -> None:
+    def of(n_heads: int, advantage: float) -> Cell:
+        cell = synthetic.cell(2, n_heads, 0)
+        return dataclasses.replace(
+            cell, suffix_cuts=[dataclasses.replace(r, advantage=advantage) for r in cell.suffix_cuts]
+        )
+
+    assert section(only(of(2, 0.2), of(4, 0.4)), {}).paragraphs[-1].startswith("The advantage grows with heads per")
+    told = section(only(of(2, 0.4), of(4, 0.4)), {}).paragraphs[-1]
+    assert (
+        told
+        == "The advantage does not grow steadily with heads per layer: 0.40 with 2, 0.40 with 4 (median over models)."
+    )
+
+
+@pytest.mark.parametrize("change", [{"low": 0.3, "high": 0.5, "advantage": 0.4}, {"alone_low": 0.1}])
+def test_an_edge_without_which_the_advantage_stays_or_all_matching_goes_explains_nothing(
+    change: dict[str, float],
+) -> None:
+    rows = [dataclasses.replace(r, **change) if r.cut == "two back → keys" else r for r in WORKS.suffix_cuts]
+    assert verdicts(only(WORKS)) == dict.fromkeys(("two_token_matching", "two_token_edges"), REPRODUCED)
+    found = verdicts(only(dataclasses.replace(WORKS, suffix_cuts=rows)))
+    assert found == {"two_token_matching": REPRODUCED, "two_token_edges": NOT}
+
+
+def test_without_measurements_nothing_is_said_or_judged() -> None:
+    results = only(dataclasses.replace(WORKS, suffix_cuts=[]))
+    assert section(results, {}).paragraphs == ("This sweep has no model of two layers to ask.",)
+    assert suffixes(results) is None
+    assert set(verdicts(results).values()) == {UNTESTABLE}
+
+
+def test_the_table_and_the_figure_show_what_was_planted() -> None:
+    (table,) = section(only(WORKS), {}).blocks
+    assert [e.text for e in table.rows[0]][1:5] == ["L1H0", "0.70", "0.30", "0.40 [0.35, 0.45]"]  # type: ignore[union-attr]
+    figure = suffixes(only(WORKS, FAILS))
+    assert figure is not None
+    assert len(figure.data) == 2 * (2 + 5)

@@ -72,7 +72,7 @@ def tokenized(
     for name, corpus in corpora.items():
         for document in documents(corpus):
             texts.setdefault((name, split(document, corpus.validation_share)), []).append(document)
-    if absent := [f"{n} ({p})" for n in corpora for p in ("train", "val") if (n, p) not in texts]:
+    if absent := [f"{n} ({p})" for n in corpora for p in ("train", "tuning") if (n, p) not in texts]:
         raise ValueError(
             f"expected documents to train on and to hold out of each text, got none of: {', '.join(absent)}; give more "
             "of them (--separator splits files)"
@@ -122,7 +122,9 @@ def main() -> None:
     config = load(TokenizerConfig, values["tokenizer"], "tokenizer")
     with tempfile.TemporaryDirectory() as folder:
         windows = tokenized({"other": other, "code": code}, config, model.n_ctx, Path(folder))
-        saved = {n: induction_saving(windows[n, "train"], windows[n, "val"], config.d_vocab) for n in ("code", "other")}
+        saved = {
+            n: induction_saving(windows[n, "train"], windows[n, "tuning"], config.d_vocab) for n in ("code", "other")
+        }
         if min(saved.values()) <= 0:
             raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
         code_text, prose = windows["code", "train"], windows["other", "train"]

@@ -35,6 +35,7 @@ from bench.memory import training_bytes  # isort: skip
 from bench.peak import peak_mb  # isort: skip
 from bench.train_step import PARAMS, THREADS, Shape, model_config, ours, products  # isort: skip
 from pathsum.config import CellConfig, ExtractConfig, TextCorpus, TokenizerConfig, TrainConfig  # isort: skip
+from pathsum.data.bos import BOS  # isort: skip
 from pathsum.data.tokenizing import tokenize_corpus  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
 from pathsum.evaluation import Evaluation  # isort: skip
@@ -62,7 +63,15 @@ CELL_SIZES = {
     "n_layers": (1, 2, 3, 4),
     "n_ctx": (128, 256, 512, 1024),
 }
-HOW = ExtractConfig(windows=8, repeated_windows=8, certificate_windows=1, top_k=20, rotations=500)
+HOW = ExtractConfig(
+    held_out_windows=40,
+    windows_per_document=1,
+    windows=8,
+    repeated_windows=8,
+    certificate_windows=1,
+    top_k=20,
+    rotations=500,
+)
 TEXT_MB = (32, 64, 128)  # from where on the spool, the sample and a batch are full
 FLOOR = Shape("tiny", n_layers=1, **TINY)  # threads and kernels, whatever the size: no part of what grows
 SECONDS = 1.5  # of training steps
@@ -139,6 +148,7 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
     training = TrainConfig(**{**recipe, "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model_config(shape), train=training)
     text = zipf(40 * shape.n_ctx, shape.d_vocab)
+    text[:: shape.n_ctx] = BOS  # a document a window: intervals resample documents
     seen = evidence(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
     windows = Windows(text, shape.n_ctx)
     with redirect_stderr(io.StringIO()):

@@ -21,7 +21,7 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
     """
     counts = pair_counts(train, d_vocab)
     table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())
-    smoothing, _ = best_smoothing(table, pair_counts(val, d_vocab))
+    smoothing = best_smoothing(table, pair_counts(val, d_vocab))
     bigram, cache, copies, earlier = [], [], [], []
     for row in val.batch(val.spread(HELD_OUT)).numpy():
         x, y = row[:-1], row[1:]

@@ -11,7 +11,7 @@ from pathsum.config import CellConfig, ExtractConfig, load
 from pathsum.data.statistics import CorpusStatistics
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
-from pathsum.data.windows import Windows
+from pathsum.data.windows import HeldOut
 from pathsum.evaluation import Device, Evaluation
 from pathsum.extraction.cell import extract
 from pathsum.extraction.evidence import Evidence
@@ -25,10 +25,16 @@ if __name__ == "__main__":
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         how = load(ExtractConfig, values["extract"], "extract")
         tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
-        held_out = Windows(read_tokens(TOKENS / "val.bin").tokens, cell.model.n_ctx)
+        verdict, tuning = (
+            HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, how.windows_per_document, most)
+            for part, most in (("verdict", how.held_out_windows), ("tuning", how.windows))
+        )
         seen = Evidence(
-            held_out=held_out.batch(held_out.spread(len(held_out))),
-            windows=held_out.batch(held_out.spread(how.windows)),
+            held_out=verdict.batch(),
+            documents=verdict.documents,
+            windows=verdict.batch(how.windows),
+            tuning=tuning.batch(),
+            bigram_losses=counts.losses(verdict.batch()),
             unigram=torch.from_numpy(counts.unigram_counts).float(),
             bigram_counts=counts.bigram_rows(),
             words=vocabulary(tokenizer),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.config import ExtractConfig, load
 from pathsum.data.statistics import corpus_statistics
 from pathsum.records import NGramRow
 from pathsum.storage import write_json, write_rows
@@ -11,7 +12,10 @@ if __name__ == "__main__":
     with stage():
         values = params()
         summary, ngrams, counts = corpus_statistics(
-            TOKENS, values["corpus"]["name"], values["model"]["n_ctx"], values["extract"]["top_k"]
+            TOKENS,
+            values["corpus"]["name"],
+            values["model"]["n_ctx"],
+            load(ExtractConfig, values["extract"], "extract"),
         )
         write_json(STATISTICS / "summary.json", summary)
         write_rows(STATISTICS / "ngrams.parquet", ngrams, NGramRow)

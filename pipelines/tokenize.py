@@ -1,4 +1,4 @@
-"""Stage `tokenize`: the corpus as a tokenizer and two token files, train and validation."""
+"""Stage `tokenize`: the corpus as a tokenizer and token files for training, tuning and verdicts."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.data.tokens import read_tokens
-from pathsum.data.windows import Windows
+from pathsum.data.windows import HeldOut, Windows
 from pathsum.storage import write_json
 from pathsum.tracking import mirror
 from pathsum.training import ranks
@@ -27,10 +27,11 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
 
     Of the processes that torchrun has started, the first holds the run and writes; the others follow it.
     """
-    text, held_out = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "val.bin")
-    identity = fingerprint(cell, text.header.token_hash + held_out.header.token_hash + text.header.tokenizer_hash)
+    text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
+    identity = fingerprint(cell, text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash)
     run = RUNS / identity
-    windows = (Windows(text.tokens, cell.model.n_ctx), Windows(held_out.tokens, cell.model.n_ctx))
+    n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
+    windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
     with locked(run, wait) if ranks.first() else nullcontext():
         ranks.wait()
         if finished(run, total_steps(cell)):

@@ -59,7 +59,15 @@ N_CTX = 1 + 2 * BLOCK
 EXACT = 1e-12  # float64: 2e-16 a rounding, over sums of some hundreds of terms
 UNSEEN = torch.tensor([3, 7, 13])  # ids that the text below does not hold
 LOG = [Evaluation(step, step, 0.0, 0.0, 0.0, 0.0, [], [], [], []) for step in (0, 1)]
-HOW = ExtractConfig(windows=BATCH, repeated_windows=31, certificate_windows=BATCH, top_k=2, rotations=1)
+HOW = ExtractConfig(
+    held_out_windows=11,
+    windows_per_document=1,
+    windows=BATCH,
+    repeated_windows=31,
+    certificate_windows=BATCH,
+    top_k=2,
+    rotations=1,
+)
 
 
 def config(**changes: object) -> ModelConfig:
@@ -94,7 +102,8 @@ def evidence(seed: int = 0) -> Evidence:
     g = torch.Generator().manual_seed(seed)
     windows = F.pad(torch.multinomial(present.expand(11, -1), N_CTX, replacement=True, generator=g), (1, 0))
     counts = torch.ones(D_VOCAB, D_VOCAB)
-    return Evidence(windows, windows[:BATCH], present, counts, [f"w{i}" for i in range(D_VOCAB)], "words")
+    words, documents = [f"w{i}" for i in range(D_VOCAB)], torch.arange(11)
+    return Evidence(windows, documents, windows[:BATCH], windows, present, counts, words, "words")
 
 
 def cell_of(model: Transformer) -> CellConfig:

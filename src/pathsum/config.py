@@ -215,7 +215,9 @@ class CalibrateConfig(Frozen):
 class ExtractConfig(Frozen):
     """How finely a trained model is taken apart."""
 
-    windows: Annotated[int, Field(ge=4)]  # held-out windows that behaviour is measured on, halved and bootstrapped
+    held_out_windows: Annotated[int, Field(ge=4)]  # windows of verdict documents in all, for losses
+    windows_per_document: Positive  # of one document, at most
+    windows: Annotated[int, Field(ge=4)]  # of these, for behaviour: halved and bootstrapped
     repeated_windows: Annotated[int, Field(ge=2)]  # repeated random blocks, bootstrapped
     certificate_windows: Positive  # windows of the exactness certificate
     top_k: Positive  # entries kept a table

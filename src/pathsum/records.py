@@ -45,16 +45,22 @@ class CorpusSummary:
     d_vocab: int
     n_ctx: int
     train_documents: int
-    val_documents: int
+    tuning_documents: int  # for training's evaluations and learning curves, and for what is chosen
+    verdict_documents: int  # for whatever is judged
     train_tokens: int
-    val_tokens: int
+    tuning_tokens: int
+    verdict_tokens: int
     train_bytes: int
-    val_bytes: int
+    tuning_bytes: int
+    verdict_bytes: int
+    judged_documents: int  # of the verdict documents, those with windows of their own
+    judged_windows: int  # that models and baselines are judged on, at most so many a document
+    largest_document: float  # share of those windows that the largest document has, 0..1
     unigram_entropy_nats: float  # of the training text's own unigram distribution
-    unigram_loss_nats: float  # of the smoothed unigram model on the held-out windows
-    bigram_loss_nats: float  # of the best smoothed bigram model on the held-out windows
-    bigram_smoothing: str  # which smoothing that was, and its constant
-    repeated_share: float  # share of held-out tokens, with their two predecessors, seen before in the same window
+    unigram_loss_nats: float  # of the smoothed unigram model on the judged windows
+    bigram_loss_nats: float  # of the best smoothed bigram model there
+    bigram_smoothing: str  # which smoothing that was, and its constant: the best on tuning documents
+    repeated_share: float  # share of these tokens, with their two predecessors, seen before in the same window
 
 
 @dataclass(frozen=True)
@@ -315,7 +321,7 @@ class VirtualHeadRow:
     peak_attention: float
     prefix_matching: float  # of A^late A^early, on repeated random tokens
     cost_nats: float  # loss on held-out text without its path, minus loss with it
-    cost_error_nats: float  # standard error over windows
+    cost_error_nats: float  # standard error over documents
 
 
 @dataclass(frozen=True)
@@ -331,11 +337,11 @@ class AblationRow:
     method: str  # what stands in place: zero | mean | resample (another window's) | turned (control) | previous token
     patterns: str  # recomputed | frozen (norm scales too): those of later layers
     loss_nats: float  # on held-out windows
-    loss_low: float  # 95 % bootstrap over windows
+    loss_low: float  # 95 % bootstrap over documents
     loss_high: float
     loss_drop_nats: float  # of the in-context loss drop, on the same windows
     second_copy_nats: float  # loss on the second copy of repeated random tokens
-    second_copy_low: float  # 95 % bootstrap over windows
+    second_copy_low: float  # 95 % bootstrap over windows, which share nothing
     second_copy_high: float
     prefix_matching: float  # of the best head's; 0 where patterns are frozen
     windows: int  # that either loss is a mean over
@@ -344,7 +350,7 @@ class AblationRow:
 @dataclass(frozen=True)
 class TermRow:
     """What paths are worth on held-out windows, patterns and norm scales frozen there: of all heads, of a layer's or of
-    one. Intervals: 95 % bootstrap over windows."""
+    one. Intervals: 95 % bootstrap over documents."""
 
     order: int  # heads on each path
     layer: int | None  # None: of all layers
@@ -440,8 +446,8 @@ class SuffixCutRow:
 
 @dataclass(frozen=True)
 class LabelRow:
-    """A head's score for one behaviour, its 95 % bootstrap interval over windows, and what looking at all of the past
-    alike would score."""
+    """A head's score for one behaviour, its 95 % bootstrap interval over documents (random tokens: windows), and
+    what looking at all of the past alike would score."""
 
     layer: int
     head: int
@@ -462,7 +468,7 @@ class LabelRow:
 
 @dataclass(frozen=True)
 class LensRow:
-    """The held-out loss if the residual stream is unembedded after this many layers; 95 % bootstrap over windows."""
+    """The held-out loss if the residual stream is unembedded after this many layers; 95 % bootstrap over documents."""
 
     layers: int  # from 0: the embedding alone
     loss_nats: float
@@ -525,7 +531,9 @@ class ChangePointRow:
     tokens_seen: int
     low: int  # the evaluations on either side
     high: int
-    low_documents: int | None  # 95 % bootstrap over windows; None where the change hangs on which windows are drawn
+    low_documents: (
+        int | None
+    )  # 95 % bootstrap over documents (of prefix matching, windows); None where the change hangs on them
     high_documents: int | None
     windows: int | None  # None of composition, which is of the weights
 

@@ -61,7 +61,7 @@ def test_a_text_without_documents_on_both_sides_is_refused(tmp_path: Path) -> No
         source="text", name="other", validation_share=0.5, paths=(str(tmp_path / "one.txt"),), separator="",
         max_documents=9,
     )  # fmt: skip
-    with pytest.raises(ValueError, match=r"other \((train|val)\).*--separator"):
+    with pytest.raises(ValueError, match=r"other \((train|tuning)\).*--separator"):
         tokenized({"other": corpus}, TokenizerConfig(d_vocab=300, train_bytes=1000), N_CTX, tmp_path)
 
 

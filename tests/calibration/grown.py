@@ -21,7 +21,15 @@ from tests import handmade
 from tests.training.small import TRAIN
 
 N_WORDS, N_CTX, HELD_OUT = 29, 37, 61
-HOW = ExtractConfig(windows=23, repeated_windows=5, certificate_windows=3, top_k=5, rotations=199)
+HOW = ExtractConfig(
+    held_out_windows=512,
+    windows_per_document=1,
+    windows=23,
+    repeated_windows=5,
+    certificate_windows=3,
+    top_k=5,
+    rotations=199,
+)
 
 
 def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **corpus: object) -> WorldConfig:

@@ -68,7 +68,9 @@ def test_losses_are_those_at_the_words_that_each_rule_made(tmp_path: Path) -> No
 def evidence(world: World) -> Evidence:
     return Evidence(
         held_out=world.held_out.batch(torch.arange(len(world.held_out))),
+        documents=torch.arange(len(world.held_out)),
         windows=world.held_out.batch(torch.arange(3)),
+        tuning=world.tuning.batch(torch.arange(3)),
         unigram=torch.ones(N_WORDS + 1),
         bigram_counts=torch.zeros(N_WORDS + 1, N_WORDS + 1),
         words=["<bos>", *world.truth.words],

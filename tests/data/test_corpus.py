@@ -167,6 +167,13 @@ def test_an_unknown_dataset_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_split_depends_on_the_document_alone_and_keeps_its_share() -> None:
     sides = [split(f"document {i}", 0.1) for i in range(5003)]
     assert sides == [split(f"document {i}", 0.1) for i in range(5003)]
-    assert abs(sides.count("val") / 5003 - 0.1) < 5 * (0.09 / 5003) ** 0.5  # five standard deviations
+    for part, share in (("train", 0.9), ("tuning", 0.05), ("verdict", 0.05)):
+        spread = (share * (1 - share) / 5003) ** 0.5
+        assert abs(sides.count(part) / 5003 - share) < 5 * spread  # five standard deviations
     assert {split(f"{i}", 0.0) for i in range(101)} == {"train"}
-    assert {split(f"{i}", 1.0) for i in range(101)} == {"val"}
+    assert {split(f"{i}", 1.0) for i in range(101)} == {"tuning", "verdict"}
+
+
+def test_more_held_out_text_leaves_every_held_out_document_where_it_was() -> None:
+    few, more = ([split(f"document {i}", share) for i in range(5003)] for share in (0.1, 0.2))
+    assert all(a in (b, "train") for a, b in zip(few, more, strict=True))

@@ -13,7 +13,7 @@ from pathsum.data import tokens as tokens_module
 from pathsum.data.bos import BOS
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, train_tokenizer
 from pathsum.data.tokenizing import tokenize_corpus
-from pathsum.data.tokens import header_path, pieces, read_tokens, write_tokens
+from pathsum.data.tokens import PARTS, header_path, pieces, read_tokens, write_tokens
 
 TEXTS = [f"The {i}th line, with {i * i} words.\n\n  And   more: {i % 7}!\t\n" for i in range(101)]
 CONFIG = TokenizerConfig(d_vocab=271, train_bytes=10_007)
@@ -93,21 +93,39 @@ def text_corpus(folder: Path, share: float) -> CorpusConfig:
     )
 
 
-def test_a_corpus_becomes_a_tokenizer_and_two_token_files(tmp_path: Path) -> None:
+def test_a_corpus_becomes_a_tokenizer_and_three_token_files_without_a_document_in_common(tmp_path: Path) -> None:
     corpus = text_corpus(tmp_path / "in", 0.3)
-    train, val = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
+    headers = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
     names = sorted(p.name for p in (tmp_path / "out").iterdir())
-    assert names == ["tokenizer.json", "train.bin", "train.json", "val.bin", "val.json"]
-    assert train.documents + val.documents == 97
-    assert train.tokenizer_hash == val.tokenizer_hash == tokenizer_hash(load_tokenizer(tmp_path / "out/tokenizer.json"))
-    assert np.sum(read_tokens(tmp_path / "out/val.bin").tokens == BOS) == val.documents
-    again = tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
-    assert again == (train, val)
+    assert names == sorted(["tokenizer.json", *(f"{part}.{kind}" for part in PARTS for kind in ("bin", "json"))])
+    assert sum(header.documents for header in headers.values()) == 97
+    tokenizer = load_tokenizer(tmp_path / "out/tokenizer.json")
+    assert {header.tokenizer_hash for header in headers.values()} == {tokenizer_hash(tokenizer)}
+    kept = {}
+    for part, header in headers.items():
+        tokens = read_tokens(tmp_path / f"out/{part}.bin").tokens
+        assert np.sum(tokens == BOS) == header.documents
+        kept[part] = {tokenizer.decode(d[1:].tolist()) for d in np.split(tokens, np.flatnonzero(tokens == BOS)[1:])}
+    assert set.union(*kept.values()) == set(TEXTS[:97])
+    assert sum(map(len, kept.values())) == 97  # none in two parts
+    assert tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out") == headers
 
 
-@pytest.mark.parametrize(("share", "side"), [(0.0, "val"), (1.0, "train")])
-def test_an_empty_split_is_an_error(tmp_path: Path, share: float, side: str) -> None:
-    with pytest.raises(ValueError, match=rf"The {side} split of corpus 'mine' is empty: .*; change corpus.validation"):
+def test_equal_documents_are_in_one_part(tmp_path: Path) -> None:
+    corpus = text_corpus(tmp_path / "in", 0.3)
+    (tmp_path / "in" / "again.txt").write_text("\0".join(TEXTS))
+    twice = corpus.model_copy(update={"max_documents": 10**6})
+    headers = tokenize_corpus(twice, CONFIG, 29, tmp_path / "out")
+    tokenizer = load_tokenizer(tmp_path / "out/tokenizer.json")
+    for part, header in headers.items():
+        tokens = read_tokens(tmp_path / f"out/{part}.bin").tokens
+        found = [tokenizer.decode(d[1:].tolist()) for d in np.split(tokens, np.flatnonzero(tokens == BOS)[1:])]
+        assert header.documents == 2 * len(set(found)) > 0
+
+
+@pytest.mark.parametrize(("share", "part"), [(0.0, "tuning"), (1.0, "train")])
+def test_an_empty_split_is_an_error(tmp_path: Path, share: float, part: str) -> None:
+    with pytest.raises(ValueError, match=rf"The {part} part of corpus 'mine' has too few .*; change corpus.val"):
         tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, 29, tmp_path / "out")
 
 
@@ -118,4 +136,4 @@ def test_a_split_smaller_than_a_window_is_an_error_that_leaves_earlier_results(t
         ValueError, match=r"smaller than one window: expected at least 50022 tokens .* lower model.n_ctx"
     ):
         tokenize_corpus(corpus, CONFIG, 50_021, tmp_path / "out")
-    assert read_tokens(tmp_path / "out/train.bin").header == headers[0]
+    assert read_tokens(tmp_path / "out/train.bin").header == headers["train"]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from pathsum.data.bos import BOS
 from pathsum.data.repeated import repeated_random
-from pathsum.data.windows import Windows, order, shuffled
+from pathsum.data.windows import HeldOut, Windows, balanced, documents_of, order, shuffled
 
 STREAM = np.arange(1, 1 + 7 * 13 + 5, dtype=np.uint16)
 
@@ -89,3 +90,37 @@ def test_shuffled_windows_keep_their_tokens_and_their_start() -> None:
     assert len({tuple((row[1:] - row[1:].min()).tolist()) for row in after}) == 5  # another order each
     assert torch.equal(after, shuffled(before, seed=3, step=7))
     assert not torch.equal(after, shuffled(before, seed=3, step=8))
+
+
+def documents(*lengths: int) -> np.ndarray:
+    """A BOS and ``length`` tokens of each document's own."""
+    return np.concatenate([[BOS, *([1 + i] * length)] for i, length in enumerate(lengths)])
+
+
+def test_a_window_is_of_the_document_that_most_of_its_tokens_come_from() -> None:
+    tokens = documents(13, 2, 7, 30)  # 14, 3, 8 and 31 tokens, in windows of seven: the second has most of none
+    assert documents_of(tokens, 7).tolist() == [0, 0, 2, 2, 3, 3, 3, 3]
+    of_all = [np.bincount(np.cumsum(tokens == BOS)[i : i + 7] - 1).argmax() for i in range(0, 56, 7)]
+    assert documents_of(tokens, 7).tolist() == of_all
+
+
+def test_no_document_has_more_windows_than_the_cap_and_each_has_one_before_any_has_two() -> None:
+    of = torch.tensor([0] * 23 + [1] + [2] * 5 + [3] * 2)
+    chosen = balanced(of, 3)
+    assert len(chosen.unique()) == len(chosen)
+    assert of[chosen].bincount().tolist() == [3, 1, 3, 2]
+    assert of[chosen[:4]].sort().values.tolist() == [0, 1, 2, 3]
+    assert of[chosen[4:7]].sort().values.tolist() == [0, 2, 3]
+    assert balanced(of, 3).equal(chosen)
+    assert balanced(of, 99).sort().values.equal(torch.arange(len(of)))
+    assert chosen.max() > 4  # drawn from all of a document, not from its beginning alone
+
+
+def test_held_out_windows_keep_their_documents() -> None:
+    held_out = HeldOut.of(documents(*[40] * 5, 300), 7, 4, 19)
+    rows, of = held_out.batch(), held_out.documents
+    assert len(rows) == len(of) == 19
+    most = [row[1:][row[1:] != BOS].mode().values.item() - 1 for row in rows]
+    assert of.tolist() == most
+    assert of.bincount().max() <= 4
+    assert held_out.batch(3).equal(rows[:3])

@@ -70,7 +70,8 @@ def listed(windows: Tensor, held_out: Tensor) -> list[SkipTrigramRow]:
     ov[NEXT, REST], ov[MIND, KEEP] = 2, 2
     words = [f"w{i}" for i in range(D_VOCAB)]
     counts = torch.zeros(D_VOCAB, D_VOCAB)
-    seen = Evidence(held_out, windows, torch.ones(D_VOCAB), counts, words, "words")
+    documents = torch.arange(len(held_out))
+    seen = Evidence(held_out, documents, windows, windows, torch.ones(D_VOCAB), counts, words, "words")
     model = transformer(handmade.skip_trigram_head(qk, ov), LONG, (), None)
     rows: list[SkipTrigramRow] = tables(show(model, LONG.n_ctx, seen, HOW), seen, HOW)["skip_trigrams"]
     return rows

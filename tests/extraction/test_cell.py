@@ -18,7 +18,15 @@ from pathsum.storage import read_lines
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
 from tests.training.test_loop import run
 
-HOW = ExtractConfig(windows=11, repeated_windows=5, certificate_windows=3, top_k=7, rotations=99)
+HOW = ExtractConfig(
+    held_out_windows=101,
+    windows_per_document=2,
+    windows=11,
+    repeated_windows=5,
+    certificate_windows=3,
+    top_k=7,
+    rotations=99,
+)
 
 
 def evidence() -> Evidence:
@@ -28,7 +36,17 @@ def evidence() -> Evidence:
     pairs = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.int64)
     pairs.index_put_((everything[:, :-1].flatten(), everything[:, 1:].flatten()), torch.tensor(1), accumulate=True)
     words = [f"w{i}" for i in range(D_VOCAB)]
-    return Evidence(everything, everything[: HOW.windows], unigram.float(), pairs, words, "words")
+    return Evidence(
+        held_out=everything,
+        documents=torch.arange(len(everything)) // 2,
+        windows=everything[: HOW.windows],
+        tuning=everything[: HOW.windows],
+        unigram=unigram.float(),
+        bigram_counts=pairs,
+        words=words,
+        tokenizer_hash="words",
+        bigram_losses=torch.full((len(everything),), 3.0, dtype=torch.float64),
+    )
 
 
 def taken_apart(folder: Path, tokens: int = TRAIN.tokens, **model: object) -> Cell:

@@ -19,7 +19,15 @@ from pathsum.results import TABLES
 from tests.model.test_foreign import D_VOCAB, N_CTX, POSITIONS, some_tokens, written
 from tests.training.small import MODEL
 
-HOW = ExtractConfig(windows=7, repeated_windows=5, certificate_windows=2, top_k=3, rotations=49)
+HOW = ExtractConfig(
+    held_out_windows=101,
+    windows_per_document=101,
+    windows=7,
+    repeated_windows=5,
+    certificate_windows=2,
+    top_k=3,
+    rotations=49,
+)
 WORDS = [f"w{i}" for i in range(D_VOCAB)]
 
 

@@ -99,7 +99,16 @@ def test_the_metrics_have_what_a_script_needs(graph: Path) -> None:
         assert cell["exactness"] < 1e-10
         assert cell["onset_tokens"] is None  # forty thousand tokens: the report must not claim a phase change
     assert metrics["cells"]["L0S0"]["prefix_matching"] is None
-    assert {"name", "train_tokens", "val_tokens", "bigram_loss_nats", "unigram_loss_nats"} <= set(metrics["corpus"])
+    assert {
+        "name",
+        "train_tokens",
+        "tuning_tokens",
+        "verdict_tokens",
+        "judged_documents",
+        "judged_windows",
+        "bigram_loss_nats",
+        "unigram_loss_nats",
+    } <= set(metrics["corpus"])
     assert metrics["corpus"]["bigram_loss_nats"] < metrics["corpus"]["unigram_loss_nats"]
     for claim in metrics["claims"].values():
         assert set(claim) == {"value", "threshold", "verdict"}

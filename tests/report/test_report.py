@@ -259,7 +259,16 @@ def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> Non
     promised += " copying_heads exactness onset_tokens"
     for cell in found["cells"].values():
         assert set(promised.split()) <= set(cell)
-    assert set(found["corpus"]) == {"name", "train_tokens", "val_tokens", "bigram_loss_nats", "unigram_loss_nats"}
+    assert set(found["corpus"]) == {
+        "name",
+        "train_tokens",
+        "tuning_tokens",
+        "verdict_tokens",
+        "judged_documents",
+        "judged_windows",
+        "bigram_loss_nats",
+        "unigram_loss_nats",
+    }
     assert {frozenset(c) for c in found["claims"].values()} == {frozenset({"value", "threshold", "verdict"})}
     assert found["cells"]["L1H2S0"]["onset_tokens"] is None
     assert found["cells"]["L0S0"]["prefix_matching"] is None

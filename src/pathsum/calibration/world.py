@@ -30,7 +30,8 @@ from pathsum.storage import read_lines
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import fingerprint, finished, locked
 
-HELD_OUT = 512  # documents, each of them a window
+HELD_OUT = 512  # documents to judge by, each of them a window
+TUNING = 64  # documents for training's evaluations
 LEARNT = 0.5  # of the first loss at a rule's places: a model that keeps more has not learnt the rule
 
 
@@ -43,6 +44,7 @@ class World:
     truth: PlantedTruth
     tokens: Int[Tensor, "document word"]
     train: Windows
+    tuning: Windows
     held_out: Windows
     copied: Bool[Tensor, "all pos"]  # targets of the held-out windows that continue a copy
     ruled: Bool[Tensor, "all pos"]  # and those that a rule gave
@@ -104,8 +106,9 @@ def make_world(name: str, config: WorldConfig) -> World:
         config=config,
         truth=truth,
         tokens=tokens,
-        train=Windows(tokens[:-HELD_OUT].numpy().flatten(), n_ctx),  # numpy copies: a tensor that is sent to another
-        held_out=Windows(tokens[-HELD_OUT:].numpy().flatten(), n_ctx),  # process moves, and a view of it would dangle
+        train=Windows(tokens[: -HELD_OUT - TUNING].numpy().flatten(), n_ctx),  # numpy copies: a tensor that is sent to
+        tuning=Windows(tokens[-HELD_OUT - TUNING : -HELD_OUT].numpy().flatten(), n_ctx),  # another process moves, and
+        held_out=Windows(tokens[-HELD_OUT:].numpy().flatten(), n_ctx),  # a view of it would dangle
         copied=text.copied[-HELD_OUT:],
         ruled=text.ruled[-HELD_OUT:],
     )
@@ -117,7 +120,7 @@ def raise_model(world: World, seed: int, runs: Path) -> Path:
     run = runs / fingerprint(cell, world.origin)
     with locked(run, wait=True):
         if not finished(run, total_steps(cell)):
-            both = (world.train, world.held_out)
+            both = (world.train, world.tuning)
             train(cell, len(world.words), world.origin, both, run, lambda _: None, f"{world.name} {seed}")
     return run
 
@@ -127,7 +130,9 @@ def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
     run, cell, words, origin = raise_model(world, seed, runs), world.cell(seed), world.words, world.origin
     seen = Evidence(
         held_out=world.held_out.batch(torch.arange(len(world.held_out))),
-        windows=world.held_out.batch(world.held_out.spread(how.windows)),
+        documents=torch.arange(len(world.held_out)),
+        windows=world.held_out.batch(torch.arange(how.windows)),
+        tuning=world.tuning.batch(world.tuning.spread(how.windows)),
         unigram=torch.bincount(world.tokens.flatten(), minlength=len(words)).float(),
         bigram_counts=torch.zeros(len(words), len(words)),  # the truth is known: nothing is held against counts
         words=words,

@@ -1,17 +1,17 @@
-"""Which documents is a corpus made of, and which of them are held out?"""
+"""Which documents is a corpus made of, and which of them are held out, to tune on or to judge by?"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import Literal
 
 from pathsum.config import CorpusConfig, HubCorpus, PlantedCorpus, PythonCorpus, TextCorpus
 from pathsum.data.hub import hub_documents
 from pathsum.data.planted import planted
 from pathsum.data.python_sources import python_documents
 from pathsum.data.text_files import text_documents
+from pathsum.data.tokens import Part
 
 
 def documents(config: CorpusConfig) -> Iterator[str]:
@@ -38,10 +38,14 @@ def digest(document: str) -> bytes:
     return hashlib.sha256(document.encode()).digest()
 
 
-def split(document: str, validation_share: float) -> Literal["train", "val"]:
-    """Is this document trained on or held out?
+def split(document: str, validation_share: float) -> Part:
+    """Assign a document to training, to tuning (training's evaluations and learning curves) or to the verdicts.
 
     A function of the document's sha256 alone: neither its position nor the other documents matter, and two equal
-    documents are never on both sides. ``validation_share`` (0..1) is the expected share of documents held out.
+    documents are never in different parts. ``validation_share`` (0..1) is the expected share of documents held out,
+    half of them for each purpose; whichever it is, a held-out document serves the same one.
     """
-    return "val" if int.from_bytes(digest(document)[:8], "big") < validation_share * 2**64 else "train"
+    name = digest(document)
+    if int.from_bytes(name[:8], "big") >= validation_share * 2**64:
+        return "train"
+    return "verdict" if name[8] % 2 else "tuning"

@@ -75,19 +75,14 @@ class BigramTable:
         return rows.toarray() if sparse.issparse(rows) else rows
 
 
-def best_smoothing(table: BigramTable, held_out: sparse.csr_array) -> tuple[Smoothing, float]:
-    """Which smoothing gives the least loss on held-out bigram counts, and what is that loss, in nats a token?
-
-    The constant is chosen on the very text that it is measured on: a loss below what the bigram model would get
-    honestly, so the bar that a transformer has to pass is, if anything, too high.
-    """
-    pairs = held_out.tocoo()
+def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
+    """Choose the smoothing of least loss on bigram counts of tuning documents; other documents judge it."""
+    pairs = tuning.tocoo()
     sources, outs, weight = pairs.coords[0].astype(np.int64), pairs.coords[1].astype(np.int64), pairs.data
     losses = {
         s: float(-(weight * np.log(table.probabilities(sources, outs, s))).sum() / weight.sum()) for s in _candidates()
     }
-    best = min(losses, key=losses.__getitem__)
-    return best, losses[best]
+    return min(losses, key=losses.__getitem__)
 
 
 def add_one(counts: Int64[np.ndarray, "out"]) -> Float[np.ndarray, "out"]:

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from scipy import sparse
 from torch import Tensor
 
+from pathsum.config import ExtractConfig
 from pathsum.data.counting import entropy, pair_counts, repeated_share
 from pathsum.data.ngrams import ngram_rows
 from pathsum.data.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
-from pathsum.data.tokens import TokenFile, read_tokens
-from pathsum.data.windows import Windows
+from pathsum.data.tokens import PARTS, TokenFile, read_tokens
+from pathsum.data.windows import HeldOut, Windows
 from pathsum.records import CorpusSummary, NGramRow
 
 DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
@@ -39,7 +40,7 @@ class CorpusStatistics:
 
     unigram_counts: Int64[np.ndarray, "out"]
     bigram_counts: Counts  # [token, next]; dense up to DENSE_VOCAB, else scipy.sparse.csr_array
-    smoothing: Smoothing  # the best on the held-out windows
+    smoothing: Smoothing  # the best on tuning documents
 
     @property
     def d_vocab(self) -> int:
@@ -48,6 +49,12 @@ class CorpusStatistics:
     def bigram_rows(self) -> BigramRows:
         """The counts as rows[start:stop] → dense int64 tensor, for circuits that read them a block at a time."""
         return BigramRows(self.bigram_counts)
+
+    def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
+        """The bigram model's mean loss on each window, in nats a token: what a model without context can reach."""
+        table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
+        likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
+        return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
 
     def save(self, path: Path) -> None:
         """Writes an .npz without pickles; atomic, and identical statistics give identical bytes."""
@@ -92,25 +99,26 @@ class CorpusStatistics:
 
 
 def corpus_statistics(
-    folder: Path, name: str, n_ctx: int, top_k: int
+    folder: Path, name: str, n_ctx: int, how: ExtractConfig
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
     """What are the n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``?
 
-    Losses are in nats a token, over all held-out windows; the rows are the ``top_k`` unigrams, bigrams and
-    skip-trigrams. Memory: the count table, and a few million tokens at a time. Raises FileNotFoundError where
-    ``tokenize_corpus`` has not been, ValueError where its files do not belong together or are smaller than a window.
+    Losses are in nats a token, over the windows of verdict documents that models are judged on; the smoothing is chosen
+    on tuning documents. The rows are the ``how.top_k`` unigrams, bigrams and skip-trigrams of training text. Memory:
+    the count table, and a few million tokens at a time. Raises FileNotFoundError where ``tokenize_corpus`` has not
+    been, ValueError where its files do not belong together or are smaller than a window.
     """
     tokenizer = load_tokenizer(folder / "tokenizer.json")
-    train, val = read_tokens(folder / "train.bin"), read_tokens(folder / "val.bin")
-    for file in (train, val):
+    train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
+    for file in files:
         _require_tokenizer(file, tokenizer_hash(tokenizer))
-    d_vocab, seen, held_out = train.header.d_vocab, Windows(train.tokens, n_ctx), Windows(val.tokens, n_ctx)
+    d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
+    held_out = HeldOut.of(verdict.tokens, n_ctx, how.windows_per_document, how.held_out_windows)
     counts = pair_counts(seen, d_vocab)
     unigram = np.asarray(counts.sum(axis=0)).ravel()
     bigram: Counts = counts.toarray() if d_vocab <= DENSE_VOCAB else counts
-    held_out_counts = pair_counts(held_out, d_vocab)
-    held_out_unigram = np.asarray(held_out_counts.sum(axis=0)).ravel()
-    smoothing, bigram_loss = best_smoothing(BigramTable.of(bigram, unigram), held_out_counts)
+    held_out_unigram = np.asarray(pair_counts(held_out.windows, d_vocab).sum(axis=0)).ravel()
+    smoothing = best_smoothing(BigramTable.of(bigram, unigram), pair_counts(Windows(tuning.tokens, n_ctx), d_vocab))
     statistics = CorpusStatistics(unigram, bigram, smoothing)
     summary = CorpusSummary(
         name=name,
@@ -118,19 +126,19 @@ def corpus_statistics(
         tokenizer_hash=train.header.tokenizer_hash,
         d_vocab=d_vocab,
         n_ctx=n_ctx,
-        train_documents=train.header.documents,
-        val_documents=val.header.documents,
-        train_tokens=train.header.count,
-        val_tokens=val.header.count,
-        train_bytes=train.header.text_bytes,
-        val_bytes=val.header.text_bytes,
+        **{f"{part}_documents": file.header.documents for part, file in zip(PARTS, files, strict=True)},
+        **{f"{part}_tokens": file.header.count for part, file in zip(PARTS, files, strict=True)},
+        **{f"{part}_bytes": file.header.text_bytes for part, file in zip(PARTS, files, strict=True)},
+        judged_documents=len(held_out.documents.unique()),
+        judged_windows=len(held_out.windows),
+        largest_document=held_out.documents.bincount().max().item() / len(held_out.windows),
         unigram_entropy_nats=entropy(unigram),
         unigram_loss_nats=float(-(held_out_unigram * np.log(add_one(unigram))).sum() / held_out_unigram.sum()),
-        bigram_loss_nats=bigram_loss,
+        bigram_loss_nats=statistics.losses(held_out.batch()).mean().item(),
         bigram_smoothing=str(smoothing),
-        repeated_share=repeated_share(held_out, d_vocab),
+        repeated_share=repeated_share(held_out.windows, d_vocab),
     )
-    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), top_k), statistics
+    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), how.top_k), statistics
 
 
 def _require_tokenizer(file: TokenFile, expected: str) -> None:

@@ -1,73 +1,79 @@
-"""From a corpus to tokens: reads every document once, keeps it on disk, learns the tokenizer, writes both splits."""
+"""From a corpus to tokens: read each document once, keep it on disk, learn the tokenizer, write each part's tokens."""
 
 from __future__ import annotations
 
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
 from pathsum.config import CorpusConfig, TokenizerConfig
 from pathsum.data.corpus import documents, split
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
-from pathsum.data.tokens import TokenHeader, write_tokens
+from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
 
 LENGTH = struct.Struct("<Q")  # of a spooled document, in bytes
+LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals resample those of the last
 
 
-def tokenize_corpus(
-    corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path
-) -> tuple[TokenHeader, TokenHeader]:
-    """Writes ``tokenizer.json``, ``train.bin`` and ``val.bin`` (with headers) into ``folder``; says what they hold.
+def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
+    """Write ``tokenizer.json`` and a token file (``train.bin``, ``tuning.bin``, ``verdict.bin``) with its header for
+    each part of the corpus into ``folder``; return the headers.
 
     The corpus is read once, into temporary files in ``folder`` as large as its text, so memory does not grow with it
     and a corpus that is generated or streamed is the same for the tokenizer and for the token files. Raises ValueError
-    where a split is empty or smaller than a window of ``n_ctx`` tokens, and whatever ``documents`` and
+    where a part has too few documents or less than a window of ``n_ctx`` tokens, and whatever ``documents`` and
     ``train_tokenizer`` raise; earlier results in ``folder`` are touched only after all of them could.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _Spool(folder) as train, _Spool(folder) as val:
+    with ExitStack() as stack:
+        spools = {part: stack.enter_context(_Spool(folder)) for part in PARTS}
         for document in documents(corpus):
-            (val if split(document, corpus.validation_share) == "val" else train).add(document)
-        _require_documents(corpus, len(train), len(val))
-        tokenizer = train_tokenizer(train, config)
+            spools[split(document, corpus.validation_share)].add(document)
+        _require_documents(corpus, {part: len(spool) for part, spool in spools.items()})
+        tokenizer = train_tokenizer(spools["train"], config)
         name = tokenizer_hash(tokenizer)
         with tempfile.TemporaryDirectory(dir=folder) as drafts:
             draft = Path(drafts)
             tokenizer.save(str(draft / "tokenizer.json"))
-            headers = [
-                write_tokens(draft / f"{part}.bin", spool, tokenizer, name)
-                for part, spool in (("train", train), ("val", val))
-            ]
-            for part, header in zip(("train", "val"), headers, strict=True):
+            headers = {p: write_tokens(draft / f"{p}.bin", spool, tokenizer, name) for p, spool in spools.items()}
+            for part, header in headers.items():
                 _require_window(part, header, n_ctx, corpus)
-            for old in ("train.json", "val.json"):
-                (folder / old).unlink(missing_ok=True)  # headers last: a killed run leaves nothing that looks whole
-            for done in ("tokenizer.json", "train.bin", "val.bin", "train.json", "val.json"):
+            for part in PARTS:
+                (folder / f"{part}.json").unlink(missing_ok=True)
+            tokens, last = ([f"{part}.{kind}" for part in PARTS] for kind in ("bin", "json"))
+            for done in (
+                "tokenizer.json",
+                *tokens,
+                *last,
+            ):  # headers last: a killed run leaves nothing that looks whole
                 (draft / done).replace(folder / done)
-    return headers[0], headers[1]
+    return headers
 
 
-def _require_documents(corpus: CorpusConfig, n_train: int, n_val: int) -> None:
-    if n_train and n_val:
+def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None:
+    short = [part for part in PARTS if counts[part] < LEAST[part]]
+    if not short:
         return
-    part = "train" if not n_train else "val"
+    part = short[0]
     raise ValueError(
-        f"The {part} split of corpus {corpus.name!r} is empty: expected documents on both sides, got {n_train} for "
-        f"training and {n_val} held out with corpus.validation_share={corpus.validation_share}; "
+        f"The {part} part of corpus {corpus.name!r} has too few documents: expected at least {LEAST[part]}, got "
+        + ", ".join(f"{counts[p]} for {p}" for p in PARTS)
+        + f" with corpus.validation_share={corpus.validation_share}; "
         + (
-            "give a corpus with documents"
-            if n_train + n_val == 0
-            else "change corpus.validation_share, or give more documents (corpus.separator splits files)"
+            "change corpus.validation_share, or give more documents (corpus.separator splits files)"
+            if any(counts.values())
+            else "give a corpus with documents"
         )
     )
 
 
-def _require_window(part: str, header: TokenHeader, n_ctx: int, corpus: CorpusConfig) -> None:
+def _require_window(part: Part, header: TokenHeader, n_ctx: int, corpus: CorpusConfig) -> None:
     if header.count <= n_ctx:
         raise ValueError(
-            f"The {part} split of corpus {corpus.name!r} is smaller than one window: expected at least "
+            f"The {part} part of corpus {corpus.name!r} is smaller than one window: expected at least "
             f"{n_ctx + 1} tokens (model.n_ctx + 1), got {header.count}; lower model.n_ctx, give more text, or change "
             f"corpus.validation_share={corpus.validation_share}"
         )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Integer
@@ -15,6 +16,8 @@ from tokenizers import Tokenizer
 from pathsum.data.bos import BOS
 from pathsum.storage import read_json, write_json
 
+Part: TypeAlias = Literal["train", "tuning", "verdict"]
+PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # of a corpus: each has a token file of its name
 PIECE = 1 << 18  # characters encoded as one string
 BATCH = 1 << 22  # characters encoded together, in parallel
 MAKE_AGAIN = "run the tokenize stage again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -59,6 +60,44 @@ class Windows:
         """``count`` windows evenly spaced over the stream, always the same; all of them if there are fewer."""
         total = len(self)
         return torch.arange(min(count, total)) * total // min(count, total)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Windows of held-out text that no document dominates."""
+
+    windows: Windows  # one of each document first, then a second of each, and so on
+    documents: Int64[Tensor, "window"]  # the document of each window, by its number in the text
+
+    @staticmethod
+    def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
+        """At most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all. The first n
+        are a balanced sample for every n. Errors as ``Windows``."""
+        documents = documents_of(tokens, n_ctx)
+        kept = balanced(documents, per_document)[:most]
+        return HeldOut(Windows(tokens, n_ctx).only(kept.numpy()), documents[kept])
+
+    def batch(self, most: int | None = None) -> Int64[Tensor, "batch pos"]:
+        """The first ``most`` windows, or all, as ``Windows.batch``."""
+        return self.windows.batch(torch.arange(len(self.windows))[:most])
+
+
+def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
+    """The document that most of each window's tokens come from (of two with as many, the earlier), by its number in the
+    text: windows run over the ends of documents, which a BOS token begins."""
+    rows = (np.cumsum(tokens == BOS) - 1)[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
+    return torch.tensor([int(row[0] + np.bincount(row - row[0]).argmax()) for row in rows])
+
+
+def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
+    """Choose at most ``per_document`` windows of each document at random: one of each first, then a second of each, and
+    so on. A pure function: the same windows for every model."""
+    drawn = torch.randperm(len(documents), generator=_generator(0, "held out"))
+    sizes = documents.unique(return_counts=True)[1]
+    before = torch.arange(len(drawn)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)  # of the same document
+    rounds = torch.empty_like(before).scatter_(0, documents[drawn].argsort(stable=True), before)
+    first = rounds.argsort(stable=True)
+    return drawn[first][rounds[first] < per_document]
 
 
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:

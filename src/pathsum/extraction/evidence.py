@@ -24,12 +24,20 @@ _SEED = 2021
 class Evidence:
     """What a model is shown, and what the corpus says."""
 
-    held_out: Int[Tensor, "all window"]  # every held-out window: losses, as the bigram baseline's
-    windows: Int[Tensor, "batch window"]  # some of them: patterns and the certificate
+    held_out: Int[Tensor, "all window"]  # windows of verdict documents, one of each document first: losses
+    documents: Int[Tensor, "all"]  # the document of each, by number: what intervals resample
+    windows: Int[Tensor, "batch window"]  # the first of them: patterns and the certificate
+    tuning: Int[Tensor, "some window"]  # of other documents, which training looked at too: for what is chosen
     unigram: Float[Tensor, "vocab"]
     bigram_counts: CountRows
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
+    bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``, nats a token
+
+    @property
+    def window_documents(self) -> Int[Tensor, "batch"]:
+        """The document of each of ``windows``."""
+        return self.documents[: len(self.windows)]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
 from pathsum.data.counting import pair_counts
 from pathsum.data.statistics import BigramRows
-from pathsum.data.windows import Windows
+from pathsum.data.windows import HeldOut, Windows
 from pathsum.extraction import atlas, framework
 from pathsum.extraction.evidence import Evidence, show
 from pathsum.model.foreign import Extra, Foreign
@@ -84,12 +84,23 @@ def take_apart(
 
 
 def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], how: ExtractConfig, n_ctx: int) -> Evidence:
-    """What the text says, counted over all its windows, and the ones that the model is shown."""
+    """What the text says, counted over all its windows, and the ones that the model is shown: one half to choose by,
+    the other to judge by (a text of a single window serves both)."""
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
-    shown = windows.batch(windows.spread(how.windows))
     unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
-    return Evidence(windows.batch(windows.spread(len(windows))), shown, unigram, BigramRows(counts), words, "")
+    held_out = HeldOut.of(tokens, n_ctx, how.windows_per_document, how.held_out_windows)
+    every, second = held_out.batch(), slice(1, None, 2) if len(held_out.windows) > 1 else slice(None)
+    return Evidence(
+        held_out=every[second],
+        documents=held_out.documents[second],
+        windows=every[second][: how.windows],
+        tuning=every[::2][: how.windows],
+        unigram=unigram,
+        bigram_counts=BigramRows(counts),
+        words=words,
+        tokenizer_hash="",
+    )
 
 
 @torch.no_grad()

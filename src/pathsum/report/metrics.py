@@ -26,7 +26,16 @@ CELL_METRICS = (
     "direct_path_kl_nats",
 )
 CALIBRATION_METRICS = ("precision", "recall", "n", "planted", "found")
-CORPUS_METRICS = ("name", "train_tokens", "val_tokens", "bigram_loss_nats", "unigram_loss_nats")
+CORPUS_METRICS = (
+    "name",
+    "train_tokens",
+    "tuning_tokens",
+    "verdict_tokens",
+    "judged_documents",
+    "judged_windows",
+    "bigram_loss_nats",
+    "unigram_loss_nats",
+)
 
 
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:

@@ -154,8 +154,11 @@ def _zero(results: Results) -> tuple[str, ...]:
     cells = results.with_layers(0)
     corpus = results.corpus
     about = (
-        f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training and {number(corpus.val_tokens)} held-out "
-        f"tokens of a {corpus.d_vocab:,}-token vocabulary. On its held-out text a unigram model loses "
+        f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a "
+        f"{corpus.d_vocab:,}-token vocabulary. Of its held-out documents {corpus.tuning_documents:,} are for "
+        f"training's evaluations and for whatever is chosen, {corpus.verdict_documents:,} others for the verdicts: "
+        f"models are judged on {corpus.judged_windows:,} windows of {corpus.judged_documents:,} of these, the largest "
+        f"of which has {number(100 * corpus.largest_document, 1)} % of the windows. On them a unigram model loses "
         f"{number(corpus.unigram_loss_nats, 3)} nats a token, the best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )

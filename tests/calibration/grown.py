@@ -20,7 +20,7 @@ from pathsum.model.transformer import Transformer
 from tests import handmade
 from tests.training.small import TRAIN
 
-N_WORDS, N_CTX, HELD_OUT = 29, 37, 61
+N_WORDS, N_CTX, HELD_OUT, TUNING = 29, 37, 61, 19
 HOW = ExtractConfig(
     held_out_windows=512,
     windows_per_document=1,
@@ -41,7 +41,7 @@ def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **cor
     }  # fmt: skip
     model = {
         "n_layers": n_layers, "n_heads": 1, "d_head": 7, "d_model": 11, "n_ctx": N_CTX, "positions": "relative",
-        "norm": "none", "smeared_keys": smeared_keys,
+        "norm": "none", "smeared_keys": smeared_keys, "embedding_std": 0.3,
     }  # fmt: skip
     train = {**TRAIN.model_dump(), "tokens": tokens, "resume_every_seconds": 60.0}
     return WorldConfig.model_validate({"corpus": text | corpus, "model": model, "train": train})
@@ -51,6 +51,7 @@ def small_world(config: WorldConfig, held_out: int = HELD_OUT) -> World:
     """As ``make_world``, with fewer documents held out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "HELD_OUT", held_out)
+        patch.setattr(room, "TUNING", TUNING)
         return make_world("small", config)
 
 

@@ -17,7 +17,7 @@ from pathsum.data.planted import planted, planted_text
 from pathsum.extraction.evidence import Evidence
 from pathsum.model.checkpoint import save_checkpoint
 from tests import handmade
-from tests.calibration.grown import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_world, transformer
+from tests.calibration.grown import HELD_OUT, HOW, N_CTX, N_WORDS, TUNING, config, small_world, transformer
 
 RULES = {"repeat_share": 0.5, "n_skip_trigrams": 5, "questions": True}
 
@@ -33,7 +33,11 @@ def test_a_word_is_the_token_after_its_number_and_a_document_a_window() -> None:
     world = small_world(described)
     words, copied, ruled = text_of(described)
     windows = [[0, *(w + 1 for w in document)] for document in words]
-    for part, rows in ((world.train, windows[:-HELD_OUT]), (world.held_out, windows[-HELD_OUT:])):
+    for part, rows in (
+        (world.train, windows[: -HELD_OUT - TUNING]),
+        (world.tuning, windows[-HELD_OUT - TUNING : -HELD_OUT]),
+        (world.held_out, windows[-HELD_OUT:]),
+    ):
         assert part.batch(torch.arange(len(part))).tolist() == rows
     assert (world.copied.tolist(), world.ruled.tolist()) == (copied[-HELD_OUT:], ruled[-HELD_OUT:])
     assert world.truth == planted(described.corpus)[1]

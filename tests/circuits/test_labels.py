@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pathsum.circuits import induction, positional
-from pathsum.circuits.bootstrap import Interval, mean_intervals
+from pathsum.circuits.bootstrap import Interval, independent, mean_intervals
 from pathsum.circuits.labels import (
     MOST,
     Score,
@@ -74,7 +74,7 @@ def called(pattern: Tensor, copies: Tensor, text: Tensor, on_text: Tensor) -> li
         ),
     }
     generator = torch.Generator().manual_seed(0)
-    known = {name: (mean_intervals(v, generator), c) for name, (v, c) in measured.items()}
+    known = {name: (mean_intervals(v, independent(v), generator), c) for name, (v, c) in measured.items()}
     return [
         labels([Score(name, intervals[h], c[h].item()) for name, (intervals, c) in known.items()])
         for h in range(pattern.shape[1])

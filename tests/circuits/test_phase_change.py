@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from pathsum.circuits.bootstrap import resampled_means
+from pathsum.circuits.bootstrap import independent, resampled_means
 from pathsum.circuits.phase_change import LEAST_BENT, Onset, bend, change_interval, onset
 from tests.handmade import normal
 
@@ -101,7 +101,7 @@ def test_the_interval_over_documents_covers_the_change_of_all_documents() -> Non
         g = torch.Generator().manual_seed(seed)
         at = 1000 + 100 * normal(g, 16)
         curves = torch.sigmoid((torch.tensor(tokens, dtype=torch.float64)[:, None] - at) / 100)
-        found = change_interval(onset, tokens, resampled_means(curves, g, 200))
+        found = change_interval(onset, tokens, resampled_means(curves, independent(curves), g, 200))
         assert found is not None
         covered += found[0] <= 1000 <= found[1]
         width += found[1] - found[0]
@@ -113,7 +113,7 @@ def test_a_change_that_hangs_on_one_document_has_no_interval() -> None:
     """Negative control: one curve in four rises by enough for all; a quarter to a third of draws miss it."""
     tokens, flat = [0, 10, 20], [0.0, 0.0, 0.0]
     curves = torch.tensor([flat, flat, flat, [0.0, 0.5, 1.0]], dtype=torch.float64).mT
-    drawn = resampled_means(curves, torch.Generator().manual_seed(0), 200)
+    drawn = resampled_means(curves, independent(curves), torch.Generator().manual_seed(0), 200)
     assert onset(tokens, curves.mean(1).tolist()) is not None
     assert change_interval(onset, tokens, drawn) is None
     assert change_interval(onset, tokens, torch.zeros(3, 7, dtype=torch.float64)) is None

@@ -61,19 +61,21 @@ def test_a_curve_that_rises_in_every_window_changes_and_noise_does_not() -> None
     tokens = list(range(0, 2001, 100))
     t = torch.tensor(tokens, dtype=torch.float64)[:, None]
     noise = 0.02 * torch.randn(len(tokens), 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    found = formation.change("prefix_matching", tokens, torch.sigmoid((t - 1030) / 50) + noise, generator())
+    own = torch.arange(7)
+    found = formation.change("prefix_matching", tokens, torch.sigmoid((t - 1030) / 50) + noise, own, generator())
     assert found is not None
     assert (found.low, found.high, found.windows) == (1000, 1100, 7)
     assert found.low_documents is not None
     assert found.high_documents is not None
     assert 980 < found.low_documents <= found.tokens_seen <= found.high_documents < 1080
     for name in formation.CHANGES:
-        assert formation.change(name, tokens, noise, generator()) is None
+        assert formation.change(name, tokens, noise, own, generator()) is None
 
 
 def test_composition_has_no_documents_to_draw() -> None:
     tokens = [0, 10, 20]
-    found = formation.change("k_composition", tokens, torch.tensor([[0.0], [0.1], [0.8]]), generator())
+    curve = torch.tensor([[0.0], [0.1], [0.8]])
+    found = formation.change("k_composition", tokens, curve, torch.arange(1), generator())
     assert found is not None
     assert (found.low, found.high) == (10, 20)
     assert found.low_documents is found.high_documents is found.windows is None

@@ -27,7 +27,8 @@ def evidence() -> Evidence:
     g = torch.Generator().manual_seed(1)
     windows = torch.randint(1, D_VOCAB, (11, N_CTX + 1), generator=g)
     windows[:, 0] = 0
-    return Evidence(windows, windows, torch.ones(D_VOCAB), torch.ones(D_VOCAB, D_VOCAB), ["w"] * D_VOCAB, "words")
+    ones, words = torch.ones(D_VOCAB, D_VOCAB), ["w"] * D_VOCAB
+    return Evidence(windows, torch.arange(11), windows, windows, ones[0], ones, words, "words")
 
 
 def evaluation(layers: int, heads: int) -> Evaluation:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pathsum.circuits import induction, positional
-from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.circuits.bootstrap import independent, mean_intervals
 from pathsum.circuits.labels import (
     Pattern,
     Score,
@@ -71,6 +72,11 @@ class Measure:
     behaviour: str
     values: Float[Tensor, "head batch"]
     chance: Float[Tensor, "head"]
+    documents: Int[Tensor, "batch"]
+
+    def of(self, documents: Int[Tensor, "batch"]) -> Measure:
+        """On text: windows of these documents."""
+        return replace(self, documents=documents)
 
 
 def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
@@ -99,14 +105,19 @@ def label_rows(
 ) -> list[LabelRow]:
     """Every head's score for every behaviour, and the behaviours that it is called by."""
     text = Shown.plain(subject.natural)
-    offsets = best_offset(text.pattern[::2])
+    documents = seen.window_documents
+    judged = documents.unique(return_inverse=True)[1] % 2 == 1  # every second document; the others choose the offset
+    offsets = best_offset(text.pattern[~judged])
     found = [
-        _measure("offset", lambda pattern: at_offset(pattern, offsets), Shown(text.pattern[1::2], text.even)),
-        *_on_text(text, Shown.weighted(subject.natural, read, subject.weights), followers(seen.windows[:, :-1])),
+        _measure("offset", partial(at_offset, distances=offsets), Shown(text.pattern[judged], text.even)).of(
+            documents[judged]
+        ),
+        *_on_text(text, Shown.weighted(subject.natural, read, subject.weights), seen),
         *_on_repeats(subject),
         _by_frequency(subject, seen, how, generator),
     ]
-    known = [(m, mean_intervals(m.values, generator)) for m in found if m.values.shape[1] > 1]  # text may not repeat
+    some = [m for m in found if len(m.documents.unique()) > 1]  # text may not repeat
+    known = [(m, mean_intervals(m.values, m.documents, generator)) for m in some]
     places = [(layer, head) for layer, heads in enumerate(subject.weights.layers) for head in range(len(heads))]
     rows = []
     for at, (layer, head) in enumerate(places):
@@ -130,13 +141,15 @@ def label_rows(
     return rows
 
 
-def _on_text(text: Shown, weighted: Shown, keys: Bool[Tensor, "batch query key"]) -> list[Measure]:
+def _on_text(text: Shown, weighted: Shown, seen: Evidence) -> list[Measure]:
+    keys, documents = followers(seen.windows[:, :-1]), seen.window_documents
+    repeating = documents[keys.any((-2, -1))]
     return [
-        _measure("previous token", positional.previous_token, text),
-        _after("induction: natural", text, keys),
-        _measure("rests on BOS", positional.bos, text),
-        _measure("BOS, value-weighted", positional.bos, weighted),
-        _after("natural, value-weighted", weighted, keys),
+        _measure("previous token", positional.previous_token, text).of(documents),
+        _after("induction: natural", text, keys).of(repeating),
+        _measure("rests on BOS", positional.bos, text).of(documents),
+        _measure("BOS, value-weighted", positional.bos, weighted).of(documents),
+        _after("natural, value-weighted", weighted, keys).of(repeating),
     ]
 
 
@@ -156,9 +169,7 @@ def _on_repeats(subject: Subject) -> list[Measure]:
         _measure("duplicate token", lambda pattern: duplicate_token(pattern, block), copies),
         _measure("induction: uniform", matching, copies),
         _measure("uniform, value-weighted", matching, weighted),
-        Measure(
-            "copies the next token", copied, torch.zeros(len(copied))
-        ),  # a sign that knows nothing is as often up as down
+        _alone("copies the next token", copied, torch.zeros(len(copied))),  # a sign that knows nothing is as often up
     ]
 
 
@@ -170,12 +181,17 @@ def _by_frequency(subject: Subject, seen: Evidence, how: ExtractConfig, generato
 
 
 def _measure(behaviour: str, score: Callable[[Pattern], Tensor], shown: Shown) -> Measure:
-    return Measure(behaviour, by_window(score, shown.pattern), by_window(score, shown.even).mean(-1))
+    return _alone(behaviour, by_window(score, shown.pattern), by_window(score, shown.even).mean(-1))
 
 
 def _after(behaviour: str, shown: Shown, keys: Bool[Tensor, "batch query key"]) -> Measure:
     even = shown.even.expand(len(keys), -1, -1, -1)
-    return Measure(behaviour, after_earlier(shown.pattern, keys), after_earlier(even, keys).mean(-1))
+    return _alone(behaviour, after_earlier(shown.pattern, keys), after_earlier(even, keys).mean(-1))
+
+
+def _alone(behaviour: str, values: Float[Tensor, "head batch"], chance: Float[Tensor, "head"]) -> Measure:
+    """On random tokens: windows that share nothing."""
+    return Measure(behaviour, values, chance, independent(values))
 
 
 def lens_rows(
@@ -183,14 +199,14 @@ def lens_rows(
 ) -> list[LensRow]:
     """The loss on held-out windows if the model stopped after each layer."""
     losses = lens_losses(read, W_U, seen.windows[:, 1:])
-    found = mean_intervals(losses, generator)
+    found = mean_intervals(losses, seen.window_documents, generator)
     return [LensRow(layers, i.mean, i.low, i.high) for layers, i in enumerate(found)]
 
 
 @torch.no_grad()
 def token_loss_rows(checkpoints: Sequence[Path], log: Sequence[Evaluation], seen: Evidence) -> list[TokenLossRow]:
     """The losses on single held-out tokens at each checkpoint from ``SETTLED`` on."""
-    windows = seen.windows[:: max(1, len(seen.windows) // TRAJECTORY_WINDOWS)][:TRAJECTORY_WINDOWS]
+    windows = seen.windows[:TRAJECTORY_WINDOWS]
     rows = []
     for path, at in zip(checkpoints, log, strict=True):
         if at.tokens_seen >= SETTLED * log[-1].tokens_seen:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.circuits.bootstrap import independent, mean_intervals
 from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.rotation import random_rotation
@@ -45,20 +45,16 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     generator = torch.Generator().manual_seed(_SEED)
     d_model = subject.weights.W_E.shape[0]
     rotation = random_rotation(d_model, generator).float()
-    natural, block = _spread(seen.windows), subject.block
+    natural, documents, block = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS], subject.block
     repeated = subject.repeated_tokens[:WINDOWS]
     text = Bench.of(subject.model, natural[:, :-1], natural[:, 1:], slice(None), subject.natural, rotation)
     copies = Bench.of(
         subject.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), subject.repeated, rotation
     )
     return {
-        "ablations": ablation_rows(subject.model, (text, copies), block, generator),
-        "terms": term_rows(subject.model, text.clean, text.tokens, text.targets, generator),
+        "ablations": ablation_rows(subject.model, (text, copies), block, documents, generator),
+        "terms": term_rows(subject.model, text.clean, natural, documents, generator),
     }
-
-
-def _spread(windows: Int[Tensor, "all window"]) -> Int[Tensor, "batch window"]:
-    return windows[torch.arange(min(WINDOWS, len(windows))) * len(windows) // min(WINDOWS, len(windows))]
 
 
 @dataclass(frozen=True)
@@ -128,9 +124,13 @@ class Measured:
 
 
 def ablation_rows(
-    model: Transformer, benches: tuple[Bench, Bench], block: int, generator: torch.Generator
+    model: Transformer,
+    benches: tuple[Bench, Bench],
+    block: int,
+    documents: Int[Tensor, "batch"],
+    generator: torch.Generator,
 ) -> list[AblationRow]:
-    """Every intervention's effect: with it minus without."""
+    """Every intervention's effect: with it minus without. ``documents`` are those of the windows of text."""
     trials: list[Trial] = []
     found: list[Measured] = []
     without = _measure(model, benches, block, Trial("", None, (0, 0), None, "", RECOMPUTED, ({}, {})))
@@ -141,8 +141,9 @@ def ablation_rows(
     if not trials:
         return []
     as_weights = model.W_U.new_tensor
-    losses = mean_intervals(as_weights([f.loss for f in found]) - as_weights(without.loss), generator)
-    copies = mean_intervals(as_weights([f.second_copy for f in found]) - as_weights(without.second_copy), generator)
+    losses = mean_intervals(as_weights([f.loss for f in found]) - as_weights(without.loss), documents, generator)
+    second = as_weights([f.second_copy for f in found]) - as_weights(without.second_copy)
+    copies = mean_intervals(second, independent(second), generator)
     return [
         AblationRow(
             target=t.target,

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.circuits.bootstrap import resampled_means
+from pathsum.circuits.bootstrap import independent, resampled_means
 from pathsum.circuits.composition import composition
 from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.induction import prefix_matching
@@ -52,7 +52,7 @@ def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dic
     curves = {name: torch.stack([values[name] for values in each]) for name in each[0]}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
-    found = [change(name, tokens, curve, generator) for name, curve in curves.items()]
+    found = [change(name, tokens, curve, documents_of(name, curve, seen), generator) for name, curve in curves.items()]
     return {
         "formation": [formation_row(log[i], values) for i, values in zip(kept, each, strict=True)],
         "changes": [row for row in found if row is not None],
@@ -73,7 +73,7 @@ def measure(
     model: Transformer, pair: tuple[int, Place] | None, subject: Subject, seen: Evidence
 ) -> dict[str, Float[Tensor, "batch"]]:
     """One checkpoint, a value a window (of composition, which needs none, one value)."""
-    windows = seen.windows[:: max(1, len(seen.windows) // TEXT)][:TEXT]
+    windows = seen.windows[:TEXT]
     losses, looked = [], []
     for chunk in windows.split(CHUNK):
         trace = model.trace(chunk[:, :-1])
@@ -117,8 +117,17 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> 
     )
 
 
+def documents_of(name: str, curve: Float[Tensor, "rows batch"], seen: Evidence) -> Int[Tensor, "batch"]:
+    """The document of each of a curve's windows; random tokens are of none in common."""
+    return independent(curve) if name == "prefix_matching" else seen.window_documents[: curve.shape[1]]
+
+
 def change(
-    name: str, tokens: Sequence[int], curve: Float[Tensor, "rows batch"], generator: torch.Generator
+    name: str,
+    tokens: Sequence[int],
+    curve: Float[Tensor, "rows batch"],
+    documents: Int[Tensor, "batch"],
+    generator: torch.Generator,
 ) -> ChangePointRow | None:
     """Where the mean over windows changes, if it does. An untrained model's loss is on no line."""
     find = CHANGES[name]
@@ -128,7 +137,7 @@ def change(
     if found is None:
         return None
     windows, low, high = curve.shape[1], None, None
-    if windows > 1:
-        ends = change_interval(find, tokens, resampled_means(curve, generator, DRAWS))
+    if len(documents.unique()) > 1:
+        ends = change_interval(find, tokens, resampled_means(curve, documents, generator, DRAWS))
         low, high = ends or (None, None)
     return ChangePointRow(name, found.tokens_seen, found.low, found.high, low, high, windows if windows > 1 else None)

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pathsum.circuits.bootstrap import independent, standard_errors
 from pathsum.circuits.paths import Path, all_paths, exactness, path_name
 from pathsum.circuits.score_paths import (
     by_distance,
@@ -70,7 +71,16 @@ def layer_rows(subject: Subject, layer: int, errors: list[float]) -> list[ScoreP
             nat, share = ((contrast * from_bias).sum((-2, -1)) for contrast in (preference, variance))
             worth.append(((POSITION, POSITION), nat, share))
         rows += [
-            ScorePathRow(layer, h, query, key, nat.mean().item(), standard_error(nat), share.mean().item(), error)
+            ScorePathRow(
+                layer,
+                h,
+                query,
+                key,
+                nat.mean().item(),
+                standard_errors(nat[None], independent(nat)).item(),
+                share.mean().item(),
+                error,
+            )
             for (query, key), nat, share in worth
         ]
     return rows
@@ -112,8 +122,3 @@ def sides(attention: nn.Module, h: int, head: Head, parts: Float[Tensor, "path b
         keys = torch.cat([keys, waves @ W_K.mT])
     bias = attention.bias[h, :pos] if attention.positions == "relative" else parts.new_zeros(pos)  # type: ignore[index]
     return queries, keys, bias
-
-
-def standard_error(values: Float[Tensor, "batch"]) -> float:
-    """Of the mean over windows; 0 for one window."""
-    return values.std(correction=min(1, len(values) - 1)).item() / math.sqrt(len(values))

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import Interval, mean_intervals
+from pathsum.circuits.bootstrap import Interval, independent, mean_intervals
 from pathsum.circuits.labels import at_offset
 from pathsum.circuits.paths import path_name
 from pathsum.circuits.suffixes import last_attention, longer_and_shorter
@@ -114,7 +114,8 @@ def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -
     rows = []
     for layer, pattern in enumerate(shown.clean.trace.patterns):
         longer, shorter = longer_and_shorter(last_attention(pattern, shown.keys)).unbind(-1)
-        known = mean_intervals(longer - shorter, generator)
+        ahead = longer - shorter
+        known = mean_intervals(ahead, independent(ahead), generator)
         for head, (a, b, i) in enumerate(zip(longer.mean(-1).tolist(), shorter.mean(-1).tolist(), known, strict=True)):
             rows.append(SuffixMatchRow(layer, head, name, a, b, i.mean, i.low, i.high, 1 / pos, longer.shape[-1]))
     return rows
@@ -125,7 +126,8 @@ def _prediction_row(
 ) -> SuffixPredictionRow:
     found = shown.clean.trace.logits[:, -1].log_softmax(-1).gather(1, shown.followed)
     gains = longer_and_shorter(found - nothing.repeat(2, 1))
-    a, b, c = mean_intervals(torch.stack([*gains.unbind(-1), gains[:, 0] - gains[:, 1]]), generator)
+    values = torch.stack([*gains.unbind(-1), gains[:, 0] - gains[:, 1]])
+    a, b, c = mean_intervals(values, independent(values), generator)
     ahead = found[:, 0] > found[:, 1]
     first, second = ahead.chunk(2)
     wins = torch.cat([first, ~second]).double().mean().item()
@@ -174,7 +176,7 @@ def _cut_rows(
             gains = longer_and_shorter(shown[RIVALS].log_probs(model, read))
             values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
             cost = second_copy(_ablated(model, copies, roles.induction, edges, method)) - uncut
-            known = [*mean_intervals(values, generator), *mean_intervals(cost[None], generator)]
+            known = [i for v in (values, cost[None]) for i in mean_intervals(v, independent(v), generator)]
             rows.append(
                 SuffixCutRow(
                     name,

@@ -35,12 +35,13 @@ class Term:
 def term_rows(
     model: Transformer,
     clean: Recording,
-    tokens: Int[Tensor, "batch pos"],
-    targets: Int[Tensor, "batch pos"],
+    windows: Int[Tensor, "batch window"],
+    documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> list[TermRow]:
-    """What each order is worth, and of order one each layer and each head; ``clean`` is the run on these ``tokens``."""
-    weights, trace = model.weights(), clean.trace
+    """What each order is worth, and of order one each layer and each head; ``clean`` is the run on
+    these ``windows``, which come from these ``documents``."""
+    weights, trace, tokens, targets = model.weights(), clean.trace, windows[:, :-1], windows[:, 1:]
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
     named: list[tuple[int, int | None, int | None, int]] = []
@@ -51,9 +52,9 @@ def term_rows(
         worth = importance(term.logits, lower[term.order], lower[-1], targets)
         added_first.append(worth.added_first.tolist())
         removed_last.append(worth.removed_last.tolist())
-    added = mean_intervals(lower[0].new_tensor(added_first), generator)
-    removed = mean_intervals(lower[0].new_tensor(removed_last), generator)
-    own = _at_own_scale(model, clean, targets, generator)
+    added = mean_intervals(lower[0].new_tensor(added_first), documents, generator)
+    removed = mean_intervals(lower[0].new_tensor(removed_last), documents, generator)
+    own = _at_own_scale(model, clean, targets, documents, generator)
     rows = []
     for name, a, r in zip(named, added, removed, strict=True):
         o = own[name[0]] if name[1] is None else None
@@ -84,8 +85,10 @@ def _terms(weights: Weights, tokens: Tensor, trace: Trace, orders: Sequence[Tens
         yield Term(1, layer, None, len(heads), total)
 
 
-def _at_own_scale(model: Transformer, clean: Recording, targets: Tensor, generator: torch.Generator) -> list[Interval]:
+def _at_own_scale(
+    model: Transformer, clean: Recording, targets: Tensor, documents: Tensor, generator: torch.Generator
+) -> list[Interval]:
     """What each order adds where norms see the paths so far alone."""
     losses = [window_losses(F.linear(read, model.W_U), targets) for read in order_by_order(model, clean)]
     nothing = torch.full_like(losses[0], math.log(len(model.W_U)))
-    return mean_intervals(-torch.stack([nothing, *losses]).diff(dim=0), generator)
+    return mean_intervals(-torch.stack([nothing, *losses]).diff(dim=0), documents, generator)

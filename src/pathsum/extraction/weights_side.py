@@ -12,6 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pathsum.circuits import eigenvalues, induction, positional
+from pathsum.circuits.bootstrap import standard_errors
 from pathsum.circuits.composition import composition
 from pathsum.circuits.deleting import alignment, covariance, removed
 from pathsum.circuits.joint_copying import alike, pattern_similarity, side_by_side
@@ -154,7 +155,7 @@ def virtual_head_rows(subject: Subject, seen: Evidence) -> list[VirtualHeadRow]:
         [p[:WINDOWS] for p in natural.patterns],
         [s[:WINDOWS] for s in natural.scales],
     )
-    errors = costs.std(1, correction=min(1, len(windows) - 1)) / math.sqrt(len(windows))
+    errors = standard_errors(costs, seen.window_documents[:WINDOWS])
     looks = _looks(subject)
     heads = [(weights.layers[i][a], weights.layers[j][b]) for (i, a), (j, b) in pairs]
     copied = eigenvalues.copying_eigenvalues_of_all(weights, [second.W_OV.after(first.W_OV) for first, second in heads])

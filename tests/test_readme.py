@@ -1,0 +1,158 @@
+"""Each command of the README is one that exists: targets, modules, flags, extras; and each override composes."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from dvc.cli.parser import get_main_parser
+from dvc.utils.hydra import load_hydra_plugins
+from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from torch.distributed.run import get_args_parser
+from wandb.cli.cli import cli
+
+from pathsum.circuits.weights import Head, Weights
+from pipelines.paths import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+COMMANDS = ("make", "python", "torchrun", "dvc", "pip", "wandb")
+LAUNCHERS = {"joblib", "submitit_local", *(p.stem for p in (ROOT / "conf" / "hydra" / "launcher").glob("*.yaml"))}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+
+
+def written() -> Iterator[str]:
+    """Every shell line of a code block, and every command that stands in a sentence."""
+    for block in blocks("bash"):
+        yield from filter(None, block.splitlines())
+    prose = re.sub(r"```.*?```", "", README, flags=re.S)
+    yield from (text for text in re.findall(r"`([^`]+)`", prose) if text.startswith(tuple(f"{c} " for c in COMMANDS)))
+
+
+def commands(line: str) -> Iterator[list[str]]:
+    """The words of each command of a shell line, without comments and variables set for it."""
+    words = shlex.split(line, comments=True)
+    while words:
+        end = words.index("&&") if "&&" in words else len(words)
+        command, words = words[:end], words[end + 1 :]
+        while re.match(r"[A-Z_]+=", command[0]):
+            command = command[1:]
+        yield [word.rstrip(";") for word in command]
+
+
+LINES = list(dict.fromkeys(" ".join(line.split()) for line in written()))
+
+
+def test_the_lines_are_found() -> None:
+    known = {command[0] for line in LINES for command in commands(line)}
+    assert known == set(COMMANDS)
+    assert len(LINES) > 20
+
+
+def check_make(words: list[str]) -> None:
+    for word in words:
+        name, is_variable, _ = word.partition("=")
+        found = f"$({name})" in MAKEFILE if is_variable else re.search(rf"^{name}: .*##", MAKEFILE, re.M)
+        assert found, word
+
+
+def check_python(words: list[str]) -> None:
+    if words[0] == "-c":
+        compile(words[1], "README.md", "exec")
+        return
+    assert words[0] == "-m", words
+    assert importlib.util.find_spec(words[1]) is not None, words[1]
+    if words[1] in ("pipelines.compose", "pipelines.train"):
+        check_overrides([word for word in words[2:] if word != "--multirun"])
+
+
+def check_overrides(overrides: list[str]) -> None:
+    """The first choice of every sweep composes; of launchers, which may not be installed, the name is known."""
+    parsed = OverridesParser.create().parse_overrides(overrides)
+    chosen = [
+        f"{o.get_key_element()}={next(o.sweep_string_iterator())}" if o.is_sweep_override() else text
+        for o, text in zip(parsed, overrides, strict=True)
+    ]
+    launchers = [text.partition("=")[2] for text in chosen if text.startswith("hydra/launcher=")]
+    assert set(launchers) <= LAUNCHERS
+    load_hydra_plugins(str(ROOT / "pipelines"))
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        values = compose("config", [text for text in chosen if not text.startswith("hydra")])
+        assert values.cells  # resolves the grid
+
+
+def check_torchrun(words: list[str]) -> None:
+    found = get_args_parser().parse_args(words)
+    assert found.module
+    check_python(["-m", found.training_script, *found.training_script_args])
+
+
+def check_dvc(words: list[str]) -> None:
+    found = get_main_parser().parse_args(words)  # exits where a command or flag is unknown
+    if changed := getattr(found, "set_param", None):
+        check_overrides(changed)
+
+
+def check_pip(words: list[str]) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert words[0] == "install"
+    named = [match[1] for word in words if (match := re.fullmatch(r"pathsum\[(\w+)\]", word))]
+    assert named
+    assert set(named) <= set(extras)
+    assert all(Path(ROOT / words[i + 1]).is_file() for i, word in enumerate(words) if word == "-c")
+
+
+def check_wandb(words: list[str]) -> None:
+    assert words[0] in cli.commands
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_of_the_readme_can_be_typed(line: str) -> None:
+    for command, *words in commands(line):
+        globals()[f"check_{command}"](words)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "make reprod", "make compare BASIS=main", "python -m pipelines.nothing", "dvc repo", "dvc repro --frce",
+        "python -m pipelines.train model.n_hedas=2", "dvc exp run -S 'sweep.n_headz=[2]'", "pip install 'pathsum[no]'",
+        "torchrun --nproc-per-nose 2 -m pipelines.train", "wandb sinc", "python -m pipelines.train tracking=nowhere",
+    ],
+)  # fmt: skip
+def test_a_command_that_does_not_exist_is_noticed(wrong: str) -> None:
+    with pytest.raises((Exception, SystemExit)):
+        test_a_command_of_the_readme_can_be_typed(wrong)
+
+
+def test_the_targets_are_the_makefiles() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*##", MAKEFILE, re.M))
+    assert targets == set(re.search(r"^\.PHONY: (.*)", MAKEFILE, re.M)[1].split())  # type: ignore[index]
+
+
+def test_the_snippet_on_circuits_runs() -> None:
+    generator = torch.Generator().manual_seed(0)
+    layers = tuple(
+        tuple(Head(*(torch.randn(*s, generator=generator) for s in ((3, 11), (3, 11), (3, 11), (11, 3)))) for _ in "ab")
+        for _ in "ab"
+    )
+    W_E, W_U = torch.randn(11, 17, generator=generator), torch.randn(17, 11, generator=generator)
+    (snippet,) = (block for block in blocks("python") if "composition_scores" in block)
+    kept = [line for line in snippet.splitlines() if not line.startswith("weights = ")]
+    assert len(kept) == len(snippet.splitlines()) - 1
+    exec("\n".join(kept), {"weights": Weights(W_E, W_U, layers=layers)})
+
+
+def test_every_python_block_is_python() -> None:
+    for block in blocks("python"):
+        compile(block, "README.md", "exec")

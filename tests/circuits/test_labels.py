@@ -19,6 +19,7 @@ from pathsum.circuits.labels import (
     even_pattern,
     followers,
     labels,
+    two_back,
 )
 from tests import handmade
 
@@ -60,6 +61,7 @@ def called(pattern: Tensor, copies: Tensor, text: Tensor, on_text: Tensor) -> li
     keys, random_keys = followers(text), followers(copies)
     measured = {
         "previous token": (by_window(positional.previous_token, on_text), positional.previous_token(chance)),
+        "two tokens back": (by_window(two_back, on_text), two_back(chance)),
         "offset": (by_window(lambda p: at_offset(p, offsets), on_text[1::2]), at_offset(chance, offsets)),
         "rests on BOS": (by_window(positional.bos, on_text), positional.bos(chance)),
         "duplicate token": (by_window(duplicate, pattern), duplicate(chance)),
@@ -115,6 +117,13 @@ def test_a_previous_token_head_is_no_induction_head_though_text_repeats() -> Non
     pattern = handmade.previous_token_pattern(POS).expand(BATCH, 1, POS, POS)
     assert after_earlier(pattern, followers(text)).mean() == pytest.approx(1)
     assert called(pattern, copies, text, pattern) == [("previous token", "offset")]
+
+
+def test_a_head_that_looks_two_back_is_called_so_and_others_are_not() -> None:
+    copies, text = handmade.repeated_tokens(3, BATCH, D_VOCAB, BLOCK), random_text(3)
+    pattern = torch.stack([shifted(1), shifted(2), shifted(3)]).expand(BATCH, 3, POS, POS)
+    found = called(pattern, copies, text, pattern)
+    assert found == [("previous token", "offset"), ("two tokens back", "offset"), ("offset",)]
 
 
 def test_heads_that_look_anywhere_have_no_label() -> None:

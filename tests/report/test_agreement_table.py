@@ -83,10 +83,26 @@ def test_where_no_induction_head_has_formed_weights_do_not_say_what_it_would_rea
     assert says(find(none, "previous token", "L0H0")) == [None, True, True]
 
 
-def test_a_q_edge_must_come_from_a_head_that_looks_at_itself() -> None:
-    assert says(find(CELL, "Q-edge", "L0H0 → L1H0"))[1] is True
-    back = [dataclasses.replace(r, distance=2) if r.behaviour == "offset" else r for r in CELL.labels]
-    assert says(find(dataclasses.replace(CELL, labels=back), "Q-edge", "L0H0 → L1H0"))[1] is False
+def relabelled(**labelled: bool) -> Cell:
+    """Heads of the first layer that do these and nothing else; none looks at itself."""
+    named = {name.replace("_", " "): says for name, says in labelled.items()}
+    kept = [r for r in CELL.labels if r.layer or r.behaviour not in ("offset", *named)]
+    model = next(r for r in CELL.labels if r.behaviour == "previous token")
+    first = [dataclasses.replace(model, behaviour=name, labelled=says) for name, says in named.items()]
+    return dataclasses.replace(CELL, labels=kept + first)
+
+
+def test_a_q_edge_must_come_from_a_head_that_looks_at_itself_or_at_the_previous_token() -> None:
+    edge = "L0H0 → L1H0"
+    assert says(find(CELL, "Q-edge", edge))[1] is True
+    assert says(find(relabelled(previous_token=True), "Q-edge", edge))[1] is True
+    assert says(find(relabelled(previous_token=False, two_tokens_back=True), "Q-edge", edge))[1] is False
+
+
+def test_a_k_edge_may_come_from_a_head_that_looks_two_back() -> None:
+    edge = "L0H0 → L1H0"
+    assert says(find(relabelled(previous_token=False, two_tokens_back=True), "K-edge", edge))[1] is True
+    assert says(find(relabelled(previous_token=False, two_tokens_back=False), "K-edge", edge))[1] is False
 
 
 def test_what_was_not_measured_is_neither_yes_nor_no() -> None:

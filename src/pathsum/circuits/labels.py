@@ -21,6 +21,7 @@ Pattern = Float[Tensor, "batch head query key"]
 MOST = 0.5  # of a head's attention: nothing else can have as much
 THRESHOLDS = {
     "previous token": MOST,
+    "two tokens back": MOST,
     "offset": MOST,
     "duplicate token": MOST,
     "induction: uniform": 0.1,
@@ -101,6 +102,11 @@ def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor,
     tokens = pattern[..., 1:, 1:]
     at = [tokens[:, h].diagonal(-int(d), -2, -1).mean() for h, d in enumerate(distances)]
     return torch.stack(at) if at else pattern.new_zeros(0)
+
+
+def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
+    """Average A[i, i − 2], FRAMEWORK §3: how much each head attends two tokens back. 0..1."""
+    return at_offset(pattern, torch.full((pattern.shape[1],), 2))
 
 
 def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:

@@ -27,6 +27,7 @@ from pathsum.circuits.labels import (
     even_pattern,
     followers,
     labels,
+    two_back,
 )
 from pathsum.circuits.logit_lens import lens_losses
 from pathsum.circuits.value_weighted import value_weighted
@@ -146,6 +147,7 @@ def _on_text(text: Shown, weighted: Shown, seen: Evidence) -> list[Measure]:
     repeating = documents[keys.any((-2, -1))]
     return [
         _measure("previous token", positional.previous_token, text).of(documents),
+        _measure("two tokens back", two_back, text).of(documents),
         _after("induction: natural", text, keys).of(repeating),
         _measure("rests on BOS", positional.bos, text).of(documents),
         _measure("BOS, value-weighted", positional.bos, weighted).of(documents),

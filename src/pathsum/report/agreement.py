@@ -17,7 +17,10 @@ COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
 EDGES = ("K-edge", "Q-edge", "V-edge")
 QUESTIONS = (COPIES, INDUCTION, PREVIOUS, *EDGES)
 KINDS = ("weights", "behaviour", "intervention")
-CARRIES = {"K": "previous token", "Q": "offset"}  # behaviour that makes a head one for induction to read
+CARRIES = {  # behaviours that make a head one for induction to read
+    "K": ("previous token", "two tokens back"),
+    "Q": ("offset", "previous token"),
+}
 
 Place = tuple[int, int]
 Edge = tuple[str, Place, Place]  # kind, early, late
@@ -135,7 +138,8 @@ def _edges(cell: Cell) -> Iterator[Judged]:
     for edge, score in _composed(cell).items():
         kind, early, late = edge
         without = ablated.get(edge)
-        reads = _called(cell, early, CARRIES[kind]) if kind in CARRIES else None
+        carried = (_called(cell, early, name) for name in CARRIES.get(kind, ()))
+        reads = max((e for e in carried if e is not None), key=_margin, default=None)
         behaviour = _weaker(reads, _called(cell, late, "induction"))
         needed = None if without is None else _above(without, NEEDED)
         name = f"{head_label(*early)} → {head_label(*late)}"

@@ -22,7 +22,8 @@ QUANTITIES = {
     "prefix_matching": symbols.PREFIX_MATCHING,
 }
 FIXED, NAMELESS = "looks elsewhere by distance", "none of these"
-ROLES = ("previous token", FIXED, "induction", "duplicate token", "copies the next token", "rests on BOS")
+BACK = ("previous token", "two tokens back")  # the offsets that have names of their own
+ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", "rests on BOS")
 
 
 def sweep(results: Results) -> Figure | None:
@@ -105,10 +106,10 @@ def _roles(cell: Cell) -> dict[str, object]:
 
 
 def _name(r: LabelRow) -> str:
-    """One token back is the previous token."""
+    """Offsets of one and two have names of their own."""
     if r.distance is None:
         return r.name
-    return ROLES[0] if r.distance == 1 else FIXED
+    return BACK[r.distance - 1] if r.distance in (1, 2) else FIXED
 
 
 def _points(ax: Axes, data: pd.DataFrame, x: str, quantity: str) -> None:

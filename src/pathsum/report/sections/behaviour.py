@@ -14,6 +14,7 @@ from pathsum.results import Cell, Results
 TITLE = "What each head does"
 SCORES = (
     "previous token",
+    "two tokens back",
     "offset",
     "duplicate token",
     "induction: uniform",
@@ -43,8 +44,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
-    """What a head is called; a fixed offset of one is the previous token."""
-    rows = [r for r in cell.labels if (r.layer, r.head) == (layer, head) and r.labelled and r.distance != 1]
+    """What a head is called; fixed offsets of one and two have behaviours of their own."""
+    rows = [r for r in cell.labels if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)]
     return list(dict.fromkeys(_name(r) for r in rows))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -140,10 +141,10 @@ def test_the_edges_of_a_two_token_matcher_are_worth_something_on_repeats_and_tho
 
 def test_the_two_back_head_is_another_than_the_previous_token_head_and_every_cut_has_edges() -> None:
     roles = Roles.of(matcher(*TWO))
-    assert roles == Roles((1, 0), (0, 0), (0, 1))
+    assert roles == Roles((1, 0), ((0, 0),), ((0, 1),))
     assert all(cuts(roles, [(0, 0), (0, 1), (0, 2)])[name] for name in cuts(roles, [(0, 0), (0, 1)]) if name != "none")
-    assert Roles((1, 0), (0, 0), None) == Roles.of(subject(blank(n_heads=1)))
-    assert set(cuts(Roles((1, 0), (0, 0), None), [(0, 0)])) == {
+    assert Roles((1, 0), ((0, 0),), ()) == Roles.of(subject(blank(n_heads=1)))
+    assert set(cuts(Roles((1, 0), ((0, 0),), ()), [(0, 0)])) == {
         "none", "previous token → queries", "all → queries", "all but current × previous", "previous token → keys"
     }  # fmt: skip
 
@@ -156,3 +157,12 @@ def test_one_layer_has_no_edges_and_none_no_rows(n_layers: int, counts: tuple[in
 
 def test_the_same_model_gives_the_same_rows() -> None:
     assert tables(matcher(*TWO), evidence(), HOW) == records(*TWO)
+
+
+def test_heads_that_share_a_job_are_cut_together() -> None:
+    """One of two previous-token heads would carry on without the other."""
+    found = matcher(*TWO)
+    last = dataclasses.replace(found.log[-1], previous_token=[[0.9, 0.1, 0.5], [0.0, 0.0, 0.0]])
+    roles = Roles.of(dataclasses.replace(found, log=[last]))
+    assert roles == Roles((1, 0), ((0, 0), (0, 2)), ((0, 1),))
+    assert cuts(roles, [(0, 0), (0, 1), (0, 2)])["previous token → queries"] == (("Q", (0, 0)), ("Q", (0, 2)))

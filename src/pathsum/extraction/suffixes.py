@@ -1,7 +1,7 @@
 """Do induction heads match more than the current token, and through which edges? (FRAMEWORK §5)
 
 Sequences of random tokens in which matches of one, two and three tokens compete, and which chose nothing: the induction
-and the previous-token head are those of training's last evaluation, the head that looks two back is chosen on text.
+and the previous-token heads are those of training's last evaluation, the heads that look two back are chosen on text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.bootstrap import Interval, independent, mean_intervals
-from pathsum.circuits.labels import at_offset
+from pathsum.circuits.labels import MOST, two_back
 from pathsum.circuits.paths import path_name
 from pathsum.circuits.suffixes import last_attention, longer_and_shorter
 from pathsum.config import ExtractConfig
@@ -50,8 +50,8 @@ class Roles:
     """Heads chosen on other data than they are judged on."""
 
     induction: Place
-    previous: Place
-    two_back: Place | None  # of the first layer's other heads, the one that attends most two back; None without others
+    previous: tuple[Place, ...]  # of the first layer, the best previous-token head and all that do it mostly
+    two_back: tuple[Place, ...]  # of its other heads, those that look two back, likewise; empty without others
 
     @staticmethod
     def of(subject: Subject) -> Roles | None:
@@ -60,15 +60,19 @@ class Roles:
             return None
         last: Evaluation = subject.log[-1]
         induction = max(_places(last.prefix_matching[1:], 1))[1]
-        previous = max(_places(last.previous_token[:1], 0))[1]
-        pattern = subject.natural.patterns[0]
-        back = at_offset(pattern, torch.full((pattern.shape[1],), 2)).tolist()
-        others = [(score, place) for score, place in _places([back], 0) if place != previous]
-        return Roles(induction, previous, max(others)[1] if others else None)
+        previous = _leading(_places(last.previous_token[:1], 0))
+        back = _places([two_back(subject.natural.patterns[0]).tolist()], 0)
+        return Roles(induction, previous, _leading([(s, place) for s, place in back if place not in previous]))
 
 
 def _places(scores: list[list[float]], first: int) -> list[tuple[float, Place]]:
     return [(s, (layer, h)) for layer, heads in enumerate(scores, first) for h, s in enumerate(heads)]
+
+
+def _leading(scored: list[tuple[float, Place]]) -> tuple[Place, ...]:
+    """The best and all that reach MOST: where several heads do one job, ablating one of them leaves the others."""
+    best = max(scored, default=None)
+    return tuple(place for score, place in scored if score >= MOST or (score, place) == best)
 
 
 @torch.no_grad()
@@ -131,8 +135,9 @@ def _prediction_row(
     ahead = found[:, 0] > found[:, 1]
     first, second = ahead.chunk(2)
     wins = torch.cat([first, ~second]).double().mean().item()
-    spread = (value for i in (a, b, c) for value in (i.mean, i.low, i.high))
-    return SuffixPredictionRow(name, *spread, wins, len(gains))
+    spread = [value for i in (a, b, c) for value in _numbers(i)]
+    row: list[Any] = [name, *spread, wins, len(gains)]
+    return SuffixPredictionRow(*row)
 
 
 # ---- edges ablated --------------------------------------------------------------------------------------------------
@@ -141,16 +146,18 @@ def _prediction_row(
 def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
     """Which edges into the induction head are ablated together? ``heads`` are all of earlier layers."""
     queries = tuple(("Q", h) for h in heads)
-    keys = tuple(("K", h) for h in heads if h != roles.previous)
-    found: dict[str, Edges] = {"none": (), "previous token → queries": (("Q", roles.previous),)}
-    if roles.two_back is not None:
-        found["two back → keys"] = (("K", roles.two_back),)
-    found["all → queries"] = queries
-    found["all but previous token → keys"] = keys
-    found["all but current × previous"] = (*queries, *keys)
-    found["previous token → keys"] = (("K", roles.previous),)
-    others = [h for h in heads if h not in (roles.previous, roles.two_back)]
-    found["control: other heads → queries and keys"] = tuple((reader, h) for h in others for reader in "QK")
+    keys = tuple(("K", h) for h in heads if h not in roles.previous)
+    others = [h for h in heads if h not in (*roles.previous, *roles.two_back)]
+    found: dict[str, Edges] = {
+        "none": (),
+        "previous token → queries": tuple(("Q", h) for h in roles.previous),
+        "two back → keys": tuple(("K", h) for h in roles.two_back),
+        "all → queries": queries,
+        "all but previous token → keys": keys,
+        "all but current × previous": (*queries, *keys),
+        "previous token → keys": tuple(("K", h) for h in roles.previous),
+        "control: other heads → queries and keys": tuple((reader, h) for h in others for reader in "QK"),
+    }
     return {name: edges for name, edges in found.items() if edges or name == "none"}
 
 
@@ -177,17 +184,10 @@ def _cut_rows(
             values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
             cost = second_copy(_ablated(model, copies, roles.induction, edges, method)) - uncut
             known = [i for v in (values, cost[None]) for i in mean_intervals(v, independent(v), generator)]
-            rows.append(
-                SuffixCutRow(
-                    name,
-                    " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges),
-                    method,
-                    *roles.induction,
-                    *(value for i in known for value in _numbers(i)),
-                    sequences=len(gains),
-                    windows=len(tokens),
-                )
-            )
+            spread = [value for i in known for value in _numbers(i)]
+            named = " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges)
+            row: list[Any] = [name, named, method, *roles.induction, *spread, len(gains), len(tokens)]
+            rows.append(SuffixCutRow(*row))
     return rows
 
 
@@ -202,5 +202,5 @@ def _ablated(model: Transformer, clean: Recording, place: Place, edges: Edges, m
     return {place: patch_edges(model, clean, place, outputs)}
 
 
-def _numbers(i: Interval) -> tuple[float, float, float]:
+def _numbers(i: Interval) -> tuple[Any, Any, Any]:
     return i.mean, i.low, i.high

@@ -50,9 +50,7 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     """The weaker of both edges and methods decides; nothing to explain where there is no advantage."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
     if row.low <= 0 or len({r.cut for r in found}) < 2:
-        return Finding(
-            None, False, "prefers no longer match" if row.low <= 0 else "no head but the previous-token head"
-        )
+        return Finding(None, False, "prefers no longer match" if row.low <= 0 else "no head but previous-token heads")
     left = max(r.high for r in found) / row.advantage
     kept = min(r.alone_low for r in found) / row.alone
     return Finding(left, left < LEFT < kept, f"one-token matching keeps {number(kept)}")
@@ -70,7 +68,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "two_token_edges",
-        "They do so because the previous-token head feeds their queries and a head that looks two back their keys.",
+        "They do so because previous-token heads feed their queries and heads that look two back their keys.",
         "this suite",
         "largest share of that advantage (upper end of its interval) left once either edge is ablated, by its mean or "
         "by another window's",

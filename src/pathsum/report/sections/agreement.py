@@ -49,10 +49,9 @@ def _method() -> tuple[str, str]:
         "induction head where one has formed, for positions are not in these weights). Behaviour: what the head is "
         "called in the section on what each head does (copies: its copying score's interval is above chance; a K-edge: "
         "from a head that looks one or two tokens back to an induction head; a Q-edge: from a head that looks at "
-        "itself or one token back to an induction head; a V-edge: nothing tells). Intervention: the rise of the loss on "
-        "the second copy of repeated random "
-        "tokens, with another window's writes in place; a head's 95 % interval must lie above its control's and above "
-        f"0, an edge's above {NEEDED} nats.",
+        "itself or one token back to an induction head; a V-edge: nothing tells). Intervention: the rise of the loss "
+        "on the second copy of repeated random tokens, with another window's writes in place; a head's 95 % interval "
+        f"must lie above its control's and above 0, an edge's above {NEEDED} nats.",
         "Behaviour tells weights which previous-token and which induction head to ask about, no more. The second copy "
         "is one task: a head or an edge that it does not need may serve another, and one that it needs may serve it in "
         "another way than the question supposes.",

@@ -61,10 +61,10 @@ def _behaviour(cells: Sequence[Cell]) -> str:
         f" A third token counts in {sum(r.low > 0 for r in third)} of {len(third)} (three against two: difference "
         f"{span([r.advantage for r in third])})."
     )
-    gains = [r for c in cells if (r := uncut(c)) is not None]
+    gains = [clean for c in cells if (clean := uncut(c)) is not None]
     return told + (
         " The model's log-probability of the token after the longer match is higher than that of the other by "
-        f"{span([r.gain_nats for r in gains])} nats."
+        f"{span([clean.gain_nats for clean in gains])} nats."
     )
 
 

@@ -348,6 +348,85 @@ class AblationRow:
 
 
 @dataclass(frozen=True)
+class JointAblationRow:
+    """What is lost at a checkpoint when several heads are replaced together. Intervals: 95 % bootstrap."""
+
+    step: int
+    tokens_seen: int
+    ablated: str  # induction (all heads that match prefixes at the end) | others (control: as many of the same layers)
+    heads: str  # joined by spaces
+    method: str  # zero | mean | resample | turned (control: as much is taken away in random directions)
+    loss_drop_nats: float  # the in-context loss drop of the whole model, on these windows
+    loss_drop_lost: float  # with the heads minus without
+    loss_drop_lost_low: float
+    loss_drop_lost_high: float
+    repeat_gain_nats: float  # repeated random tokens: loss on the first copy minus the second, of the whole model
+    repeat_gain_lost: float
+    repeat_gain_lost_low: float
+    repeat_gain_lost_high: float
+    windows: int  # of held-out text
+
+
+@dataclass(frozen=True)
+class SufficiencyRow:
+    """What remains of induction when everything but one key edge and its late head is resampled; repeated random
+    tokens. Intervals: 95 % bootstrap over windows."""
+
+    kept: str  # circuit (the edge comes from the previous-token head) | another head | nothing (controls)
+    early_head: int | None  # of the first layer; None where no edge is kept
+    layer: int  # of the induction head
+    head: int
+    prefix_matching: float  # of the induction head, 0..1
+    matching_share: float  # of the whole model's
+    matching_low: float
+    matching_high: float
+    repeat_gain_nats: float  # loss on the first copy minus the second
+    gain_share: float  # of the whole model's
+    gain_low: float
+    gain_high: float
+    windows: int
+
+
+@dataclass(frozen=True)
+class SoftmaxCompetitionRow:
+    """How much a repetition makes a head prefer a key over keys near it: windows that repeat minus windows that do not.
+    Intervals: 95 % bootstrap over windows."""
+
+    layer: int
+    head: int
+    place: str  # match (the same token) | after (the token after it) | before (the one before it)
+    preference_nats: float  # of log attention
+    preference_low: float
+    preference_high: float
+    match_attention: float  # mean attention to the match, 0..1
+    inhibition_nats: float  # change of each other key's log attention when a query's strongest key gains one nat
+    windows: int
+
+
+@dataclass(frozen=True)
+class AttentionSinkRow:
+    """How much of a head's attention rests on the first token of held-out windows, and what the loss is without: with
+    the change minus without it, nats a token. Intervals: 95 % bootstrap."""
+
+    layer: int
+    head: int | None  # None: all heads of the layer together
+    attention: float  # mean attention to the first token over queries from the second, 0..1
+    attention_low: float
+    attention_high: float
+    chance: float  # of uniform causal attention
+    silenced_nats: float  # nothing is moved from the first token
+    silenced_low: float
+    silenced_high: float
+    forbidden_nats: float  # no attention to the first token: the other keys take its share
+    forbidden_low: float
+    forbidden_high: float
+    control_nats: float  # no attention to the second token of the window
+    control_low: float
+    control_high: float
+    windows: int
+
+
+@dataclass(frozen=True)
 class TermRow:
     """What paths are worth on held-out windows, patterns and norm scales frozen there: of all heads, of a layer's or of
     one. Intervals: 95 % bootstrap over documents."""
@@ -365,6 +444,27 @@ class TermRow:
     own_scale_nats: float | None  # as added_nats, norms taking the scale of these orders alone; None but for orders
     own_scale_low: float | None
     own_scale_high: float | None
+    windows: int
+
+
+@dataclass(frozen=True)
+class NormScaleRow:
+    """A path's worth on held-out windows when it joins the direct path and its own heads' single paths: fall of the
+    loss, nats a token, patterns frozen. Intervals: 95 % bootstrap."""
+
+    path: str
+    order: int  # heads on it
+    frozen_nats: float  # with the whole model's norm scales
+    frozen_low: float
+    frozen_high: float
+    own_nats: float  # norms see these paths alone
+    own_low: float
+    own_high: float
+    difference_nats: float  # own − frozen
+    difference_low: float
+    difference_high: float
+    frozen_control_nats: float  # as much written in random directions
+    own_control_nats: float
     windows: int
 
 

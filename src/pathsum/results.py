@@ -14,6 +14,7 @@ from typing import Any
 from pathsum.evaluation import Evaluation
 from pathsum.records import (
     AblationRow,
+    AttentionSinkRow,
     BandwidthRow,
     BigramRow,
     CalibrationRow,
@@ -28,17 +29,21 @@ from pathsum.records import (
     ExactnessRow,
     FormationRow,
     HeadRow,
+    JointAblationRow,
     JointCopyingRow,
     LabelRow,
     LensRow,
     NGramRow,
+    NormScaleRow,
     OverlapRow,
     PassageRow,
     PatternRow,
     ScorePathRow,
     SkipTrigramBugRow,
     SkipTrigramRow,
+    SoftmaxCompetitionRow,
     SplitRow,
+    SufficiencyRow,
     SuffixCutRow,
     SuffixMatchRow,
     SuffixPredictionRow,
@@ -68,6 +73,11 @@ TABLES: dict[str, type[Any]] = {
     "virtual_heads": VirtualHeadRow,
     "ablations": AblationRow,
     "terms": TermRow,
+    "joint_ablation": JointAblationRow,
+    "sufficiency": SufficiencyRow,
+    "softmax_competition": SoftmaxCompetitionRow,
+    "attention_sinks": AttentionSinkRow,
+    "norm_scales": NormScaleRow,
     "score_paths": ScorePathRow,
     "labels": LabelRow,
     "suffix_matches": SuffixMatchRow,
@@ -108,6 +118,11 @@ class Cell:
     virtual_heads: list[VirtualHeadRow] = field(default_factory=list)
     ablations: list[AblationRow] = field(default_factory=list)
     terms: list[TermRow] = field(default_factory=list)
+    joint_ablation: list[JointAblationRow] = field(default_factory=list)
+    sufficiency: list[SufficiencyRow] = field(default_factory=list)
+    softmax_competition: list[SoftmaxCompetitionRow] = field(default_factory=list)
+    attention_sinks: list[AttentionSinkRow] = field(default_factory=list)
+    norm_scales: list[NormScaleRow] = field(default_factory=list)
     score_paths: list[ScorePathRow] = field(default_factory=list)
     labels: list[LabelRow] = field(default_factory=list)
     suffix_matches: list[SuffixMatchRow] = field(default_factory=list)

@@ -13,12 +13,17 @@ from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
 from pathsum.extraction import (
     atlas,
+    attention_sinks,
     behaviour,
     causal,
     explorer,
     formation,
     framework,
+    joint_ablation,
+    norm_scales,
     score_paths,
+    softmax_competition,
+    sufficiency,
     suffixes,
     token_tables,
     weights_side,
@@ -38,6 +43,10 @@ PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     causal.tables,
     score_paths.tables,
     suffixes.tables,
+    sufficiency.tables,
+    softmax_competition.tables,
+    attention_sinks.tables,
+    norm_scales.tables,
     atlas.tables,
     token_tables.tables,
 )
@@ -55,6 +64,7 @@ def extract(
         "token_losses": behaviour.token_loss_rows(checkpoints, log, seen),
         **formation.tables(checkpoints, subject, seen),
         **explorer.tables(checkpoints, subject, seen),
+        **joint_ablation.tables(checkpoints, subject, seen),
     }
     for part in PARTS:
         tables |= part(subject, seen, how)

@@ -139,8 +139,9 @@ def patch_edges(
     return Act(pattern, pattern @ v @ heads.W_O[head].mT)
 
 
-def attending(model: Transformer, clean: Recording, place: Place, pattern: Float[Tensor, "query key"]) -> Act:
-    """What would a head write if it attended by ``pattern`` in every window? Costs batch · pos² · d_head."""
+def attending(model: Transformer, clean: Recording, place: Place, pattern: Float[Tensor, "*batch query key"]) -> Act:
+    """What would a head write if it attended by ``pattern``, one for every window or one a window? Costs
+    batch · pos² · d_head."""
     (number, head), heads = place, _layer(model, place[0])
     v = heads._queries_keys_values(_scaled(model, clean, number, clean.streams[number]))[2][:, head]
     given = pattern.expand(len(v), -1, -1)

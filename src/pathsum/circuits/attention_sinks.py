@@ -1,0 +1,35 @@
+"""Patterns without their attention sink: what a head would do if it could not rest on the first token.
+
+A softmax must put its weight somewhere; where nothing is to be moved it goes to a key whose value does little, mostly
+the beginning-of-sequence token (AMF "induction heads" treats it so; Xiao et al. 2023 name it attention sink).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LEAST = 1e-6  # attention that must be left to scale up; a row with less stays as it is
+
+
+def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
+    """Move nothing from ``key`` to later queries, and from all others what was moved: rows then sum to 1 − A[q, key].
+    Query ``key`` itself and earlier ones stay as they are. Costs batch · pos²."""
+    changed = pattern.clone()
+    changed[..., key + 1 :, key] = 0
+    return changed
+
+
+def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
+    """Attend from later queries to all but ``key``: the rest of each row scaled to sum to 1, which is what a softmax
+    without that key gives. Queries up to ``key`` stay as they are. Costs batch · pos²."""
+    rest = silenced(pattern, key)
+    left = rest.sum(-1, keepdim=True)
+    return torch.where(left > LEAST, rest / left.clamp(min=LEAST), pattern)
+
+
+def uniform_share(pos: int) -> float:
+    """Return the share of attention on the first token under uniform causal attention: the mean of 1/(i + 1) over
+    queries 1 … pos − 1. 0..1. Costs pos."""
+    return (1 / torch.arange(2.0, pos + 1)).mean().item()

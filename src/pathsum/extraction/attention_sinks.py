@@ -1,0 +1,84 @@
+"""How much attention rests on the beginning-of-sequence token, and what that is worth on held-out text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.attention_sinks import forbidden, silenced, uniform_share
+from pathsum.circuits.bootstrap import Interval, mean_intervals
+from pathsum.circuits.importance import window_losses
+from pathsum.circuits.labels import by_window
+from pathsum.circuits.positional import bos
+from pathsum.config import ExtractConfig
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.intervene import Place, Recording, attending, record, rerun
+from pathsum.model.transformer import Transformer
+from pathsum.records import AttentionSinkRow
+
+WINDOWS, STEP = 12, 2  # every second position is enough for a mean
+TRIALS = {"silenced": (silenced, 0), "forbidden": (forbidden, 0), "control": (forbidden, 1)}  # how, and which key
+_SEED = 2026
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``: a row a head, and one for all heads of a layer together. Costs three runs a row."""
+    model, generator = subject.model, torch.Generator().manual_seed(_SEED)
+    windows, documents = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
+    clean = record(model, windows[:, :-1])
+    sets = [heads for layer, p in enumerate(clean.trace.patterns) for heads in _sets(layer, p.shape[1])]
+    if not sets:
+        return {"attention_sinks": []}
+    before = _losses(model, clean, [], "control", windows)
+    costs = {
+        name: mean_intervals(
+            torch.stack([_losses(model, clean, s, name, windows) - before for s in sets]), documents, generator
+        )
+        for name in TRIALS
+    }
+    shares = [by_window(bos, pattern) for pattern in clean.trace.patterns]
+    rested = mean_intervals(
+        torch.stack([shares[s[0][0]][[h for _, h in s]].mean(0) for s in sets]), documents, generator
+    )
+    chance = uniform_share(windows.shape[1] - 1)
+    return {
+        "attention_sinks": [
+            AttentionSinkRow(
+                heads[0][0],
+                heads[0][1] if len(heads) == 1 else None,
+                *_numbers(rested[i]),
+                chance,
+                *_numbers(costs["silenced"][i]),
+                *_numbers(costs["forbidden"][i]),
+                *_numbers(costs["control"][i]),
+                len(windows),
+            )
+            for i, heads in enumerate(sets)
+        ]
+    }
+
+
+def _sets(layer: int, n_heads: int) -> list[list[Place]]:
+    """Each head of a layer, and all of them where there are several."""
+    heads = [(layer, h) for h in range(n_heads)]
+    return [*([head] for head in heads), *([heads] if n_heads > 1 else [])]
+
+
+def _losses(
+    model: Transformer, clean: Recording, heads: Sequence[Place], trial: str, windows: Int[Tensor, "batch window"]
+) -> Float[Tensor, "batch"]:
+    change, key = TRIALS[trial]
+    patterns = clean.trace.patterns
+    acts = {(at, h): attending(model, clean, (at, h), change(patterns[at][:, h], key)) for at, h in heads}
+    read = rerun(model, clean, acts).read[:, STEP - 1 :: STEP]
+    return window_losses(F.linear(read, model.W_U), windows[:, STEP::STEP])
+
+
+def _numbers(found: Interval) -> tuple[float, float, float]:
+    return found.mean, found.low, found.high

@@ -1,0 +1,144 @@
+"""What all induction heads are worth together, through training (ICL argument 3)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import independent, mean_intervals
+from pathsum.circuits.in_context import in_context_loss_drop
+from pathsum.circuits.rotation import random_rotation
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.behaviour import SETTLED
+from pathsum.extraction.causal import CONTROL, METHODS, WINDOWS, Bench
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.intervene import Act, Place, record, rerun
+from pathsum.model.transformer import Transformer
+from pathsum.records import JointAblationRow
+
+MATCHES = 0.1  # prefix matching from which a head counts as an induction head; chance is near 0.005
+SUBSETS = 2  # of other heads, as controls
+TEXT, COPIES = 32, 6  # windows at the last checkpoint, which is judged; of repeated random tokens, which differ less
+INDUCTION, OTHERS = "induction", "others"
+Trial = tuple[str, list[Place], str]  # which heads they are, the heads, and what stands in their place
+_SEED = 2023
+
+
+@torch.no_grad()
+def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
+    """By field of ``Cell``: every second checkpoint from ``SETTLED`` on and the last; no rows without induction heads.
+
+    Heads are chosen by training's last evaluation, on other windows than these. Costs some 0.1 s a checkpoint.
+    """
+    log = subject.log
+    heads = induction_heads(log[-1])
+    if not heads:
+        return {"joint_ablation": []}
+    generator = torch.Generator().manual_seed(_SEED)
+    others = other_heads(heads, subject.cell.model.n_heads, generator)
+    settled = [i for i, at in enumerate(log) if at.tokens_seen >= SETTLED * log[-1].tokens_seen]
+    rows: list[JointAblationRow] = []
+    for i in sorted(settled[::-2]):
+        model, last = load_checkpoint(checkpoints[i], seen.tokenizer_hash), i == len(log) - 1
+        rows += checkpoint_rows(model, log[i], subject, seen, trials(heads, others, last), TEXT if last else WINDOWS)
+    return {"joint_ablation": rows}
+
+
+def induction_heads(last: Evaluation) -> list[Place]:
+    """Every head whose prefix matching reaches ``MATCHES`` in an evaluation of training."""
+    return [
+        (layer, head)
+        for layer, scores in enumerate(last.prefix_matching)
+        for head, score in enumerate(scores)
+        if score >= MATCHES
+    ]
+
+
+def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator) -> list[list[Place]]:
+    """As many other heads of the same layers: all sets of them, or ``SUBSETS`` at random. Fewer heads where a layer has
+    fewer others, and no set where it has none at all."""
+    choices = []
+    for layer in sorted({layer for layer, _ in heads}):
+        ours = [h for at, h in heads if at == layer]
+        others = [(layer, h) for h in range(n_heads) if h not in ours]
+        choices.append(list(itertools.combinations(others, min(len(ours), len(others)))))
+    sets = [[place for part in parts for place in part] for parts in itertools.product(*choices)]
+    kept = torch.randperm(len(sets), generator=generator)[:SUBSETS].sort().values.tolist()
+    return [sets[i] for i in kept if sets[i]]
+
+
+def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
+    """Everything at the last checkpoint, which is judged; before it one way and one set of other heads."""
+    ways = (*METHODS, CONTROL) if last else ("resample", CONTROL)
+    return [
+        *((INDUCTION, heads, way) for way in ways),
+        *((OTHERS, some, "resample") for some in (others if last else others[:1])),
+    ]
+
+
+def checkpoint_rows(
+    model: Transformer, at: Evaluation, subject: Subject, seen: Evidence, tried: Sequence[Trial], n_windows: int
+) -> list[JointAblationRow]:
+    """Each set of heads replaced at one checkpoint: what is lost of both gains from context."""
+    generator = torch.Generator().manual_seed(_SEED)
+    rotation = random_rotation(model.W_E.shape[0], generator).float()
+    windows, documents = seen.windows[:n_windows], seen.window_documents[:n_windows]
+    copies, block = subject.repeated_tokens[:COPIES], subject.block
+    text = _bench(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
+    repeats = _bench(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
+    drop, gain = loss_drops(model, text, [], ""), repeat_gains(model, repeats, block, [], "")
+    drops = torch.stack([drop - loss_drops(model, text, heads, method) for _, heads, method in tried])
+    gains = torch.stack([gain - repeat_gains(model, repeats, block, heads, method) for _, heads, method in tried])
+    a_drop = mean_intervals(drops, documents, generator)
+    lost = zip(a_drop, mean_intervals(gains, independent(gains), generator), strict=True)
+    return [
+        JointAblationRow(
+            step=at.step,
+            tokens_seen=at.tokens_seen,
+            ablated=kind,
+            heads=" ".join(f"L{layer}H{head}" for layer, head in heads),
+            method=method,
+            loss_drop_nats=drop.mean().item(),
+            loss_drop_lost=a.mean,
+            loss_drop_lost_low=a.low,
+            loss_drop_lost_high=a.high,
+            repeat_gain_nats=gain.mean().item(),
+            repeat_gain_lost=b.mean,
+            repeat_gain_lost_low=b.low,
+            repeat_gain_lost_high=b.high,
+            windows=len(windows),
+        )
+        for (kind, heads, method), (a, b) in zip(tried, lost, strict=True)
+    ]
+
+
+def loss_drops(model: Transformer, text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
+    """The in-context loss drop of each window with ``heads`` replaced together. Nats."""
+    losses = text.losses(model, rerun(model, text.clean, _acts(text, heads, method)).read)
+    return torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64)
+
+
+def repeat_gains(
+    model: Transformer, copies: Bench, block: int, heads: Sequence[Place], method: str
+) -> Float[Tensor, "batch"]:
+    """The first copy's loss minus the second's in each window with ``heads`` replaced together. Nats a token; damage
+    that is the same for both copies does not count."""
+    losses = copies.losses(model, rerun(model, copies.clean, _acts(copies, heads, method)).read).double()
+    return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)
+
+
+def _acts(bench: Bench, heads: Sequence[Place], method: str) -> dict[Place, Act]:
+    patterns = bench.clean.trace.patterns
+    return {place: Act(patterns[place[0]][:, place[1]], bench.instead(place, method)) for place in heads}
+
+
+def _bench(model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor) -> Bench:
+    clean = record(model, tokens)
+    return Bench(clean, tokens, targets, scored, tuple(o.mean(0) for o in clean.trace.outputs), rotation)

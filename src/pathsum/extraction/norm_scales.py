@@ -1,0 +1,106 @@
+"""What frozen norm scales hide: each path's worth with the whole model's scales and with its own.
+
+A path joins the direct path and the single-head paths of its own heads. With scales frozen, the norms divide by the
+size of the whole residual stream; at its own scale, by the size of these paths alone: a small model of one or two heads
+with the whole model's attention patterns (FRAMEWORK §2; AMF "term importance" takes own scales, order by order).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.circuits.importance import window_losses
+from pathsum.circuits.paths import Path, path_name
+from pathsum.circuits.rotation import random_rotation
+from pathsum.config import ExtractConfig
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.intervene import Place, Recording, attending, record
+from pathsum.model.transformer import Transformer
+from pathsum.records import NormScaleRow
+
+WINDOWS, STEP = 12, 4  # every fourth position: hundreds of losses a window are enough for a mean
+MOST_PATHS = 100  # of two heads; more would take seconds
+_SEED = 2027
+Stream = Float[Tensor, "batch pos d_model"]
+Scale = Float[Tensor, "batch pos"]
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``: a row for every single head, and for every pair of heads where there are no more than
+    ``MOST_PATHS``; none without a norm. Costs six losses a path."""
+    model, generator = subject.model, torch.Generator().manual_seed(_SEED)
+    heads = [(layer, h) for layer in range(len(model.layers)) for h in range(subject.cell.model.n_heads)]
+    if model.config.norm == "none" or not heads:
+        return {"norm_scales": []}
+    windows, documents = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
+    clean, targets = record(model, windows[:, :-1]), windows[:, 1:]
+    rotation, W_U = random_rotation(model.W_E.shape[0], generator).float(), model.weights().W_U
+    pairs: list[Path] = [(a, b) for a, b in product(heads, heads) if a[0] < b[0]]
+    paths: list[Path] = [*((head,) for head in heads), *(pairs if len(pairs) <= MOST_PATHS else [])]
+    frozen: list[Tensor] = []
+    own: list[Tensor] = []
+    for path in paths:
+        for at_own_scale, found in ((False, frozen), (True, own)):
+            lower, added = joined(model, clean, path, own=at_own_scale)
+            scale = None if at_own_scale else clean.trace.scales[-1]
+            losses = [_losses(model, x, scale, W_U, targets) for x in (lower, lower + added, lower + added @ rotation)]
+            found.append(losses[0] - torch.stack(losses[1:]))
+    worth, control = torch.stack([torch.stack(frozen), torch.stack(own)]).unbind(2)  # scales × path × window
+    intervals = [mean_intervals(values, documents, generator) for values in (*worth, worth[1] - worth[0])]
+    controls = control.mean(-1).T.tolist()
+    return {
+        "norm_scales": [
+            NormScaleRow(
+                path_name(path),
+                len(path),
+                *(a.mean, a.low, a.high),
+                *(b.mean, b.low, b.high),
+                *(c.mean, c.low, c.high),
+                *(at_frozen, at_own),
+                len(windows),
+            )
+            for path, a, b, c, (at_frozen, at_own) in zip(paths, *intervals, controls, strict=True)
+        ]
+    }
+
+
+def write(model: Transformer, clean: Recording, place: Place, x: Stream, scale: Scale) -> Stream:
+    """What a head makes of ``x``, read at ``scale``, under the pattern that it had. Linear in ``x``."""
+    layer, head = place
+    streams, scales = list(clean.streams), list(clean.trace.scales)
+    streams[layer], scales[layer] = x, scale
+    reads = Recording(replace(clean.trace, scales=tuple(scales)), tuple(streams))
+    return attending(model, reads, place, clean.trace.patterns[layer][:, head]).output
+
+
+def joined(model: Transformer, clean: Recording, path: Path, *, own: bool) -> tuple[Stream, Stream]:
+    """The residual stream that a path joins, and what the path writes; ``own`` says at which scales heads read."""
+    x, heads = clean.streams[0], list(path)
+
+    def scale(layer: int, read: Stream) -> Scale:
+        return model.normalise(read)[1] if own else clean.trace.scales[layer]
+
+    first = write(model, clean, heads[0], x, scale(heads[0][0], x))
+    if len(heads) == 1:
+        return x, first
+    late = heads[1]
+    read_at = scale(late[0], x + first)
+    return x + first + write(model, clean, late, x, read_at), write(model, clean, late, first, read_at)
+
+
+def _losses(
+    model: Transformer, x: Stream, scale: Scale | None, W_U: Float[Tensor, "vocab d_model"], targets: Tensor
+) -> Float[Tensor, "batch"]:
+    """The loss of a residual stream, read at ``scale`` or at its own; nats a token, a window each."""
+    scale = model.normalise(x)[1] if scale is None else scale
+    some = slice(STEP - 1, None, STEP)
+    return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])

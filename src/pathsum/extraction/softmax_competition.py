@@ -1,0 +1,46 @@
+"""Which keys does a repeated token make a head prefer: its match, the token after it or the token before it?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import independent, mean_intervals
+from pathsum.circuits.softmax_competition import LEAST_BLOCK, inhibition, preference
+from pathsum.config import ExtractConfig
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.records import SoftmaxCompetitionRow
+
+OFFSETS = {"match": 0, "after": 1, "before": -1}
+RAISED = 1.0  # nats, of the score of each query's strongest key
+_SEED = 2025
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``: a row for every head and place, none in windows under ``LEAST_BLOCK``. Costs one trace of
+    the repeated windows: 0.1 s a layer."""
+    block, generator = subject.block, torch.Generator().manual_seed(_SEED)
+    if block < LEAST_BLOCK:
+        return {"softmax_competition": []}
+    control = subject.model.trace(unrepeated(subject.repeated_tokens, block)).patterns
+    rows: list[SoftmaxCompetitionRow] = []
+    for layer, (pattern, other) in enumerate(zip(subject.repeated.patterns, control, strict=True)):
+        matched = pattern[:, :, block + 1 :, 1:].diagonal(0, -2, -1).mean((0, -1)).tolist()  # of p to p − block
+        lowered = inhibition(pattern[:, :, block + 1 :].amax(-1), RAISED).mean((0, -1)).tolist()
+        for place, offset in OFFSETS.items():
+            values = preference(pattern, block, offset) - preference(other, block, offset)
+            found = mean_intervals(values, independent(values), generator)
+            rows += [
+                SoftmaxCompetitionRow(layer, h, place, i.mean, i.low, i.high, a, n, len(pattern))
+                for h, (i, a, n) in enumerate(zip(found, matched, lowered, strict=True))
+            ]
+    return {"softmax_competition": rows}
+
+
+def unrepeated(tokens: Int[Tensor, "batch pos"], block: int) -> Int[Tensor, "batch pos"]:
+    """The same windows with another window's second copy: nothing in it stood before, but by accident."""
+    return torch.cat([tokens[:, : block + 1], tokens[:, block + 1 :].roll(1, 0)], 1)

@@ -1,0 +1,131 @@
+"""Does previous-token head → key edge → induction head suffice? (AMF "how induction heads work", FRAMEWORK §5)
+
+Everything else is resampled: what all other heads write, and what the induction head reads besides the kept edge, comes
+from another window. The direct path stays, to the logits, to the induction head's queries and to its values: it is the
+token itself, and no head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import independent, resampled_means
+from pathsum.circuits.induction import prefix_matching
+from pathsum.circuits.labels import by_window
+from pathsum.config import ExtractConfig
+from pathsum.evaluation import Evaluation
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.model.intervene import Act, Outcome, Place, Recording, reading_otherwise, record, rerun
+from pathsum.model.transformer import Transformer
+from pathsum.records import SufficiencyRow
+
+WINDOWS = 12
+CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # what the key edge comes from
+_SEED = 2024
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``; no rows where no later head has the best prefix matching. Costs a layer and the loss on
+    ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
+    pair = chosen_pair(subject.log[-1])
+    if pair is None:
+        return {"sufficiency": []}
+    (layer, head), previous = pair
+    model, block, tokens = subject.model, subject.block, subject.repeated_tokens[:WINDOWS]
+    clean = record(model, tokens)
+    whole = worth(model, rerun(model, clean, {}), (layer, head), tokens, block)
+    kept: list[Place | None] = [*((0, h) for h in range(subject.cell.model.n_heads)), None]
+    found = [worth(model, keep_edge(model, clean, p, (layer, head)), (layer, head), tokens, block) for p in kept]
+    generator = torch.Generator().manual_seed(_SEED)
+    return {
+        "sufficiency": [row(p, (layer, head), previous, f, whole, generator) for p, f in zip(kept, found, strict=True)]
+    }
+
+
+def chosen_pair(last: Evaluation) -> tuple[Place, Place] | None:
+    """The head of best prefix matching and the first-layer head that attends most to the previous token, in an
+    evaluation of training; None where the first is in the first layer or there are no heads."""
+    scores = {(layer, h): s for layer, row in enumerate(last.prefix_matching) for h, s in enumerate(row)}
+    best = max(scores, key=lambda place: scores[place], default=(0, 0))
+    if best[0] == 0:
+        return None
+    first = last.previous_token[0]
+    return best, (0, max(range(len(first)), key=lambda h: first[h]))
+
+
+def keep_edge(model: Transformer, clean: Recording, early: Place | None, late: Place) -> Outcome:
+    """Run the model with nothing left of its heads but the edge from ``early`` to the keys of ``late``, and ``late``'s
+    own writes; None keeps no edge. Norm scales before ``late`` stay as they were."""
+    layer, head = late
+    outputs = tuple(output.roll(1, 0) for output in clean.trace.outputs)  # another window's
+    streams = list(clean.streams)
+    for number, output in enumerate(outputs[:layer]):
+        streams[number + 1] = streams[number] + output.sum(1)
+    resampled = Recording(replace(clean.trace, outputs=outputs), tuple(streams))
+    source = (0, 0) if early is None else early
+    writes = (outputs if early is None else clean.trace.outputs)[source[0]][:, source[1]]
+    others_embedding = clean.streams[0].roll(1, 0) - clean.streams[0]
+    ours = reading_otherwise(model, resampled, layer, "K", source, writes + others_embedding)[head]
+    acts = {
+        (number, h): Act(clean.trace.patterns[number][:, h], output[:, h])
+        for number, output in enumerate(outputs)
+        for h in range(output.shape[1])
+    }
+    return rerun(model, clean, acts | {late: ours})
+
+
+def worth(
+    model: Transformer, outcome: Outcome, late: Place, tokens: Int[Tensor, "batch pos"], block: int
+) -> Mapping[str, Float[Tensor, "batch"]]:
+    """Prefix matching of ``late`` and the first copy's loss minus the second's (nats a token), by window."""
+    pattern = outcome.patterns[late[0]][late[1]][:, None]
+    logits, targets = F.linear(outcome.read[:, :-1], model.W_U), tokens[:, 1:]
+    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape).double()
+    return {
+        "matching": by_window(lambda p: prefix_matching(p, block), pattern)[0].double(),
+        "gain": losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1),
+    }
+
+
+def row(
+    early: Place | None,
+    late: Place,
+    previous: Place,
+    found: Mapping[str, Float[Tensor, "batch"]],
+    whole: Mapping[str, Float[Tensor, "batch"]],
+    generator: torch.Generator,
+) -> SufficiencyRow:
+    """What remains, as shares of the whole model's."""
+    shares = {name: share(found[name], whole[name], generator) for name in found}
+    return SufficiencyRow(
+        kept=NOTHING if early is None else CIRCUIT if early == previous else OTHER,
+        early_head=None if early is None else early[1],
+        layer=late[0],
+        head=late[1],
+        prefix_matching=found["matching"].mean().item(),
+        matching_share=shares["matching"][0],
+        matching_low=shares["matching"][1],
+        matching_high=shares["matching"][2],
+        repeat_gain_nats=found["gain"].mean().item(),
+        gain_share=shares["gain"][0],
+        gain_low=shares["gain"][1],
+        gain_high=shares["gain"][2],
+        windows=len(found["gain"]),
+    )
+
+
+def share(
+    part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator
+) -> tuple[float, float, float]:
+    """Mean of ``part`` over mean of ``whole`` with its 95 % bootstrap interval, both drawn from the same windows."""
+    drawn = resampled_means(torch.stack([part, whole]), independent(part), generator)
+    low, high = torch.quantile(drawn[0] / drawn[1], torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return (part.mean() / whole.mean()).item(), low, high

@@ -11,6 +11,7 @@ from typing import Any
 from pathsum.evaluation import Evaluation
 from pathsum.records import (
     AblationRow,
+    AttentionSinkRow,
     BandwidthRow,
     BigramRow,
     CalibrationRow,
@@ -25,14 +26,18 @@ from pathsum.records import (
     ExactnessRow,
     FormationRow,
     HeadRow,
+    JointAblationRow,
     JointCopyingRow,
     LabelRow,
     LensRow,
     NGramRow,
+    NormScaleRow,
     OverlapRow,
     ScorePathRow,
     SkipTrigramBugRow,
     SkipTrigramRow,
+    SoftmaxCompetitionRow,
+    SufficiencyRow,
     SuffixCutRow,
     SuffixMatchRow,
     SuffixPredictionRow,
@@ -197,6 +202,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         terms=_terms(n_layers, n_heads, works),
         score_paths=_score_paths(heads, works, rng),
         **_suffixes(heads, works),
+        **_how_induction_works(n_layers, heads, log, works),
     )
 
 
@@ -226,6 +232,42 @@ def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> lis
         ),
         *(row("pattern", None, "previous token", h, None, 0.1) for h in heads if pairs and h.layer == 0),
     ]
+
+
+def _how_induction_works(
+    n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation], works: bool
+) -> dict[str, list[Any]]:
+    """Where the paper holds, induction needs heads 0 and no other, and one layer prefers nothing after a match."""
+
+    def lost(at: Evaluation, ablated: str, method: str, x: float) -> JointAblationRow:
+        three = (x, x - 0.05, x + 0.05)
+        return JointAblationRow(at.step, at.tokens_seen, ablated, "L1H0", method, 0.5, *three, 4.0, *three, 12)
+
+    def left(kept: str, early: int | None, x: float) -> SufficiencyRow:
+        return SufficiencyRow(kept, early, 1, 0, x, x, x - 0.1, x + 0.1, 4 * x, x, x - 0.1, x + 0.1, 12)
+
+    two, much, little, three = n_layers > 1, 0.45 if works else 0.1, 0.01, (0.2, 0.1, 0.3)
+    worth = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
+    trials = (("induction", ("zero", "mean", "resample"), much), ("induction", ("turned",), little))
+    tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", ("resample",), little)) for m in ms]
+    circuit = [left("circuit", 0, 2 * much), left("another head", 1, 0.02), left("nothing", None, 0.01)]
+    return {
+        "joint_ablation": [lost(at, *trial) for at in log[4:] for trial in tried if two],
+        "sufficiency": circuit if two else [],
+        "softmax_competition": [
+            SoftmaxCompetitionRow(h.layer, h.head, place, x, x - 0.1, x + 0.1, 0.1, -0.2, 32)
+            for h in heads
+            for place, x in worth.items()
+        ],
+        "attention_sinks": [
+            AttentionSinkRow(h.layer, head, h.bos, 0.1, 0.3, 0.05, *three, *three, *three, 12)
+            for h in heads
+            for head in (h.head, *([None] if h.head == 0 else []))
+        ],
+        "norm_scales": [
+            NormScaleRow(f"L{h.layer}H{h.head}", 1, *three, *three, 0.0, -0.1, 0.1, 0.0, 0.0, 12) for h in heads
+        ],
+    }
 
 
 def _terms(n_layers: int, n_heads: int, works: bool) -> list[TermRow]:

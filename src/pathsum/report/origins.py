@@ -90,6 +90,36 @@ ORIGINS = (
         "loss with something else in its place − loss as it is; later layers computed again",
         "extraction/causal.py",
     ),
+    Origin(
+        "joint_ablation",
+        "both gains from context without all induction heads, through training",
+        "gain with the heads − gain with zeros, a mean or another window's writes in their place",
+        "extraction/joint_ablation.py",
+    ),
+    Origin(
+        "sufficiency",
+        "prefix matching and second-copy gain of the circuit alone",
+        "of the circuit with all else resampled / of the whole model",
+        "extraction/sufficiency.py",
+    ),
+    Origin(
+        "softmax_competition",
+        "keys that a repetition makes heads prefer",
+        "log A[p, p − block + n] − its mean over keys near, repeated − not; Δ log A_k = −log(1 + A_j (e^δ − 1))",
+        "circuits/softmax_competition.py",
+    ),
+    Origin(
+        "attention_sinks",
+        "attention on the first token, and the loss without it",
+        "mean A[i, 0]; loss with A[·, 0] = 0, the rest as it is or scaled to sum to 1 − loss as it is",
+        "circuits/attention_sinks.py",
+    ),
+    Origin(
+        "norm_scales",
+        "worth of each path at frozen norm scales and at its own",
+        "L(direct + own heads) − L(direct + own heads + path)",
+        "extraction/norm_scales.py",
+    ),
     Origin("terms", "worth of each order of paths", "fall of the loss as orders are added", "circuits/importance.py"),
     Origin(
         "score_paths",

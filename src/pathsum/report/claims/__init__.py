@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from pathsum.preregistration import FrozenClaim
 from pathsum.records import ClaimResult
-from pathsum.report.claims import causal, controls, formation, framework, score_paths, suffixes
+from pathsum.report.claims import (
+    causal,
+    controls,
+    formation,
+    framework,
+    joint_ablation,
+    score_paths,
+    softmax_competition,
+    sufficiency,
+    suffixes,
+)
 from pathsum.report.claims.judging import Claim, judge
 from pathsum.results import Results
 
@@ -18,7 +28,10 @@ CLAIMS: tuple[Claim, ...] = (
     *causal.CLAIMS,
     *score_paths.CLAIMS,
     *suffixes.CLAIMS,
+    *sufficiency.CLAIMS,
+    *softmax_competition.CLAIMS,
     *formation.CLAIMS,
+    *joint_ablation.CLAIMS,
     *controls.CLAIMS,
 )
 

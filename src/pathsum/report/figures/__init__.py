@@ -12,6 +12,7 @@ from pathsum.report.figures.controls import controls
 from pathsum.report.figures.formation import formation
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import induction_corner
+from pathsum.report.figures.joint_ablation import joint_ablation
 from pathsum.report.figures.learning import headline, phase_change
 from pathsum.report.figures.positions import loss_by_position
 from pathsum.report.figures.score_paths import score_paths
@@ -33,6 +34,7 @@ FIGURES = (
     phase_change,
     loss_by_position,
     formation,
+    joint_ablation,
     sweep,
     widths,
     controls,

@@ -1,0 +1,63 @@
+"""Attention sinks: how much attention rests on the first token, and what that is worth."""
+
+from __future__ import annotations
+
+from pathsum.records import AttentionSinkRow
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.symbols import head_label, interval, number, plural
+from pathsum.results import Cell, Results
+
+TITLE = "Attention sinks"
+SINK = 0.3  # attention on the first token from which a head is called an attention sink: some ten times chance
+
+
+def section(results: Results) -> Section:
+    """Each model's heads that rest most on the first token, and the loss without it."""
+    cells = [c for c in results.cells.values() if c.attention_sinks]
+    if not cells:
+        return Section(TITLE, ("This sweep has no model with heads.",), ())
+    heads = [r for c in cells for r in c.attention_sinks if r.head is not None]
+    resting = sum(r.attention_low > SINK for r in heads)
+    paying = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
+    text = (
+        "An attention sink is a first token that takes the attention of heads that have nothing to move. "
+        f"{resting} of {plural(len(heads), 'head')} give more than {SINK} of their attention to the beginning-of-"
+        f"sequence token. For {paying} the held-out loss rises when that token is forbidden and the other keys take "
+        "its share, by more than it does for the window's second token (the control)."
+    )
+    return Section(TITLE, (text,), (_table(cells),))
+
+
+def _table(cells: list[Cell]) -> Table:
+    columns = (
+        "model",
+        "heads",
+        "attention",
+        "uniform attention",
+        "value removed (nats)",
+        "forbidden (nats)",
+        "second token forbidden (nats)",
+    )
+    caption = (
+        "What the first token is to the head of each model that attends to it most, and to each layer as a whole: mean "
+        "attention on held-out text, and the rise of the loss when nothing is moved from it, and when it gets no "
+        "attention and the other keys take its share. 95 % intervals. Every head is in the CSV."
+    )
+    return Table(caption, columns, tuple(_row(c, r) for c in cells for r in _shown(c)), "attention_sinks.csv")
+
+
+def _shown(cell: Cell) -> list[AttentionSinkRow]:
+    heads = [r for r in cell.attention_sinks if r.head is not None]
+    return [max(heads, key=lambda r: r.attention), *(r for r in cell.attention_sinks if r.head is None)]
+
+
+def _row(cell: Cell, r: AttentionSinkRow) -> tuple[Entry, ...]:
+    return (
+        Entry(cell.name),
+        Entry(f"layer {r.layer}" if r.head is None else head_label(r.layer, r.head)),
+        Entry(interval(r.attention, r.attention_low, r.attention_high), "number"),
+        Entry(number(r.chance, 3), "number"),
+        Entry(interval(r.silenced_nats, r.silenced_low, r.silenced_high), "number"),
+        Entry(interval(r.forbidden_nats, r.forbidden_low, r.forbidden_high), "number"),
+        Entry(interval(r.control_nats, r.control_low, r.control_high), "number"),
+    )

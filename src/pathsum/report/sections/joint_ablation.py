@@ -1,0 +1,63 @@
+"""All induction heads together: what in-context learning loses without them, through training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pathsum.records import JointAblationRow
+from pathsum.report.claims.joint_ablation import at_the_end, controls
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures import Figure
+from pathsum.report.symbols import interval, number
+from pathsum.results import Cell, Results
+
+TITLE = "Without any induction head"
+
+
+def section(results: Results, figures: Mapping[str, Figure]) -> Section:
+    """Zero, mean and resample ablation of all induction heads at once, beside controls."""
+    cells = [c for c in results.with_layers(2) if c.joint_ablation]
+    if not cells:
+        return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",), ())
+    method = (
+        "Every head whose prefix matching is at least 0.1 at training's last evaluation is ablated at once, at each "
+        "checkpoint, on windows that did not choose the heads. Controls: as many other heads of the same layers, and "
+        "what heads of the same patterns and sizes would have written in random directions."
+    )
+    drawn = (figures["joint_ablation"],) if "joint_ablation" in figures else ()
+    return Section(TITLE, (method,), (*drawn, _table(cells)))
+
+
+def _table(cells: list[Cell]) -> Table:
+    columns = ("model", "heads", "in place", "loss drop lost (nats)", "share", "second-copy gain lost (nats)", "share")
+    rows = tuple(_row(c, r) for c in cells for r in _shown(at_the_end(c)))
+    caption = (
+        "Without its induction heads a model loses this much of its in-context loss drop on held-out text, and of the "
+        "gain of the second copy over the first on repeated random tokens, at the last checkpoint. The last row of "
+        "each model is the control that loses most. 95 % intervals."
+    )
+    return Table(caption, columns, rows, "joint_ablation.csv")
+
+
+def _shown(rows: list[JointAblationRow]) -> list[JointAblationRow]:
+    others = controls(rows)
+    worst = max(others, key=lambda r: r.loss_drop_lost, default=None)
+    return [*(r for r in rows if r not in others), *([worst] if worst else [])]
+
+
+def _row(cell: Cell, r: JointAblationRow) -> tuple[Entry, ...]:
+    place = {"zero": "zeros", "mean": "mean", "resample": "another window", "turned": "random directions"}[r.method]
+    return (
+        Entry(cell.name),
+        Entry(r.heads if r.ablated == "induction" else f"{r.heads} (control)"),
+        Entry(place + " (control)" * (r.method == "turned")),
+        Entry(interval(r.loss_drop_lost, r.loss_drop_lost_low, r.loss_drop_lost_high), "number"),
+        Entry(share(r.loss_drop_lost, r.loss_drop_nats), "number"),
+        Entry(interval(r.repeat_gain_lost, r.repeat_gain_lost_low, r.repeat_gain_lost_high), "number"),
+        Entry(share(r.repeat_gain_lost, r.repeat_gain_nats), "number"),
+    )
+
+
+def share(lost: float, whole: float) -> str:
+    """Which part of the whole is lost; a dash where there is nothing to lose."""
+    return number(lost / whole) if whole > 0 else "–"

@@ -85,6 +85,20 @@ def suffix_matcher(d_vocab: int, current: float, previous: float) -> Weights:
     return Weights(here.mT, here, ((*first, silent), (induction, silent, silent)))
 
 
+def self_attending_pair(d_vocab: int, strength: float = 30.0) -> Weights:
+    """Induction on the current token, which a head with an identity pattern carries to the query: head 0.0 is the
+    previous-token head, head 0.1 attends to its own position, and the later head reads neither embedding.
+
+    By heads both sides are composed; by content this is ``induction_pair``. Room 1 holds the token before, room 2 the
+    token itself.
+    """
+    here, before, carried = _rooms(d_vocab, 3)
+    nothing = 0 * here
+    first = (Head(nothing, nothing, here, before.mT), Head(nothing, nothing, here, carried.mT))
+    induction = Head(strength * math.sqrt(d_vocab) * carried, before, carried, here.mT)
+    return Weights(here.mT, here, (first, (induction, Head(nothing, nothing, nothing, nothing.mT))))
+
+
 def pointer_pair(d_vocab: int, strength: float = 30.0) -> tuple[Weights, Tensor]:
     """Induction by Q-composition ("pointer arithmetic"): a head with ``same_token_pattern``, and one that reads from it
     where the token stood before, looks one step on, by ``strength`` nats, and copies.
@@ -117,6 +131,13 @@ def previous_token_pattern(pos: int) -> Tensor:
     pattern = torch.diag(torch.ones(pos - 1, dtype=DTYPE), -1)
     pattern[0, 0] = 1
     return pattern
+
+
+def back_pattern(pos: int, distance: int) -> Tensor:
+    """Every query attends to the position ``distance`` before; the first ones to themselves. query × key."""
+    return torch.diag(torch.ones(pos - distance, dtype=DTYPE), -distance) + torch.diag(
+        (torch.arange(pos) < distance).to(DTYPE)
+    )
 
 
 def same_token_pattern(block: int) -> Tensor:

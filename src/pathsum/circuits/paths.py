@@ -68,7 +68,7 @@ def path_logits(
     """What does one path add to the logits? Its pattern ⊗ its circuit, applied to the tokens (AMF "path expansion
     trick"). Logits; costs d_vocab · d_head · (d_model + batch · pos). ValueError where patterns or scales do not match
     the layers."""
-    _check(weights, patterns, scales)
+    check_frozen(weights, patterns, scales)
     circuit = path_circuit(weights, path)
     moved = path_pattern(path, patterns, scales) @ circuit.right.mT[tokens]
     return moved @ circuit.left.mT
@@ -117,7 +117,8 @@ def _add_up(
     return total
 
 
-def _check(weights: Weights, patterns: Patterns, scales: Scales) -> None:
+def check_frozen(weights: Weights, patterns: Patterns, scales: Scales) -> None:
+    """Raise ValueError where patterns or scales do not match the layers."""
     n_layers = len(weights.layers)
     if len(patterns) != n_layers or len(scales) != n_layers + 1:
         raise ValueError(

@@ -1,0 +1,41 @@
+"""Measure how a residual stream is balanced: how large each part of it is, and how much of what is read it makes up.
+
+Where the embedding is small beside what the first layer writes, later layers cannot read the current token from it,
+and heads that attend to their own position carry the token instead: a path's name then says little of what it carries
+(FRAMEWORK §7).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def rms_norm(part: Float[Tensor, "batch pos d_model"]) -> float:
+    """Return the root mean square over positions of a part's Euclidean norm, in the stream's unit."""
+    return part.square().sum(-1).mean().sqrt().item()
+
+
+def power_share(
+    part: Float[Tensor, "batch pos d_model"], stream: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "#b #p"]
+) -> float:
+    """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, x the stream that a layer reads and s its norm's scale.
+
+    From 0; 1 for the whole stream. Parts that cancel each other have shares above 1, so shares need not add up.
+    """
+    return _ratio(part.square().sum(-1), stream, scale)
+
+
+def projection_share(
+    part: Float[Tensor, "batch pos d_model"], stream: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "#b #p"]
+) -> float:
+    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions: how much of what is read lies along what is read.
+
+    Adds up to 1 over parts that add up to the stream; negative for a part that the others cancel.
+    """
+    return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
+
+
+def _ratio(of_part: Tensor, stream: Tensor, scale: Tensor) -> float:
+    return ((scale.square() * of_part).sum() / (scale.square() * stream.square().sum(-1)).sum()).item()

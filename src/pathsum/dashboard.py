@@ -23,6 +23,7 @@ FINDINGS = {  # the report's sections, in its order: figures, tables
     "What each head does": ("logit_lens", "labels heads lens"),
     "By intervention": ("ablations", "ablations terms"),
     "What attention scores are made of": ("score_paths", "score_paths"),
+    "What is read, by content": ("content_scores", "content_scores content matching balance"),
     "Inside the heads": (
         "subspaces",
         "token_clusters directions joint_copying bandwidth overlaps deleting virtual_heads",

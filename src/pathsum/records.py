@@ -545,6 +545,65 @@ class SuffixCutRow:
 
 
 @dataclass(frozen=True)
+class ContentRow:
+    """What content is worth on held-out windows, whatever heads moved it, patterns and norm scales frozen there.
+    Intervals: 95 % bootstrap over documents."""
+
+    kind: str  # hops: heads at which it changed position | offset: tokens back that it comes from
+    content: str  # of hops 0, 1, …; of offset 0 (current token), 1, 2, 3+ or BOS (the first position, at any offset)
+    added_nats: float  # fall of the loss when it joins the rows before it; the first joins log d_vocab
+    added_low: float
+    added_high: float
+    removed_nats: float  # rise of the loss when it alone is taken away
+    removed_low: float
+    removed_high: float
+    own_scale_nats: float | None  # as added_nats, norms taking the scale of these hops alone; None of offsets
+    own_scale_low: float | None
+    own_scale_high: float | None
+    windows: int
+    exactness: float  # of both kinds: the rows' sum against the logits, largest relative error, float64
+
+
+@dataclass(frozen=True)
+class ContentScoreRow:
+    """A head's attention scores on repeated random tokens by the content of query and key, whatever heads moved it; a
+    head's rows add up to its scores."""
+
+    layer: int
+    head: int
+    query: str  # offset of the content at the query, as in ``ContentRow``; "position" as in ``ScorePathRow``
+    key: str  # and at the key
+    preference_nats: float  # of the key after the earlier occurrence, over the query's mean key
+    preference_error_nats: float  # standard error over windows
+    variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
+    exactness: float  # of the whole head, added up by offset and by hops, as in ``ScorePathRow``
+
+
+@dataclass(frozen=True)
+class MatchingRow:
+    """The pair of paths that a head's preference comes by most, and whether that pair matches tokens by its weights."""
+
+    layer: int
+    head: int
+    query: str  # paths as in ``ScorePathRow``
+    key: str
+    chosen_share: float | None  # of the head's preference, on the half of the repeated windows that chose the pair
+    judged_share: float | None  # the same on the other half; either None where the head has no preference
+    positivity: float  # Σ Re λ / Σ |λ| of the pair's (M_q W_E)ᵀ W_QK M_k W_E, −1..1
+
+
+@dataclass(frozen=True)
+class BalanceRow:
+    """How large a part of the residual stream is, and its share of what a layer reads, on held-out windows."""
+
+    reader: int  # layer; n_layers is the unembedding
+    part: str  # embedding, a layer (L0) or a head (L0H1)
+    norm: float  # root mean square over positions, before the reader's norm
+    power_share: float  # Σ ‖part‖² / Σ ‖what is read‖²
+    projection_share: float  # Σ ⟨part, what is read⟩ / Σ ‖what is read‖²; embedding and layers add up to 1
+
+
+@dataclass(frozen=True)
 class LabelRow:
     """A head's score for one behaviour, its 95 % bootstrap interval over documents (random tokens: windows), and
     what looking at all of the past alike would score."""

@@ -15,12 +15,15 @@ from pathsum.evaluation import Evaluation
 from pathsum.records import (
     AblationRow,
     AttentionSinkRow,
+    BalanceRow,
     BandwidthRow,
     BigramRow,
     CalibrationRow,
     CellSummary,
     ChangePointRow,
     CompositionRow,
+    ContentRow,
+    ContentScoreRow,
     CorpusSummary,
     DeletingRow,
     DirectionRow,
@@ -33,6 +36,7 @@ from pathsum.records import (
     JointCopyingRow,
     LabelRow,
     LensRow,
+    MatchingRow,
     NGramRow,
     NormScaleRow,
     OverlapRow,
@@ -79,6 +83,10 @@ TABLES: dict[str, type[Any]] = {
     "attention_sinks": AttentionSinkRow,
     "norm_scales": NormScaleRow,
     "score_paths": ScorePathRow,
+    "content": ContentRow,
+    "content_scores": ContentScoreRow,
+    "matching": MatchingRow,
+    "balance": BalanceRow,
     "labels": LabelRow,
     "suffix_matches": SuffixMatchRow,
     "suffix_predictions": SuffixPredictionRow,
@@ -124,6 +132,10 @@ class Cell:
     attention_sinks: list[AttentionSinkRow] = field(default_factory=list)
     norm_scales: list[NormScaleRow] = field(default_factory=list)
     score_paths: list[ScorePathRow] = field(default_factory=list)
+    content: list[ContentRow] = field(default_factory=list)
+    content_scores: list[ContentScoreRow] = field(default_factory=list)
+    matching: list[MatchingRow] = field(default_factory=list)
+    balance: list[BalanceRow] = field(default_factory=list)
     labels: list[LabelRow] = field(default_factory=list)
     suffix_matches: list[SuffixMatchRow] = field(default_factory=list)
     suffix_predictions: list[SuffixPredictionRow] = field(default_factory=list)

@@ -7,7 +7,8 @@ import torch
 
 from pathsum.circuits.score_paths import preference_contrast
 from pathsum.extraction.evidence import Subject, examine
-from pathsum.extraction.score_paths import certificates, sides, tables
+from pathsum.extraction.pairs import sides
+from pathsum.extraction.score_paths import certificates, tables
 from pathsum.model.transformer import Transformer
 from pathsum.records import ScorePathRow
 from tests.test_known_mistakes import HOW, cell_of, evidence, random_model, seated

@@ -12,12 +12,15 @@ from pathsum.evaluation import Evaluation
 from pathsum.records import (
     AblationRow,
     AttentionSinkRow,
+    BalanceRow,
     BandwidthRow,
     BigramRow,
     CalibrationRow,
     CellSummary,
     ChangePointRow,
     CompositionRow,
+    ContentRow,
+    ContentScoreRow,
     CorpusSummary,
     DeletingRow,
     DirectionRow,
@@ -30,6 +33,7 @@ from pathsum.records import (
     JointCopyingRow,
     LabelRow,
     LensRow,
+    MatchingRow,
     NGramRow,
     NormScaleRow,
     OverlapRow,
@@ -203,6 +207,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         score_paths=_score_paths(heads, works, rng),
         **_suffixes(heads, works),
         **_how_induction_works(n_layers, heads, log, works),
+        **_content(n_layers, heads, works, rng),
     )
 
 
@@ -324,6 +329,38 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
         ]
         if late
         else [],
+    }
+
+
+def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.Random) -> dict[str, list[Any]]:
+    """Current against previous token and no second hop to speak of where the paper holds; else two tokens, and hops."""
+    offsets, late = ("0", "1", "2", "3+", "BOS"), [h for h in heads if h.layer == 1]
+    planted, worth = ("0", "1") if works else ("1", "2"), (2.0, 1.5, 0.2 if works else 1.9)
+
+    def row(kind: str, name: str, x: float) -> ContentRow:
+        own = (x, x - 0.1, x + 0.1) if kind == "hops" else (None, None, None)
+        return ContentRow(kind, name, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, *own, 12, 1e-15)
+
+    def pair(h: HeadRow, query: str, key: str) -> ContentScoreRow:
+        nats = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
+        return ContentScoreRow(h.layer, h.head, query, key, nats, 0.01, nats / 8, 1e-15)
+
+    parts = ["embedding", *(f"L{n}" for n in range(n_layers)), *(f"L{h.layer}H{h.head}" for h in heads)]
+    return {
+        "content": [
+            *(row("hops", str(n), x) for n, x in enumerate(worth[: n_layers + 1])),
+            *(row("offset", name, 0.5) for name in offsets),
+        ],
+        "content_scores": [pair(h, q, k) for h in late for q in offsets for k in offsets],
+        "matching": [
+            MatchingRow(h.layer, h.head, "direct", "L0H0", 0.9, 0.88, h.qk_matching_positivity or 0.0) for h in late
+        ],
+        "balance": [
+            BalanceRow(reader, part, 30.0, 0.5, 0.4)
+            for reader in range(n_layers + 1)
+            for part in parts
+            if part == "embedding" or int(part[1]) < reader
+        ],
     }
 
 

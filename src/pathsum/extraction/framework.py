@@ -15,6 +15,7 @@ from pathsum.config import ExtractConfig
 from pathsum.evaluation import Evaluation
 from pathsum.extraction import score_paths
 from pathsum.extraction.evidence import Evidence, Examined
+from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace
 from pathsum.records import (
@@ -51,7 +52,7 @@ def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: Extract
     trace = model.trace(tokens)
     total = paths.path_sum(model.weights(), tokens, trace.patterns, trace.scales)
     scores = None
-    if score_paths.add_up(model.config):
+    if add_up(model.config):
         later = range(1, model.config.n_layers)
         errors = (e for layer in later for e in score_paths.certificates(model, trace, layer, tokens))
         scores = max(errors, default=None)

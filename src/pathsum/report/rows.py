@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from pathsum.records import ContentRow, TermRow
 from pathsum.report.claims.causal import order, virtual_heads_little
+from pathsum.report.claims.content import hops
 from pathsum.report.claims.framework import loss_drop_across_onset
 from pathsum.report.document import Entry, Table
 from pathsum.report.symbols import millions, number, span, visible
@@ -174,13 +176,21 @@ def _joint_copying(two: Sequence[Cell]) -> tuple[str, str, str, str]:
 
 def _rank_of_terms(two: Sequence[Cell]) -> tuple[str, str, str, str]:
     name, paper = "rank of terms: virtual heads", "below the direct path and single heads (AMF)"
-    orders = [[t.own_scale_nats for n in range(3) if (t := order(c, n)) is not None] for c in two]
-    known = [[v for v in values if v is not None] for values in orders]
-    if not all(len(values) == 3 for values in known) or not known:
+    by_hops, by_heads = (_worth_of(two, term) for term in (hops, order))
+    if by_hops is None or by_heads is None:
         return name, paper, "–", "not measured here"
-    ours = "; ".join(span(list(values)) for values in zip(*known, strict=True))
     agrees = all(virtual_heads_little(c).passes for c in two)
-    return name, paper, f"{ours} nats: direct path; single heads; virtual heads", _agrees(agrees)
+    ours = f"{by_hops} nats: no hop; one; two. By heads {by_heads}: direct path; single heads; virtual heads"
+    return name, paper, ours, _agrees(agrees)
+
+
+def _worth_of(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> str | None:
+    """Ranges over cells of what orders 0, 1 and 2 add at their own scale; None where it is not known of every cell."""
+    worth = [[t.own_scale_nats for n in range(3) if (t := term(c, n)) is not None] for c in cells]
+    known = [[v for v in values if v is not None] for values in worth]
+    if not known or not all(len(values) == 3 for values in known):
+        return None
+    return "; ".join(span(list(values)) for values in zip(*known, strict=True))
 
 
 def _tokens(two: Sequence[Cell]) -> tuple[str, str, str, str]:

@@ -16,7 +16,7 @@ FAINT = "#9a9a9a"  # references: chance, thresholds, the corpus
 
 DIRECT_PATH = r"$W_U W_E$"
 OV_CIRCUIT = r"$W_U W_{OV} W_E$"
-K_COMPOSITION_CIRCUIT = r"$W_E^\top W_{QK} W_{OV}^{prev} W_E$"
+PAIR_CIRCUIT = r"$(M_q W_E)^\top W_{QK} M_k W_E$"
 EIGENVALUE = r"$\lambda$"
 POSITIVITY = r"$\sum\lambda\,/\,\sum|\lambda|$"
 

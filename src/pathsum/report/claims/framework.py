@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathsum.records import CompositionRow
+from pathsum.report.claims import content
 from pathsum.report.claims.judging import Claim, Finding, at_least, each
 from pathsum.report.symbols import head_label, number
 from pathsum.results import Cell, Results
@@ -92,8 +93,10 @@ def _corner(cell: Cell) -> Finding:
     head = cell.induction_head()
     if head is None or head.qk_matching_positivity is None:
         return Finding(None, False, "the best prefix-matching head is in the first layer")
-    value = min(head.qk_matching_positivity, head.copying_positivity)
-    return Finding(value, value > 0.5, f"{head_label(head.layer, head.head)}")
+    pair = content.matching(cell, head.layer, head.head)
+    value = min(head.qk_matching_positivity if pair is None else pair.positivity, head.copying_positivity)
+    by_path = "" if pair is None else f" on {pair.query} × {pair.key}"
+    return Finding(value, value > 0.5, f"{head_label(head.layer, head.head)}{by_path}")
 
 
 def _onset_only_with_two(results: Results) -> dict[str, Finding]:
@@ -239,7 +242,8 @@ CLAIMS: tuple[Claim, ...] = (
         "induction_corner",
         "An induction head matches in its QK circuit and copies in its OV circuit.",
         "AMF, How Induction Heads Work",
-        "smaller of QK matching and OV copying positivity, best induction head",
+        "smaller of QK matching and OV copying positivity, best induction head; matching on the pair of paths that "
+        "most of its preference comes by",
         "> 0.5",
         each(2, _corner),
     ),

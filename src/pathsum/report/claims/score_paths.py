@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from pathsum.records import ScorePathRow
+from pathsum.report.claims import content
 from pathsum.report.claims.judging import Claim, Finding, at_least
 from pathsum.report.symbols import head_label, number
 from pathsum.results import Cell, Results
@@ -41,25 +42,36 @@ def through_keys(cell: Cell) -> float:
     return total(of_induction_head(cell), lambda r: r.key == name)
 
 
-def _k_term(results: Results) -> dict[str, Finding]:
-    return {c.name: _share_of_k(of_induction_head(c)) for c in results.with_layers(2) if c.score_paths}
-
-
-def _share_of_k(rows: list[ScorePathRow]) -> Finding:
+def share_of(cell: Cell, name: str) -> float | None:
+    """Share of the preference of the best induction head that a term has; None where it has no preference."""
+    rows = of_induction_head(cell)
     whole = total(rows)
-    if whole <= 0:
+    return total(rows, lambda r: term(r) == name) / whole if whole > 0 else None
+
+
+def _current_against_previous(results: Results) -> dict[str, Finding]:
+    return {c.name: _by_content(c) for c in results.with_layers(2) if c.content_scores}
+
+
+def _by_content(cell: Cell) -> Finding:
+    rows = content.of_induction_head(cell)
+    value = content.share(rows, content.CURRENT, content.PREVIOUS)
+    if value is None:
         return Finding(None, False, "prefers no such key" if rows else "the best prefix-matching head is in layer 0")
-    of_both = total(rows, lambda r: term(r) == "Q&K") / whole
-    return at_least(total(rows, lambda r: term(r) == "K") / whole, 0.5, f"Q&K {number(of_both)}")
+    two = content.share(rows, content.PREVIOUS, content.TWO_BACK)
+    by_heads = f"by heads K {number(share_of(cell, 'K'))}, Q&K {number(share_of(cell, 'Q&K'))}"
+    return at_least(value, 0.5, f"previous token against two tokens back {number(two)}; {by_heads}")
 
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "induction_scores_k",
-        "An induction head's scores come from K-composition: its query reads the embedding, its key an earlier head.",
+        "An induction head's scores come from K-composition: its query reads the current token, its key the previous "
+        "token.",
         "AMF, How Induction Heads Work",
-        "K's part of the best induction head's preference for the token after the earlier occurrence",
+        "share of the best induction head's preference for the token after the earlier occurrence that compares the "
+        "query's current token with the key's previous token, whatever heads carried either",
         "≥ 0.5",
-        _k_term,
+        _current_against_previous,
     ),
 )

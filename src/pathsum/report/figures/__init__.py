@@ -8,6 +8,7 @@ from pathsum.report.figures.bigrams import bigrams
 from pathsum.report.figures.calibration import calibration
 from pathsum.report.figures.causal import ablations
 from pathsum.report.figures.composition import composition
+from pathsum.report.figures.content import content_scores
 from pathsum.report.figures.controls import controls
 from pathsum.report.figures.formation import formation
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
@@ -31,6 +32,7 @@ FIGURES = (
     ablations,
     score_paths,
     suffixes,
+    content_scores,
     phase_change,
     loss_by_position,
     formation,

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from pathsum.report import symbols
+from pathsum.report.claims.content import matching
 from pathsum.report.figures.base import Figure, layer_palette, picture
 from pathsum.results import Results
 
@@ -19,6 +20,8 @@ def induction_corner(results: Results) -> Figure | None:
             "cell": c.name,
             "layers": symbols.layers_label(c.summary.n_layers),
             "head": symbols.head_label(h.layer, h.head),
+            "pair": f"{pair.query} × {pair.key}" if (pair := matching(c, h.layer, h.head)) else "–",
+            "matching_positivity": pair.positivity if pair else h.qk_matching_positivity,
             "qk_matching_positivity": h.qk_matching_positivity,
             "copying_positivity": h.copying_positivity,
             "prefix_matching": h.prefix_matching,
@@ -38,7 +41,7 @@ def induction_corner(results: Results) -> Figure | None:
         ax.axvline(0, color=symbols.FAINT, lw=0.8)
         sns.scatterplot(
             data,
-            x="qk_matching_positivity",
+            x="matching_positivity",
             y="copying_positivity",
             hue="layers",
             palette=layer_palette(results),
@@ -50,7 +53,7 @@ def induction_corner(results: Results) -> Figure | None:
             ax=ax,
         )
         ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
-        ax.set(xlabel=f"QK matches the same token: positivity of\n{symbols.K_COMPOSITION_CIRCUIT}")
+        ax.set(xlabel=f"QK matches the same token: positivity of\n{symbols.PAIR_CIRCUIT}")
         ax.set(ylabel=f"OV copies: positivity of {symbols.OV_CIRCUIT}")
         ax.set_box_aspect(1)
         for share in (0.0, 0.25, 0.5):
@@ -58,10 +61,12 @@ def induction_corner(results: Results) -> Figure | None:
         ax.legend(title="prefix\nmatching", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
 
     strong = data[data["prefix_matching"] >= 0.3]
-    inside = strong[(strong["qk_matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]
+    inside = strong[(strong["matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]
     caption = (
         f"Induction heads sit in the shaded corner: of {symbols.plural(len(strong), 'head')} with prefix matching "
         f"≥ 0.3, {len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
-        f"{int(((data['qk_matching_positivity'] > 0.5) & (data['copying_positivity'] > 0.5)).sum()) - len(inside)}."
+        f"{int(((data['matching_positivity'] > 0.5) & (data['copying_positivity'] > 0.5)).sum()) - len(inside)}. "
+        "Matching is judged on the pair of paths, one to the query and one to the key, that most of a head's "
+        "preference comes by; M is the product of the OV matrices on a path."
     )
     return picture("induction_corner", "The induction corner", caption, data, (6.6, 5.2), paint)

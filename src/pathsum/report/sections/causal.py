@@ -30,7 +30,9 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     worth = (
         "The table of terms fixes the attention patterns and adds the direct path, then single heads, then virtual "
         "heads. At their own scale, as AMF does it, norms see only the orders added so far; with scales frozen at the "
-        "whole model's, terms add up exactly, and one that is small beside the rest of the residual stream says little."
+        "whole model's, terms add up exactly, and one that is small beside the rest of the residual stream says "
+        "little. Orders count the heads on a path; under “What is read, by content” the same sum is split by how often "
+        "content moved."
     )
     drawn = (figures["ablations"],) if "ablations" in figures else ()
     return Section(TITLE, (method, worth, *_carriers(cells)), (*drawn, heads(cells), edges(cells), terms(cells)))

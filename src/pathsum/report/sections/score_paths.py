@@ -29,7 +29,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     reading = (
         "In AMF's minimal induction head the query reads the embedding and the key a previous-token head: that is K. "
         "Where queries come through a first-layer head that attends to the present token itself, that head carries the "
-        "token in place of the embedding; the pair counts as Q&K and does what K would."
+        "token in place of the embedding; the pair counts as Q&K and does what K would. The next section regroups the "
+        "same sums by content, which does not depend on who carries it."
     )
     drawn = (figures["score_paths"],) if "score_paths" in figures else ()
     return Section(TITLE, (method, reading), (*drawn, terms(cells)))

@@ -1,0 +1,118 @@
+"""How much of the logits and of the scores comes from the current token, the previous one, further back."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.circuits.bootstrap import Interval, mean_intervals
+from pathsum.circuits.content import HOPS, Grouping, by_hops, by_offset, hop_by_hop, reads
+from pathsum.circuits.importance import window_losses
+from pathsum.circuits.paths import exactness
+from pathsum.config import ExtractConfig
+from pathsum.extraction.causal import WINDOWS
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.pairs import add_up, pairs, score_errors
+from pathsum.model.transformer import Trace, Transformer
+from pathsum.records import ContentRow, ContentScoreRow
+
+_SEED = 2021
+
+Errors = dict[tuple[int, int], float]  # by layer and head
+
+
+@torch.no_grad()
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By field of ``Cell``; no scores where positions or keys do not add up."""
+    model, windows, documents = subject.model, seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
+    error, by_head = certificates(copy.deepcopy(model).double(), seen.windows[: how.certificate_windows, :-1])
+    trace = model.trace(windows[:, :-1])
+    rows = [
+        row
+        for grouping in groupings(model, windows.shape[1] - 1)
+        for row in content_rows(model, trace, grouping, windows, documents, error)
+    ]
+    return {"content": rows, "content_scores": score_rows(subject, by_head) if add_up(model.config) else []}
+
+
+def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
+    """Both ways to group routes, for windows of ``pos`` tokens."""
+    return by_hops(model.config.n_layers, pos), by_offset(pos)
+
+
+def content_rows(
+    model: Transformer,
+    trace: Trace,
+    grouping: Grouping,
+    windows: Int[Tensor, "batch window"],
+    documents: Int[Tensor, "batch"],
+    error: float,
+) -> list[ContentRow]:
+    """What each group is worth, joined to those before it and taken from all; ``trace`` is the run on ``windows``,
+    which come from ``documents``."""
+    tokens, targets, weights = windows[:, :-1], windows[:, 1:], model.weights()
+    *_, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
+    parts = F.linear(end, weights.W_U)
+    lower = [torch.zeros_like(parts[0]), *itertools.accumulate(parts)]
+    losses = [window_losses(logits, targets) for logits in lower]
+    without = torch.stack([window_losses(lower[-1] - part, targets) for part in parts])
+    generator = torch.Generator().manual_seed(_SEED)
+    added = mean_intervals(-torch.stack(losses).diff(dim=0), documents, generator)
+    removed = mean_intervals(without - losses[-1], documents, generator)
+    own: list[Interval | None] = [None] * len(parts)
+    if grouping.kind == HOPS:
+        own = [*mean_intervals(_at_own_scale(model, trace, tokens, targets), documents, generator)]
+    return [
+        ContentRow(grouping.kind, name, *_bounds(a), *_bounds(r), *_bounds(o), windows=len(tokens), exactness=error)
+        for name, a, r, o in zip(grouping.names, added, removed, own, strict=True)
+    ]
+
+
+def _at_own_scale(
+    model: Transformer, trace: Trace, tokens: Int[Tensor, "batch pos"], targets: Int[Tensor, "batch pos"]
+) -> Float[Tensor, "hops batch"]:
+    """What each number of hops adds where norms see content of as many hops alone."""
+    ends = hop_by_hop(model.weights(), tokens, trace.patterns, lambda x: model.normalise(x)[0])
+    losses = [window_losses(F.linear(end, model.W_U), targets) for end in ends]
+    return -torch.stack([torch.full_like(losses[0], math.log(len(model.W_U))), *losses]).diff(dim=0)
+
+
+def _bounds(interval: Interval | None) -> tuple[Any, Any, Any]:
+    return (interval.mean, interval.low, interval.high) if interval else (None, None, None)
+
+
+def score_rows(subject: Subject, errors: Errors) -> list[ContentScoreRow]:
+    """A row for every head past the first layer, content of the query and content of the key by offset, on repeated
+    tokens."""
+    model, tokens, trace = subject.model, subject.repeated_tokens, subject.repeated
+    grouping = by_offset(tokens.shape[1])
+    layers = reads(model.weights(), tokens, trace.patterns, trace.scales, grouping)
+    found = [
+        pair
+        for layer, parts in enumerate(itertools.islice(layers, model.config.n_layers))
+        if layer
+        for pair in pairs(model, layer, parts, grouping.names, subject.block)
+    ]
+    return [ContentScoreRow(p.layer, p.head, p.query, p.key, *p.summary(), errors[p.layer, p.head]) for p in found]
+
+
+@torch.no_grad()
+def certificates(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
+    """Add up what each layer reads by hops and by offset, and compare with the logits and, where scores split, with
+    log A of every head past the first layer: largest error relative to the largest value. ``model`` in float64."""
+    trace, weights, logits = model.trace(tokens), model.weights(), 0.0
+    errors: Errors = {}
+    for grouping in groupings(model, tokens.shape[1]):
+        *layers, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
+        logits = max(logits, exactness(F.linear(end, weights.W_U).sum(0), trace.logits))
+        for layer in range(1, len(layers) if add_up(model.config) else 0):
+            for h, error in enumerate(score_errors(model, trace, layer, layers[layer])):
+                errors[layer, h] = max(error, errors.get((layer, h), 0.0))
+    return logits, errors

@@ -1,0 +1,98 @@
+"""Split attention scores into pairs of parts: one part of what is read at the query, one of what is read at the key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pathsum.circuits.bootstrap import independent, standard_errors
+from pathsum.circuits.paths import exactness
+from pathsum.circuits.score_paths import by_distance, contrasted, preference_contrast, score_sum, variance_contrast
+from pathsum.circuits.weights import Head
+from pathsum.config import ModelConfig
+from pathsum.model.transformer import Trace, Transformer
+
+POSITION = "position"
+
+Sides = tuple[
+    Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "path_ batch pos d_head"], Float[Tensor, "distance"]
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What a head's scores have from one part at the query and one at the key, a number per window."""
+
+    layer: int
+    head: int
+    query: str
+    key: str
+    nats: Float[Tensor, "batch"]  # preference
+    shares: Float[Tensor, "batch"]  # of the variance over keys
+
+    def summary(self) -> tuple[float, float, float]:
+        """Return the preference, its standard error over windows, and the share of variance."""
+        error = standard_errors(self.nats[None], independent(self.nats)).item()
+        return self.nats.mean().item(), error, self.shares.mean().item()
+
+
+def pairs(
+    model: Transformer, layer: int, parts: Float[Tensor, "part batch pos d_model"], names: Sequence[str], block: int
+) -> Iterator[Pair]:
+    """Yield every pair of ``parts`` of what a layer reads, head by head; position's bias is one more pair."""
+    names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
+    for h, head in enumerate(model.weights().layers[layer]):
+        queries, keys, bias = sides(model.layers[layer], h, head, parts)
+        from_bias = by_distance(bias)
+        variance = variance_contrast(queries.sum(0) @ keys.sum(0).mT + from_bias, block + 1)
+        nats, shares = (contrasted(queries, keys, contrast) for contrast in (preference, variance))
+        for q, k in product(range(len(queries)), range(len(keys))):
+            yield Pair(layer, h, names[q], names[k], nats[q, k], shares[q, k])
+        if bias.any():
+            nat, share = ((contrast * from_bias).sum((-2, -1)) for contrast in (preference, variance))
+            yield Pair(layer, h, POSITION, POSITION, nat, share)
+
+
+def score_errors(
+    model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "part batch pos d_model"]
+) -> list[float]:
+    """For each head, compare the sum over pairs with the attention in the model's own ``trace``: largest error of
+    log A, relative to the largest log A. ``parts`` add up to what ``layer`` reads, all in float64."""
+    future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
+    errors = []
+    heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
+    for h, (head, pattern) in enumerate(heads):
+        scores = score_sum(*sides(model.layers[layer], h, head, parts))
+        ours = scores.masked_fill(future, -math.inf).log_softmax(-1)
+        errors.append(exactness(ours[pattern > 0], pattern[pattern > 0].log()))
+    return errors
+
+
+def add_up(model: ModelConfig) -> bool:
+    """Whether scores are a bilinear function of what is read, with one W_QK for every pair of positions."""
+    return model.positions != "rotary" and not model.smeared_keys
+
+
+def sides(attention: nn.Module, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
+    """What each path gives to a head's queries and keys, with position vectors as one more path where it has them, and
+    the bias that it adds to scores. ValueError where positions or keys do not add up."""
+    if attention.positions == "rotary" or hasattr(attention, "smear"):
+        raise ValueError(
+            "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "
+            "scores are no bilinear function of what is read, with one W_QK for every pair of positions"
+        )
+    queries, keys = parts @ head.W_QK.left, parts @ head.W_QK.right.mT
+    pos = parts.shape[2]
+    if attention.positions == "sinusoidal":  # read after the norm, so its centring is not theirs
+        W_Q, W_K = attention.W_Q[h], attention.W_K[h]  # type: ignore[index]
+        waves = attention.waves[:pos].expand(1, *parts.shape[1:])  # type: ignore[index]
+        queries = torch.cat([queries, waves @ W_Q.mT / math.sqrt(len(W_Q))])
+        keys = torch.cat([keys, waves @ W_K.mT])
+    bias = attention.bias[h, :pos] if attention.positions == "relative" else parts.new_zeros(pos)  # type: ignore[index]
+    return queries, keys, bias

@@ -1,0 +1,163 @@
+"""Rows by content under every depth, norm and position scheme; the pair of paths that matches; the stream's balance."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from pathsum.circuits.score_paths import preference_contrast
+from pathsum.extraction import balance, content, score_paths
+from pathsum.extraction.evidence import Subject, examine
+from pathsum.model.transformer import Transformer
+from pathsum.records import BalanceRow, ContentRow, ContentScoreRow, MatchingRow
+from pathsum.results import TABLES
+from tests import handmade
+from tests.test_known_mistakes import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
+
+
+def shown(model: Transformer) -> Subject:
+    return examine(model, cell_of(model), [], evidence(), HOW)
+
+
+def content_of(subject: Subject, kind: str) -> list[ContentRow]:
+    return [row for row in content.tables(subject, evidence(), HOW)["content"] if row.kind == kind]
+
+
+def scores_of(subject: Subject) -> list[ContentScoreRow]:
+    return content.tables(subject, evidence(), HOW)["content_scores"]
+
+
+def matching_of(subject: Subject) -> list[MatchingRow]:
+    return score_paths.tables(subject, evidence(), HOW)["matching"]
+
+
+def balance_of(subject: Subject) -> list[BalanceRow]:
+    return balance.tables(subject, evidence(), HOW)["balance"]
+
+
+@pytest.mark.parametrize("norm", ["none", "rms", "layer"])
+@pytest.mark.parametrize(("positions", "more"), [("none", 0), ("relative", 1), ("sinusoidal", 11)])
+def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str, positions: str, more: int) -> None:
+    """In float64 against the model; what pairs of contents are worth adds up to what log A says."""
+    subject = shown(random_model(1, norm=norm, positions=positions).float())
+    made = content.tables(subject, evidence(), HOW)
+    assert all(isinstance(row, TABLES[name]) for name, rows in made.items() for row in rows)
+    rows = scores_of(subject)
+    assert len(rows) == 3 * (5 * 5 + more)
+    assert max(row.exactness for row in (*rows, *made["content"])) < 1e-10
+    for h, pattern in enumerate(subject.repeated.patterns[1].unbind(1)):
+        mine = [row for row in rows if row.head == h]
+        assert sum(row.variance_share for row in mine) == pytest.approx(1, abs=1e-4)
+        seen = torch.where(pattern > 0, pattern, 1).log() * preference_contrast(subject.block)
+        assert sum(row.preference_nats for row in mine) == pytest.approx(seen.sum((1, 2)).mean().item(), abs=1e-3)
+
+
+@pytest.mark.parametrize("n_layers", [0, 1, 3])
+def test_every_depth_has_its_hops_and_what_they_add_is_the_models_loss(n_layers: int) -> None:
+    """The sum of what joins is log d_vocab minus the loss, at frozen scales and at own scale."""
+    model = random_model(2, n_layers=n_layers, norm="rms", positions="relative").float()
+    subject, windows = shown(model), evidence().windows
+    loss = torch.nn.functional.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten()).item()
+    hops, offsets = content_of(subject, "hops"), content_of(subject, "offset")
+    assert [row.content for row in hops] == [str(n) for n in range(n_layers + 1)]
+    assert [row.content for row in offsets] == ["0", "1", "2", "3+", "BOS"]
+    for rows in (hops, offsets):
+        assert sum(row.added_nats for row in rows) == pytest.approx(math.log(D_VOCAB) - loss, abs=1e-4)
+    assert sum(row.own_scale_nats or 0 for row in hops) == pytest.approx(math.log(D_VOCAB) - loss, abs=1e-4)
+    assert {row.own_scale_nats for row in offsets} == {None}
+
+
+@pytest.mark.parametrize("changes", [{"positions": "rotary", "d_head": 4}, {"smeared_keys": True}])
+def test_where_scores_do_not_split_the_logits_still_do(changes: dict[str, object]) -> None:
+    subject = shown(random_model(3, **changes).float())
+    assert scores_of(subject) == matching_of(subject) == []
+    assert max(row.exactness for row in content_of(subject, "hops")) < 1e-10
+
+
+def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control."""
+    model, other, windows = random_model(4, norm="rms"), random_model(5, norm="rms"), evidence().windows[:, :-1]
+    monkeypatch.setattr(model, "weights", other.weights)
+    logits, by_head = content.certificates(model, windows)
+    assert min(logits, *by_head.values()) > 0.01
+
+
+def self_attending() -> Transformer:
+    """``handmade.self_attending_pair`` in a model: a bias makes head 0 look one back and head 1 at itself."""
+    weights = handmade.self_attending_pair(D_VOCAB)
+    shape = {"d_model": 3 * D_VOCAB, "d_head": D_VOCAB, "n_heads": 2, "positions": "relative"}
+    model = Transformer(config(**shape), D_VOCAB, torch.Generator()).requires_grad_(False)
+    for p in model.parameters():
+        p.zero_()
+    model = loaded(model, weights)
+    for head, distance in ((0, 1), (1, 0)):
+        model.layers[0].bias[head, distance] = 40  # type: ignore[union-attr]
+    return model
+
+
+def test_a_head_that_attends_to_itself_is_q_and_k_by_heads_and_current_against_previous_token_by_content() -> None:
+    """The case in which a path's name misleads: by heads K-composition carries nothing, by content all of it is what
+    AMF calls K. The corner on AMF's own path is empty, on the pair that carries the score it is full."""
+    subject = shown(self_attending())
+    by_heads = {(r.query, r.key): r for r in score_paths.tables(subject, evidence(), HOW)["score_paths"] if r.head == 0}
+    by_content = {(r.query, r.key): r for r in scores_of(subject) if r.head == 0}
+    assert by_heads["L0H1", "L0H0"].preference_nats > 25
+    assert abs(by_heads["direct", "L0H0"].preference_nats) < 1e-4
+    assert by_content["0", "1"].preference_nats == pytest.approx(by_heads["L0H1", "L0H0"].preference_nats, rel=1e-3)
+    assert by_content["0", "1"].variance_share == pytest.approx(1, abs=1e-3)
+    row = next(r for r in matching_of(subject) if r.head == 0)
+    assert (row.query, row.key) == ("L0H1", "L0H0")
+    assert (row.positivity, row.chosen_share, row.judged_share) == pytest.approx((1, 1, 1), abs=1e-3)
+
+
+@pytest.mark.parametrize(("previous", "induction"), [(0, 1), (2, 0)])
+def test_where_the_query_is_direct_both_measures_agree(previous: int, induction: int) -> None:
+    subject = shown(seated(previous, induction))
+    best = max(scores_of(subject), key=lambda row: row.preference_nats)
+    assert (best.layer, best.head, best.query, best.key) == (1, induction, "0", "1")
+    assert best.variance_share > 0.9
+    (row,) = [r for r in matching_of(subject) if r.head == induction]
+    assert (row.query, row.key) == ("direct", f"L0H{previous}")
+    assert row.positivity > 0.9
+
+
+def test_random_heads_match_nothing() -> None:
+    """Negative control: the positivity of random circuits is a sum of some signs, around 0."""
+    found = [row.positivity for seed in range(7) for row in matching_of(shown(random_model(seed, norm="rms").float()))]
+    assert abs(sum(found) / len(found)) < 0.3
+
+
+@pytest.mark.parametrize("norm", ["none", "rms", "layer"])
+def test_the_parts_that_are_read_add_up(norm: str) -> None:
+    """Projections on what is read: embedding and layers are all of it, heads are their layer."""
+    rows = balance_of(shown(random_model(6, n_layers=3, norm=norm).float()))
+    assert [len([r for r in rows if r.reader == n]) for n in range(4)] == [1, 5, 9, 13]
+    for reader in range(4):
+        shares = {r.part: r.projection_share for r in rows if r.reader == reader}
+        assert sum(x for part, x in shares.items() if "H" not in part) == pytest.approx(1, abs=1e-5)
+        for layer in range(reader):
+            heads = sum(x for part, x in shares.items() if part.startswith(f"L{layer}H"))
+            assert heads == pytest.approx(shares[f"L{layer}"], abs=1e-5)
+
+
+def test_a_small_embedding_is_seen_in_the_balance() -> None:
+    """Calibration without a norm: scaled down a thousand times, it is a millionth of the power of what else is read."""
+    model = random_model(7).float()
+    before = {(r.reader, r.part): r for r in balance_of(shown(model))}
+    assert before[0, "embedding"].power_share == before[0, "embedding"].projection_share == 1
+    tokens = evidence().windows[:, :-1]
+    expected = model.embed(tokens).square().sum(-1).mean().sqrt().item()
+    assert before[1, "embedding"].norm == pytest.approx(expected, rel=1e-5)
+    normed = random_model(7, norm="rms").float()  # its heads write as much, however small what they read
+    normed.W_E.mul_(1e-3)
+    after = {(r.reader, r.part): r for r in balance_of(shown(normed))}
+    assert after[1, "embedding"].power_share < 1e-5 < 1e-2 < before[1, "embedding"].power_share
+
+
+def test_the_same_model_gives_the_same_rows_and_is_left_as_it_was() -> None:
+    subject = shown(random_model(8).float())
+    before = [p.clone() for p in subject.model.parameters()]
+    assert content.tables(subject, evidence(), HOW) == content.tables(subject, evidence(), HOW)
+    assert all(p.equal(q) and p.dtype == q.dtype for p, q in zip(subject.model.parameters(), before, strict=True))

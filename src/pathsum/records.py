@@ -97,7 +97,7 @@ class CellSummary:
     curriculum_share: float  # which share of all windows those are
     tokens_seen: int
     weights_hash: str
-    val_loss_nats: float
+    val_loss_nats: float  # on verdict windows; low and high: 95 % bootstrap over their documents
     in_context_loss_drop_nats: float
     repeat_first_loss_nats: float
     repeat_second_loss_nats: float
@@ -110,6 +110,13 @@ class CellSummary:
     onset_high: int | None
     bigram_correlation: float  # direct path against corpus log P(next | token), centred, frequency-weighted, −1..1
     direct_path_kl_nats: float  # KL(corpus bigram ‖ softmax of the direct path), frequency-weighted
+    val_loss_low: float | None = None
+    val_loss_high: float | None = None
+    in_context_loss_drop_low: float | None = None
+    in_context_loss_drop_high: float | None = None
+    bigram_excess_nats: float | None = None  # val_loss_nats minus the smoothed bigram model's loss on the same windows
+    bigram_excess_low: float | None = None
+    bigram_excess_high: float | None = None
     device: str = ""  # that it was trained on, "" where that is not known
     device_peak_flops: float | None = None  # of one GPU's bf16 matrix products, measured; None for a processor
 

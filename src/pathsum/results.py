@@ -57,6 +57,7 @@ from pathsum.records import (
     TokenTableRow,
     VirtualHeadRow,
 )
+from pathsum.roles import HeadRoles, Place
 from pathsum.storage import read_json, read_lines, read_rows, write_json, write_rows, write_whole
 
 TABLES: dict[str, type[Any]] = {
@@ -156,8 +157,8 @@ class Cell:
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
-        """Which head attends most to the token after an earlier occurrence? None without heads."""
-        return max(self.heads, key=lambda h: h.prefix_matching, default=None)
+        """The head with the highest prefix-matching score at training's last evaluation. None without heads."""
+        return self._at(HeadRoles.of(self.log).induction)
 
     def formed_induction_head(self) -> HeadRow | None:
         """The same where it does attend there, as induction heads do; None where none has formed."""
@@ -165,8 +166,12 @@ class Cell:
         return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
-        """Which first-layer head attends most to the token before? None without heads."""
-        return max((h for h in self.heads if h.layer == 0), key=lambda h: h.previous_token, default=None)
+        """The first-layer head that attends most to the previous token at training's last evaluation. None without
+        heads."""
+        return self._at(HeadRoles.of(self.log).previous)
+
+    def _at(self, place: Place | None) -> HeadRow | None:
+        return next((h for h in self.heads if (h.layer, h.head) == place), None)
 
 
 @dataclass(frozen=True)

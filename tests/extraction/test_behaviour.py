@@ -14,7 +14,7 @@ from pathsum.extraction import behaviour
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.training.evaluate import loss_by_position
+from pathsum.training.evaluate import token_losses
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL
 from tests.training.test_loop import run
@@ -36,7 +36,7 @@ def test_what_is_read_unembeds_to_the_models_own_loss(norm: str) -> None:
     subject = untrained(norm=norm)
     rows = behaviour.tables(subject, SEEN, HOW)["lens"]
     assert [r.layers for r in rows] == [0, 1, 2]
-    assert rows[-1].loss_nats == pytest.approx(loss_by_position(subject.model, SEEN.windows).mean().item(), rel=1e-5)
+    assert rows[-1].loss_nats == pytest.approx(token_losses(subject.model, SEEN.windows).mean().item(), rel=1e-5)
     assert all(r.low < r.loss_nats < r.high for r in rows)
 
 
@@ -73,5 +73,5 @@ def test_single_losses_average_to_the_logged_loss_from_a_twentieth_of_the_traini
     rows = behaviour.token_loss_rows(checkpoints, log, SEEN)
     assert [r.step for r in rows] == [e.step for e in log if e.step >= 2]
     shown = SEEN.windows[: behaviour.TRAJECTORY_WINDOWS]
-    last = loss_by_position(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), shown).mean().item()
+    last = token_losses(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), shown).mean().item()
     assert sum(rows[-1].losses_nats) / shown[:, 1:].numel() == pytest.approx(last, rel=1e-5)

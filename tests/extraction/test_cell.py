@@ -14,6 +14,7 @@ from pathsum.extraction.evidence import Evidence, effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.results import Cell, read_cell, write_cell
+from pathsum.roles import HeadRoles
 from pathsum.storage import read_lines
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
 from tests.training.test_loop import run
@@ -72,8 +73,10 @@ def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path
     assert len(cell.eigenvalues) == 4 * MODEL.d_head
     assert len(cell.composition) == 3 * 2 * 2
     assert {d.distance for d in cell.distances} == set(range(MODEL.n_ctx - 1))
-    assert cell.summary.prefix_matching == max(h.prefix_matching for h in cell.heads)
-    assert cell.summary.previous_token == max(h.previous_token for h in cell.heads[:2])
+    roles = HeadRoles.of(cell.log)
+    by_place = {(h.layer, h.head): h for h in cell.heads}
+    assert cell.summary.prefix_matching == by_place[roles.induction].prefix_matching  # type: ignore[index]
+    assert cell.summary.previous_token == by_place[roles.previous].previous_token  # type: ignore[index]
     assert cell.summary.onset_tokens is None  # a second of training
 
 
@@ -83,6 +86,16 @@ def test_a_zero_layer_cell_has_no_heads_and_has_learnt_the_bigrams(tmp_path: Pat
     assert cell.summary.prefix_matching is cell.summary.copying_heads is None
     assert cell.summary.direct_path_kl_nats < 0.2  # each token is followed by one of two: log 2 is unknowable
     assert cell.bigrams[0].count >= cell.bigrams[-1].count > 0
+
+
+def test_held_out_numbers_have_intervals_over_documents_and_the_excess_is_paired(tmp_path: Path) -> None:
+    s = taken_apart(tmp_path).summary
+    for name in ("val_loss", "in_context_loss_drop", "bigram_excess"):
+        low, value, high = (getattr(s, f"{name}_{end}") for end in ("low", "nats", "high"))
+        assert low < value < high
+    assert s.bigram_excess_nats == pytest.approx(s.val_loss_nats - 3.0)
+    # paired: against a constant, the interval of the difference is as wide as that of the loss
+    assert s.bigram_excess_high - s.bigram_excess_low == pytest.approx(s.val_loss_high - s.val_loss_low)  # type: ignore[operator]
 
 
 def test_an_untrained_direct_path_knows_no_bigrams(tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
     if not n_layers:
         assert last.previous_token is last.prefix_matching is last.k_composition is None
         return
-    assert last.previous_token == pytest.approx(max(again.previous_token[0]), abs=1e-6)
-    assert last.prefix_matching == pytest.approx(max(max(row) for row in again.prefix_matching), abs=1e-6)
     pair = formation.final_pair(subject)
     assert pair is not None
     previous, (layer, head) = pair
+    assert last.previous_token == pytest.approx(again.previous_token[0][previous], abs=1e-6)
+    assert last.prefix_matching == pytest.approx(again.prefix_matching[layer][head], abs=1e-6)
     assert (last.k_composition is None) == (layer == 0)
     if layer:
         weights = model.weights()

@@ -442,15 +442,16 @@ def _evaluation(i: int, n_layers: int, n_heads: int, works: bool, rng: random.Ra
         in_context_loss_drop_nats=drop,
         repeat_first_loss_nats=8.0,
         repeat_second_loss_nats=8.0 - 5 * grown,
-        prefix_matching=_scores(n_layers, n_heads, 0.02 + 0.6 * grown),
-        previous_token=_scores(n_layers, n_heads, 0.3 + 0.6 * grown),
-        copying=_scores(n_layers, n_heads, 0.1),
+        prefix_matching=_scores(n_layers, n_heads, 0.02 + 0.6 * grown, best=n_layers - 1),
+        previous_token=_scores(n_layers, n_heads, 0.3 + 0.6 * grown, best=0),
+        copying=_scores(n_layers, n_heads, 0.1, best=0),
         loss_by_position_nats=[5 - drop * math.log2(p + 1) / 3 + rng.gauss(0, 0.05) for p in range(N_CTX)],
     )
 
 
-def _scores(n_layers: int, n_heads: int, last: float) -> list[list[float]]:
-    return [[last * (h + 1) / n_heads for h in range(n_heads)] for _ in range(n_layers)]
+def _scores(n_layers: int, n_heads: int, most: float, best: int) -> list[list[float]]:
+    """The most for the first head of one layer, as in ``_head``; half of it for the first heads of the others."""
+    return [[most / (1 + h) / (1 if layer == best else 2) for h in range(n_heads)] for layer in range(n_layers)]
 
 
 def _head(layer: int, head: int, works: bool, n_layers: int, rng: random.Random) -> HeadRow:

@@ -9,7 +9,7 @@ import pytest
 
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.framework import copies
-from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, judge
+from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.results import Results
 from tests.report import synthetic
 
@@ -107,3 +107,13 @@ def test_an_insignificant_edge_is_no_partner() -> None:
 )
 def test_copying_ignores_case_and_a_leading_space_only(source: str, out: str, same: bool) -> None:
     assert copies(source, out) is same
+
+
+def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> None:
+    assert within(0.05, 0.04, 0.06)
+    assert not within(0.05, None, None)
+    assert not within(0.05, 0.051, 0.06)
+    findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
+    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings)
+    told = judge(bounded, WORKS).detail
+    assert told.endswith("the threshold lies within the 95 % interval of a.")

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from pathsum.circuits import bigram, induction
+from pathsum.circuits.bootstrap import mean_intervals
 from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.phase_change import onset
 from pathsum.config import CellConfig, ExtractConfig
@@ -33,10 +36,13 @@ from pathsum.extraction import (
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
+from pathsum.model.transformer import Transformer
 from pathsum.records import CellSummary, HeadRow
 from pathsum.results import Cell
-from pathsum.training.evaluate import loss_by_position
+from pathsum.roles import HeadRoles
+from pathsum.training.evaluate import token_losses
 
+_SEED = 2021
 Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
 PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     framework.tables,
@@ -80,11 +86,11 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
     cell, log, model = subject.cell, subject.log, subject.model
     heads: list[HeadRow] = tables["heads"]
     fit = bigram.compare_with_corpus(bigram.direct_path(subject.weights), seen.bigram_counts, SMOOTHING)
-    losses = loss_by_position(model, seen.held_out)
+    held_out = held_out_intervals(model, seen)
     repeats = induction.repeat_losses(subject.repeated.logits, subject.repeated_tokens, subject.block)
     matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
     change = onset([e.tokens_seen for e in log], matching) if len(log) > 1 else None
-    first_layer = [h.previous_token for h in heads if h.layer == 0]
+    scores, roles = {(h.layer, h.head): h for h in heads}, HeadRoles.of(log)
     return CellSummary(
         cell=name,
         n_layers=cell.model.n_layers,
@@ -102,12 +108,11 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         curriculum_share=cell.train.curriculum_share,
         tokens_seen=log[-1].tokens_seen,
         weights_hash=weights_hash(model),
-        val_loss_nats=losses.mean().item(),
-        in_context_loss_drop_nats=in_context_loss_drop(losses),
+        **held_out,
         repeat_first_loss_nats=repeats.first_nats,
         repeat_second_loss_nats=repeats.second_nats,
-        prefix_matching=max((h.prefix_matching for h in heads), default=None),
-        previous_token=max(first_layer, default=None),
+        prefix_matching=scores[roles.induction].prefix_matching if roles.induction else None,
+        previous_token=scores[roles.previous].previous_token if roles.previous else None,
         copying_heads=sum(h.copies for h in heads) if heads else None,
         exactness=max(
             *(max(e.max_relative_error, e.scores_max_relative_error or 0) for e in tables["exactness"]),
@@ -119,3 +124,22 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         bigram_correlation=fit.correlation,
         direct_path_kl_nats=fit.kl_nats,
     )
+
+
+def held_out_intervals(model: Transformer, seen: Evidence) -> dict[str, float]:
+    """Measure the loss, its in-context drop and its excess over the bigram model's on the verdict windows, each with
+    the 95 % bootstrap interval over documents; paired, as both models predict the same tokens."""
+    losses = token_losses(model, seen.held_out)
+    values = {
+        "val_loss": losses.mean(1),
+        "in_context_loss_drop": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
+    }
+    if seen.bigram_losses is not None:
+        values["bigram_excess"] = values["val_loss"] - seen.bigram_losses
+    generator = torch.Generator().manual_seed(_SEED)
+    found = mean_intervals(torch.stack([*values.values()]), seen.documents, generator)
+    return {
+        f"{name}_{key}": value
+        for name, interval in zip(values, found, strict=True)
+        for key, value in (("nats", interval.mean), ("low", interval.low), ("high", interval.high))
+    }

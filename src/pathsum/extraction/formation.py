@@ -26,6 +26,7 @@ from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records import ChangePointRow, FormationRow
+from pathsum.roles import HeadRoles, Place
 
 TEXT, COPIES = 32, 12  # windows of held-out text, and of repeated random tokens, which differ less
 CHUNK = 4  # windows at a time: 32 at once take half as long again, for the memory they ask for
@@ -38,7 +39,6 @@ CHANGES: dict[str, Find] = {  # where a quantity changes, and how much it must r
     "loss_drop_nats": partial(onset, least_rise=0.15),  # up to there ICL sees no learning from context
     "loss_nats": bend,
 }
-Place = tuple[int, int]
 _SEED = 2022
 
 
@@ -61,12 +61,8 @@ def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dic
 
 def final_pair(subject: Subject) -> tuple[int, Place] | None:
     """The first-layer head that is the previous-token head in the end, and the induction head; None without heads."""
-    if not subject.weights.layers:
-        return None
-    matching = [prefix_matching(p, subject.block).tolist() for p in subject.repeated.patterns]
-    places = [(layer, head) for layer, row in enumerate(matching) for head in range(len(row))]
-    previous = int(previous_token(subject.natural.patterns[0]).argmax())
-    return previous, max(places, key=lambda place: matching[place[0]][place[1]])
+    roles = HeadRoles.of(subject.log)
+    return (roles.previous[1], roles.induction) if roles.previous and roles.induction else None
 
 
 def measure(

@@ -28,7 +28,7 @@ def evaluate(
     tokens_seen: int,
 ) -> Evaluation:
     """Held-out loss and its in-context drop, and how far induction has formed on BOS + a random block twice."""
-    by_position = loss_by_position(model, windows)
+    by_position = token_losses(model, windows).mean(0)
     trace = model.trace(repeated)
     natural = model.trace(windows[:TRACED, :-1])
     W_U = model.weights().W_U
@@ -47,13 +47,13 @@ def evaluate(
     )
 
 
-def loss_by_position(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "pos"]:
-    """Mean loss in nats at each position of ``windows``: all but the last token in, all but the first out."""
+def token_losses(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
+    """Measure the loss in nats, float64, of every token of ``windows``: all but the last in, all but the first out."""
 
     @torch.no_grad()  # of its thread alone
-    def total(chunk: Tensor) -> Tensor:
+    def of(chunk: Tensor) -> Tensor:
         logits = model(chunk[:, :-1])
         losses = F.cross_entropy(logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
-        return losses.view(len(chunk), -1).double().sum(0).cpu()
+        return losses.view(len(chunk), -1).double().cpu()
 
-    return torch.stack(side_by_side(total, windows.split(_CHUNK))).sum(0) / len(windows)
+    return torch.cat(side_by_side(of, windows.split(_CHUNK)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathsum.records import CompositionRow
 from pathsum.report.claims import content
-from pathsum.report.claims.judging import Claim, Finding, at_least, each
+from pathsum.report.claims.judging import Claim, Finding, at_least, each, within
 from pathsum.report.symbols import head_label, number
 from pathsum.results import Cell, Results
 
@@ -12,8 +12,14 @@ from pathsum.results import Cell, Results
 
 
 def _zero_layer_bigram(results: Results) -> dict[str, Finding]:
-    excess = {c.name: c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in results.with_layers(0)}
-    return {name: Finding(e, abs(e) <= 0.05) for name, e in excess.items()}
+    found = {}
+    for s in (c.summary for c in results.with_layers(0)):
+        excess = s.bigram_excess_nats
+        if excess is None:
+            excess = s.val_loss_nats - results.corpus.bigram_loss_nats
+        unsure = within(0.05, s.bigram_excess_low, s.bigram_excess_high)
+        found[s.cell] = Finding(excess, abs(excess) <= 0.05, unsure=unsure)
+    return found
 
 
 def _exact(cell: Cell) -> Finding:
@@ -55,9 +61,12 @@ def _loss_drop_gap(results: Results) -> dict[str, Finding]:
     one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
     if not one:
         return {}
-    baseline = max(one)
-    drops = {c.name: c.summary.in_context_loss_drop_nats for c in results.with_layers(2)}
-    return {name: at_least(drop - baseline, 0.2) for name, drop in drops.items()}
+    baseline, bar, found = max(one), 0.2, {}
+    for s in (c.summary for c in results.with_layers(2)):
+        gap = s.in_context_loss_drop_nats - baseline
+        unsure = within(baseline + bar, s.in_context_loss_drop_low, s.in_context_loss_drop_high)
+        found[s.cell] = Finding(gap, gap >= bar, unsure=unsure)
+    return found
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:

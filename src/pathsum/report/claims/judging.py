@@ -20,6 +20,7 @@ class Finding:
     value: float | None
     passes: bool
     note: str = ""
+    unsure: bool = False  # the threshold lies within the value's 95 % interval
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
         return "No cell of this sweep can tell."
     values = span(known, claim.digits) if known else "no value"
     notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
+    unsure = [name for name, f in findings.items() if f.unsure]
+    if unsure:
+        notes.append(f"the threshold lies within the 95 % interval of {', '.join(unsure)}")
     return f"{passing} of {len(findings)} cells pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
 
 
@@ -70,6 +74,11 @@ def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Res
         return {c.name: find(c) for c in cells}
 
     return evaluate
+
+
+def within(threshold: float, low: float | None, high: float | None) -> bool:
+    """Does ``threshold`` lie between the ends of an interval? No where there is none."""
+    return low is not None and high is not None and low <= threshold <= high
 
 
 def at_least(value: float | None, threshold: float, note: str = "") -> Finding:

@@ -24,11 +24,12 @@ ALLOWED: dict[str, set[str]] = {
     "tracking": {"config", "evaluation"},
     "dashboard": set(),
     "preregistration": {"config"},
-    "results": {"records", "evaluation", "storage"},
+    "roles": {"evaluation"},
+    "results": {"records", "evaluation", "roles", "storage"},
     "data": {"config", "records", "storage"},
     "model": {"config", "storage", "circuits.weights", "circuits.folding"},
     "training": {"config", "evaluation", "storage", "data", "model", "circuits"},
-    "extraction": {"config", "records", "evaluation", "results", "data", "model", "circuits", "training"},
+    "extraction": {"config", "records", "evaluation", "roles", "results", "data", "model", "circuits", "training"},
     "calibration": {
         "config",
         "records",
@@ -41,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
         "extraction",
     },
     # one plane is spanned by the trajectories of all cells
-    "report": {"records", "evaluation", "storage", "results", "preregistration", "circuits.trajectories"},
+    "report": {"records", "evaluation", "roles", "storage", "results", "preregistration", "circuits.trajectories"},
 }
 # libraries that one room alone may import
 OWNERS = {

@@ -43,6 +43,9 @@ lint: setup ## format and lint in place
 sweep: setup ## the grid, JOBS=N cells at a time (without, what cores and memory allow); or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(JOBS))
 
+corpora: setup ## the same models on several corpora, a row of verdicts each: make corpora TEXT='essays=essays/**/*.txt'
+	python -m pipelines.corpora --text '$(TEXT)' --jobs '$(JOBS)' $(ARGS)
+
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account
 	python -m pipelines.dashboard </dev/null
 
@@ -74,4 +77,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke test lint sweep dashboard bench bench-law extract report compare open
+.PHONY: help setup params repro smoke test lint sweep corpora dashboard bench bench-law extract report compare open

@@ -33,11 +33,11 @@ INTERRUPTED = 130  # exit code, as shells have it
 THREADS = 2  # extraction's last digits depend on them; the weights do not
 
 
-def params() -> dict[str, Any]:
+def params(folder: Path = Path()) -> dict[str, Any]:
     """params.yaml as it stands."""
-    if not PARAMS.exists():
+    if not (folder / PARAMS).exists():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
-    values = yaml.safe_load(PARAMS.read_text(encoding="utf-8"))
+    values = yaml.safe_load((folder / PARAMS).read_text(encoding="utf-8"))
     assert isinstance(values, dict)
     return values
 

@@ -90,15 +90,20 @@ def report_without(failed: list[str]) -> None:
     )
 
 
-def repro(jobs: int) -> int:
-    """The exit code of what the module's first line says."""
-    if not (left := stale()):
-        print("Data and pipelines are up to date.")  # DVC's words
-        return 0
+def models(jobs: int) -> int:
+    """Train and extract every model that is out of date; the exit code."""
+    left = stale()
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
-    names = cells(stale() if left & SHARED else left)
-    code = side_by_side(names, jobs) or dvc("repro")
+    return side_by_side(cells(stale() if left & SHARED else left), jobs)
+
+
+def repro(jobs: int) -> int:
+    """The exit code of what the module's first line says."""
+    if not stale():
+        print("Data and pipelines are up to date.")  # DVC's words
+        return 0
+    code = models(jobs) or dvc("repro")
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
         report_without(failed)
     return code
@@ -106,7 +111,8 @@ def repro(jobs: int) -> int:
 
 if __name__ == "__main__":
     with stage():
-        asked = sys.argv[1] if len(sys.argv) > 1 else str(at_a_time())
+        given = [argument for argument in sys.argv[1:] if argument != "--models"]
+        asked = given[0] if given else str(at_a_time())
         if not asked.isdecimal() or (jobs := int(asked)) < 1:
             raise ValueError(f"JOBS: expected a number of cells to make at a time, got {asked!r}")
-        sys.exit(repro(jobs))
+        sys.exit((models if "--models" in sys.argv else repro)(jobs))

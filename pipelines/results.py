@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from pathsum.records import CalibrationRow, CorpusSummary, NGramRow
@@ -14,16 +15,17 @@ from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 
-def read_results() -> Results:
-    """The declared cells' records; a cell without any is named as missing."""
-    values = params()
-    made = [name for name in values["cells"] if (CIRCUITS / name / "summary.json").exists()]
+def read_results(folder: Path = Path()) -> Results:
+    """The declared cells' records in a copy of the project; a cell without any is named as missing."""
+    values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
+    made = [name for name in values["cells"] if (circuits / name / "summary.json").exists()]
     missing = tuple(name for name in values["cells"] if name not in made)
-    found = {name: read_cell(CIRCUITS / name) for name in made}
+    found = {name: read_cell(circuits / name) for name in made}
     controls = {name: found.pop(name) for name in values["sweep"]["controls"] if name in found}
-    corpus = read_json(STATISTICS / "summary.json", CorpusSummary)
-    ngrams = read_rows(STATISTICS / "ngrams.parquet", NGramRow)
-    calibration = read_rows(CALIBRATION, CalibrationRow)
+    corpus = read_json(statistics / "summary.json", CorpusSummary)
+    ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
+    calibrated = folder / CALIBRATION
+    calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() else []
     return Results(found, controls, corpus, ngrams, provenance(corpus, found | controls), missing, calibration)
 
 

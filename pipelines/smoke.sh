@@ -9,13 +9,9 @@ else
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
 fi
-git ls-files --cached --others --exclude-standard -z | while IFS= read -r -d '' file; do
-  if [ -f "$file" ]; then printf '%s\0' "$file"; fi
-done | tar --null -T - -cf - | tar -xf - -C "$scratch"
+python -m pipelines.scratch "$scratch"
 cd "$scratch"
-rm -rf dvc.lock reports
 export PYTHONPATH="$scratch/src:$scratch"
-git init --quiet .
 sed 's/- profile: laptop/- profile: smoke/' conf/config.yaml > conf/config.draft && mv conf/config.draft conf/config.yaml
 python -m pipelines.compose
 python -m pipelines.repro ${JOBS:+"$JOBS"}

@@ -1,0 +1,115 @@
+"""`make corpora`: the same models on each corpus of conf/corpora.yaml and on texts of your own, a row of verdicts each.
+
+Each corpus has a scratch copy of the project under .scratch/corpora/, which is kept: the same command goes on where it
+was interrupted. Trained models are shared with the project's own run store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pathsum.report.claims import judge_all
+from pathsum.report.corpora import row, write_rows
+from pipelines.paths import REPORTS, RUNS, stage
+from pipelines.results import read_results
+from pipelines.scratch import copy_tree
+
+SCRATCH = Path(".scratch/corpora")
+PROFILE = "this_corpus"  # of a scratch copy
+
+
+def arguments(given: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
+    parser.add_argument("--separator", default="", help=r"splits a file into documents, for example \0 or \n\n")
+    parser.add_argument("--profile", default="corpora", help="which models, on which budget: a file in conf/profile/")
+    parser.add_argument("--only-text", action="store_true", help="leave out the corpora of conf/corpora.yaml")
+    parser.add_argument("--jobs", default="", help="models at a time")
+    return parser.parse_args(given)
+
+
+def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """By name, what each corpus's profile says. Raises ValueError where a text is not NAME=GLOB."""
+    listed = {} if given.only_text else yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8"))
+    found = {name: _profile(given.profile, values or {}) for name, values in listed.items()}
+    for item in shlex.split(given.text):
+        match = re.fullmatch(r"([\w.-]+)(?:@(\w+))?=(.+)", item)
+        if match is None or match[1] in listed:
+            raise ValueError(
+                f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, the name none of {', '.join(listed) or '(none)'}, got "
+                f"{item!r}; for example TEXT='essays=essays/**/*.txt'"
+            )
+        name, profile = match[1], match[2] or given.profile
+        key = name if match[2] is None else f"{name}@{profile}"
+        path = str(Path(match[3]).expanduser().absolute())
+        if key in found:  # a second glob of the same text
+            found[key]["corpus"]["paths"].append(path)
+            continue
+        text = {"name": name, "paths": [path], "separator": given.separator}
+        found[key] = _profile(profile, {"defaults": ["override /corpus: text"], "corpus": text})
+    return found
+
+
+def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` on top of the profile ``base``, and no controls: they are the default grid's."""
+    overrides = [o if isinstance(o, dict) else yaml.safe_load(o) for o in values.get("defaults", [])]
+    return {**values, "defaults": [base, "_self_", *overrides]}
+
+
+def prepare(folder: Path, profile: dict[str, Any]) -> None:
+    """A scratch copy whose configuration is ``profile``, sharing this project's trained models."""
+    folder.mkdir(parents=True, exist_ok=True)
+    copy_tree(folder)
+    text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
+    (folder / "conf" / "profile" / f"{PROFILE}.yaml").write_text(f"# @package _global_\n{text}", encoding="utf-8")
+    config, sweep = folder / "conf" / "config.yaml", folder / "conf" / "sweep" / "grid.yaml"
+    config.write_text(re.sub(r"- profile: \w+", f"- profile: {PROFILE}", config.read_text()), encoding="utf-8")
+    sweep.write_text(yaml.safe_dump(yaml.safe_load(sweep.read_text()) | {"controls": {}}), encoding="utf-8")
+    RUNS.mkdir(exist_ok=True)
+    if not (folder / RUNS).exists():
+        (folder / RUNS).symlink_to(RUNS.absolute(), target_is_directory=True)
+
+
+def run(folder: Path, *command: str) -> bool:
+    """Does ``python -m command`` succeed in ``folder``, with the code there?"""
+    path = os.pathsep.join([str((folder / "src").absolute()), str(folder.absolute())])
+    return (
+        subprocess.run([sys.executable, "-m", *command], cwd=folder, env=os.environ | {"PYTHONPATH": path}).returncode
+        == 0
+    )
+
+
+def sweep(given: argparse.Namespace) -> None:
+    """Make every corpus's models, and write a row after each. Raises ValueError that names corpora that failed."""
+    failed = []
+    for name, profile in corpora(given).items():
+        print(f"corpora: {name}", file=sys.stderr)
+        folder = SCRATCH / name
+        prepare(folder, profile)
+        made = run(folder, "pipelines.compose") and run(
+            folder, "pipelines.repro", "--models", *filter(None, [given.jobs])
+        )
+        if not made:
+            failed.append(name)
+            continue
+        results = read_results(folder)
+        write_rows([row(name, results, judge_all(results))], REPORTS)
+    if failed:
+        raise ValueError(
+            f"no verdicts on {', '.join(failed)}, whose errors are above; mend the cause and run the same command again"
+        )
+
+
+if __name__ == "__main__":
+    with stage():
+        sweep(arguments(sys.argv[1:]))

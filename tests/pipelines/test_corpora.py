@@ -1,0 +1,113 @@
+"""`make corpora`: which corpora it is asked for, what it writes, and one run on two tiny texts."""
+
+from __future__ import annotations
+
+import csv
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pathsum.report.claims import CLAIMS, judge_all
+from pathsum.report.corpora import row, write_rows
+from pipelines.corpora import arguments, corpora
+from pipelines.paths import ROOT
+from pipelines.scratch import copy_tree
+from tests.pipelines.test_graph import edit, run, started
+from tests.report import synthetic
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, text: str, *more: str) -> dict[str, dict[str, Any]]:
+    monkeypatch.chdir(ROOT)
+    return corpora(arguments(["--text", text, *more]))
+
+
+def test_texts_come_beside_the_listed_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = asked(monkeypatch, "a=/texts/**.txt b=rest/**.rst a=/more.txt a@prose='/with space.txt'")
+    assert list(found) == ["python", "planted", "a", "b", "a@prose"]
+    assert found["a"]["corpus"]["paths"] == ["/texts/**.txt", "/more.txt"]
+    assert found["b"]["corpus"]["paths"] == [str(ROOT / "rest" / "**.rst")]
+    assert found["a"]["defaults"] == ["corpora", "_self_", {"override /corpus": "text"}]
+    assert found["a@prose"]["defaults"][0] == "prose"
+    assert found["a@prose"]["corpus"]["paths"] == ["/with space.txt"]
+    assert found["planted"]["tokenizer"] == {"d_vocab": 400}
+    assert list(asked(monkeypatch, "a=x", "--only-text", "--profile", "smoke")) == ["a"]
+
+
+@pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a.txt", "a b=c", "../a=b"])
+def test_a_text_without_a_name_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, the name none of python"):
+        asked(monkeypatch, wrong)
+
+
+def read(folder: Path) -> dict[str, dict[str, str]]:
+    with (folder / "corpora.csv").open(newline="") as file:
+        return {r["corpus"]: r for r in csv.DictReader(file)}
+
+
+def test_a_row_has_the_corpus_and_every_verdict(tmp_path: Path) -> None:
+    works, fails = synthetic.results(heads=(2,)), synthetic.results(heads=(2,), works=False, missing=("L2H2S9",))
+    cells = {n: replace(c, summary=replace(c.summary, curriculum_tokens=700)) for n, c in works.cells.items()}
+    works = replace(works, cells=cells)
+    write_rows([row("b", works, judge_all(works))], tmp_path)
+    write_rows([row("a|x", fails, judge_all(fails))], tmp_path)
+    found = read(tmp_path)
+    assert list(found) == ["a|x", "b"]  # a row stays when another corpus is run
+    about = ("corpus_hash", "train_tokens", "curriculum_tokens", "seeds", "onsets", "missing")
+    assert [found["b"][k] for k in about] == ["c0ffee", "9000000", "700", "0 1", "2 of 2", ""]
+    assert [found["a|x"][k] for k in about] == ["c0ffee", "9000000", "0", "0 1", "0 of 2", "L2H2S9"]
+    for claim in judge_all(works):
+        assert found["b"][claim.id] == claim.verdict
+        assert found["b"][f"{claim.id}_median"] == f"{claim.value:.6g}"
+    assert int(found["b"]["reproduced"]) == len(CLAIMS)
+    lines = (tmp_path / "corpora.md").read_text().splitlines()
+    assert "| claim | a|x | b | reproduced if |" not in lines  # a name is no markup
+    assert sum("✗ not" in line and "✓ reproduced" in line for line in lines) == len(CLAIMS)
+    write_rows([row("b", fails, judge_all(fails))], tmp_path)
+    assert read(tmp_path)["b"]["missing"] == "L2H2S9"
+
+
+def test_rows_that_were_judged_by_other_claims_go(tmp_path: Path) -> None:
+    results = synthetic.results(heads=(2,))
+    write_rows([row("old", results, judge_all(results)) | {"a_claim_of_before": "not"}], tmp_path)
+    assert list(read(tmp_path)) == ["old"]
+    write_rows([row("new", results, judge_all(results))], tmp_path)
+    assert list(read(tmp_path)) == ["new"]
+
+
+def prose(path: Path, seed: int) -> None:
+    """Two thousand short documents."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices("abcdefghij", k=5)) for _ in range(80)]
+    path.write_text("\n\n".join(" ".join(rng.choices(words, k=100)) for _ in range(2000)))
+
+
+def test_two_texts_give_two_rows_and_a_second_run_makes_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    project = tmp_path / "project"
+    copy_tree(project)
+    edit(project / "conf" / "profile" / "smoke.yaml", "n_heads: [2, 4]", "n_layers: [0, 2]\n  n_heads: [2]")
+    for seed, name in enumerate("ab"):
+        prose(project / f"{name}.txt", seed)
+    command = (sys.executable, "-m", "pipelines.corpora", "--profile", "smoke", "--only-text", "--separator", r"\n\n")
+    command += ("--text", "a=a.txt b=b.txt", "--jobs", "1")
+    done = run(project, *command)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    found = read(project / "reports")
+    assert {name: (r["models"], r["missing"], r["onsets"]) for name, r in found.items()} == {
+        "a": ("2", "", "0 of 1"),
+        "b": ("2", "", "0 of 1"),
+    }
+    assert found["a"]["corpus_hash"] != found["b"]["corpus_hash"]
+    assert {r["two_layer_induction"] for r in found.values()} == {"not"}
+    assert {r["path_expansion_exact"] for r in found.values()} == {"reproduced"}
+    assert {p.name for p in (project / "runs").iterdir()}  # shared
+    again = run(project, *command)
+    assert again.returncode == 0
+    assert not started(again.stdout + again.stderr)
+    assert read(project / "reports") == found

@@ -106,6 +106,7 @@ class ModelConfig(Frozen):
     positions: Literal["relative", "sinusoidal", "rotary", "none"]
     norm: Literal["none", "rms", "layer"]
     smeared_keys: bool
+    clamp: Literal["none", "previous_token"] = "none"  # what head 0.0 attends to from the first step on
 
     @model_validator(mode="before")
     @classmethod
@@ -120,6 +121,8 @@ class ModelConfig(Frozen):
             raise ValueError(f"layers need heads: n_heads and d_head must be > 0, got {self.n_heads} and {self.d_head}")
         if self.positions == "rotary" and self.d_head % 2:
             raise ValueError(f"rotary positions need an even d_head, got {self.d_head}")
+        if self.clamp != "none" and (self.positions != "relative" or not self.n_layers):
+            raise ValueError("a head is clamped by its position bias: expected layers and relative positions")
         return self
 
 

@@ -5,7 +5,7 @@ One row type a table, so a table's columns are declared here and nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 COPYING = 0.5  # eigenvalue positivity from which a head copies by its weights
@@ -771,3 +771,4 @@ class ClaimResult:
     values: dict[str, float | None]  # a cell each
     verdict: str  # reproduced | partly | not | not testable here
     detail: str  # one sentence on the result, numbers included
+    short: list[str] = field(default_factory=list)  # models that miss the threshold

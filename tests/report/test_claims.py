@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pathsum.report.answer import shortfall
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.framework import copies
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
@@ -117,3 +118,10 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings)
     told = judge(bounded, WORKS).detail
     assert told.endswith("the threshold lies within the 95 % interval of a.")
+
+
+def test_the_first_screen_names_the_models_that_fall_short() -> None:
+    fine, poor = (shortfall(judge_all(r)) for r in (WORKS, FAILS))
+    assert fine[0].startswith("Every model meets the threshold for loss against the bigram model, ")
+    assert "prefix matching with two layers (≥ 0.4): L2H" in poor[0]
+    assert shortfall([]) == ()

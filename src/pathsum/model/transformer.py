@@ -14,6 +14,8 @@ from pathsum.config import ModelConfig
 from pathsum.model.attention import Attention
 from pathsum.model.norm import rms_normalised
 
+CLAMPED = 1e4  # nats: no other key is left any attention, nor the scores any gradient
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -41,6 +43,9 @@ class Transformer(nn.Module):
         self.W_E = nn.Parameter(embedding.mT)
         self.W_U = nn.Parameter(torch.randn(d_vocab, d_model, generator=generator) / d_model)
         self.layers = nn.ModuleList(Attention(config, generator) for _ in range(config.n_layers))
+        if config.clamp == "previous_token":
+            with torch.no_grad():
+                self.layers[0].bias[0, 1] = CLAMPED  # type: ignore[operator]
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""

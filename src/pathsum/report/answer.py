@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
+from pathsum.records import ClaimResult
 from pathsum.report.symbols import millions, number, plural, span
 from pathsum.results import Results
 
@@ -85,3 +87,28 @@ def _two(results: Results) -> str:
         f"{plural(len(cells), 'cell')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
         f"continue what stood before (prefix matching {scores}), and {context}."
     )
+
+
+CORE = {  # claims that every model must meet, and the quantity that each is about
+    "zero_layer_bigram": "loss against the bigram model",
+    "path_expansion_exact": "exactness of the path sums",
+    "one_layer_no_induction": "prefix matching with one layer",
+    "two_layer_induction": "prefix matching with two layers",
+    "previous_token_head": "previous-token head",
+    "loss_drop_gap": "in-context loss drop",
+}
+
+
+def shortfall(claims: Sequence[ClaimResult]) -> tuple[str, ...]:
+    """Name each model that misses a core threshold, with its value; one sentence, none where nothing was judged."""
+    judged = [c for c in claims if c.id in CORE and c.values]
+    if not judged:
+        return ()
+    missed = [
+        f"{CORE[c.id]} ({c.threshold}): " + ", ".join(f"{name} at {number(c.values[name])}" for name in c.short)
+        for c in judged
+        if c.short
+    ]
+    if not missed:
+        return (f"Every model meets the threshold for {', '.join(CORE[c.id] for c in judged)}.",)
+    return (f"Models that fall short of a threshold: {'; '.join(missed)}.",)

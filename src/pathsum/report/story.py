@@ -9,7 +9,7 @@ from typing import Any
 from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
 from pathsum.report import corpora, preregistration, rows, verdicts
-from pathsum.report.answer import QUESTION, TITLE, answer
+from pathsum.report.answer import QUESTION, TITLE, answer, shortfall
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.sections import (
@@ -98,7 +98,7 @@ def story(
     return Document(
         title=TITLE,
         question=QUESTION,
-        answer=answer(results),
+        answer=(*answer(results), *shortfall(claims)),
         shortcuts=(behaviour.TITLE, explorers.TITLE, REFERENCES, origins.TITLE),
         warnings=_warnings(results),
         opening=(

@@ -20,9 +20,9 @@ class Muon(Optimizer):
     """Momentum whose update is orthogonalised: every singular direction of a matrix moves by the same ``lr``
     (Jordan et al. 2024).
 
-    Takes weights stacked by head (head, ·, ·); the heads of one matrix are orthogonalised together, as the
+    Takes weights stacked by head (…, head, ·, ·); the heads of one matrix are orthogonalised together, as the
     (heads · d_head) × d_model matrix that they form, and all matrices in one batch (on a processor in two, side by
-    side).
+    side). Axes before the heads are of other models, whose matrices are their own.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -38,7 +38,7 @@ class Muon(Optimizer):
                 assert p.grad is not None
                 velocity = self.state[p].setdefault("velocity", torch.zeros_like(p))
                 velocity.lerp_(p.grad, 1 - group["momentum"])
-                updates.append(_by_head_rows(p.grad.lerp(velocity, group["momentum"])).flatten(0, 1))
+                updates.append(_by_head_rows(p.grad.lerp(velocity, group["momentum"])).flatten(-3, -2))
             if not weights:
                 continue
             orthogonal = torch.cat(side_by_side(orthogonalize, halves(torch.stack(updates))))
@@ -48,8 +48,8 @@ class Muon(Optimizer):
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
-    """A view (head, d_head, d_model) of W_Q, W_K, W_V as they are, and of W_O transposed."""
-    return p if p.shape[1] <= p.shape[2] else p.mT
+    """A view (…, head, d_head, d_model) of W_Q, W_K, W_V as they are, and of W_O transposed."""
+    return p if p.shape[-2] <= p.shape[-1] else p.mT
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:

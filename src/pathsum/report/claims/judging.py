@@ -52,6 +52,7 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
         values={name: f.value for name, f in findings.items()},
         verdict=verdict,
         detail=_detail(claim, findings, passing, known),
+        short=[name for name, f in findings.items() if not f.passes],
     )
 
 

@@ -101,6 +101,8 @@ class CellSummary:
     in_context_loss_drop_nats: float
     repeat_first_loss_nats: float
     repeat_second_loss_nats: float
+    repeat_guessing_nats: float  # log of how many tokens are drawn from: the second copy's loss by guessing
+    repeat_top1: float  # share of the second copy whose next token is the likeliest
     prefix_matching: float | None  # None where there are no heads
     previous_token: float | None  # best of the first layer
     copying_heads: int | None  # heads whose OV eigenvalue positivity exceeds 0.5
@@ -109,11 +111,18 @@ class CellSummary:
     onset_low: int | None  # the evaluations that bracket it
     onset_high: int | None
     bigram_correlation: float  # direct path against corpus log P(next | token), centred, frequency-weighted, −1..1
+    unigram_correlation: float  # of log P(next) alone, which ignores the current token
+    bigram_excess_low: float  # 95 % bootstrap over current tokens of bigram_correlation − unigram_correlation
+    bigram_excess_high: float
+    bigram_partial_correlation: float  # log P(next) held constant: 0 for a unigram model
     direct_path_kl_nats: float  # KL(corpus bigram ‖ softmax of the direct path), frequency-weighted
     val_loss_low: float | None = None
     val_loss_high: float | None = None
     in_context_loss_drop_low: float | None = None
     in_context_loss_drop_high: float | None = None
+    icl_loss_drop_nats: float | None = None  # at ICL's positions, or a shorter window's end; None where too short
+    icl_loss_drop_low: float | None = None
+    icl_loss_drop_high: float | None = None
     bigram_excess_nats: float | None = None  # val_loss_nats minus the smoothed bigram model's loss on the same windows
     bigram_excess_low: float | None = None
     bigram_excess_high: float | None = None
@@ -686,6 +695,7 @@ class FormationRow:
     k_composition: float | None  # score over chance, minus 1; None where the induction head is in the first layer
     prefix_matching: float | None  # 0..1
     loss_drop_nats: float  # on the windows whose bootstrap gives the intervals: fewer than the log's
+    icl_loss_drop_nats: float | None  # at ICL's positions, as in CellSummary, on the log's windows
     loss_nats: float
 
 

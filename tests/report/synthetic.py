@@ -156,8 +156,11 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             exactness=3e-14 if works else 2e-7,
             val_loss_nats=(3.42 if works else 3.9) if n_layers == 0 else 3.2 - 0.4 * n_layers,
             in_context_loss_drop_nats=last.in_context_loss_drop_nats,
+            icl_loss_drop_nats=0.8 * last.in_context_loss_drop_nats,
             repeat_first_loss_nats=last.repeat_first_loss_nats,
             repeat_second_loss_nats=last.repeat_second_loss_nats,
+            repeat_guessing_nats=6.9,
+            repeat_top1=0.3 if induction else 0.001,
             prefix_matching=max((h.prefix_matching for h in heads), default=None),
             previous_token=max((h.previous_token for h in heads if h.layer == 0), default=None),
             copying_heads=sum(h.copying_positivity > 0.5 for h in heads) if heads else None,
@@ -165,6 +168,10 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             onset_low=log[5].tokens_seen if induction else None,
             onset_high=log[6].tokens_seen if induction else None,
             bigram_correlation=0.8 if works else 0.1,
+            unigram_correlation=0.4,
+            bigram_excess_low=0.35 if works else -0.35,
+            bigram_excess_high=0.45 if works else -0.25,
+            bigram_partial_correlation=0.7 if works else 0.0,
             direct_path_kl_nats=0.1,
         ),
         log=log,
@@ -398,7 +405,7 @@ def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[st
         change("loss_drop_nats", 4_300_000, 32),
     ]
     return {
-        "formation": [FormationRow(e.step, e.tokens_seen, 0.1, None, 0.1, 0.1, e.val_loss_nats) for e in log],
+        "formation": [FormationRow(e.step, e.tokens_seen, 0.1, None, 0.1, 0.1, 0.05, e.val_loss_nats) for e in log],
         "changes": pieces if n_layers == 2 else [unsure] if n_layers == 0 else [],
     }
 

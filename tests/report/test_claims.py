@@ -66,6 +66,20 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
         assert judge(claim("zero_layer_bigram"), _with_summary(WORKS, "L0S0", val_loss_nats=loss)).verdict == PARTLY
 
 
+def test_a_unigram_model_holds_no_bigram_statistics() -> None:
+    """The mistake: where the unigram alone correlates by 0.55, a path that scores 0.56 was said to hold bigrams."""
+    alike = {"bigram_correlation": 0.56, "unigram_correlation": 0.55, "bigram_excess_low": -0.02}
+    assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **alike)).verdict == PARTLY
+    beyond = alike | {"bigram_excess_low": 0.005}
+    assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **beyond)).verdict == REPRODUCED
+
+
+def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
+    """The mistake: the first copy costs more than guessing, so a model that guesses the second gained by 3 nats."""
+    guesses = {"repeat_first_loss_nats": 9.8, "repeat_second_loss_nats": 6.8, "repeat_guessing_nats": 6.86}
+    assert judge(claim("repeat_loss"), _with_summary(WORKS, "L2H2S0", **guesses)).verdict == PARTLY
+
+
 def test_half_of_the_heads_are_not_most() -> None:
     for name in ("L1H2S0", "L1H4S0"):
         heads = len(WORKS.cells[name].heads)

@@ -67,11 +67,11 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
     """
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
-    for rows in _rows(direct, counts, smoothing, block):
+    for rows in rows_of_pairs(direct, counts, smoothing, block):
         weight = rows.counts
         occurs = weight > 0
-        x = _centred(rows.model_log_prob, weight)
-        y = _centred(rows.corpus_log_prob.where(occurs, 0), weight)
+        x = centred(rows.model_log_prob, weight)
+        y = centred(rows.corpus_log_prob.where(occurs, 0), weight)
         xx += (weight * x * x).sum().item()
         xy += (weight * x * y).sum().item()
         yy += (weight * y * y).sum().item()
@@ -91,7 +91,7 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
     ``compare_with_corpus``.
     """
     best: list[BigramPair] = []
-    for rows in _rows(direct, counts, smoothing, block):
+    for rows in rows_of_pairs(direct, counts, smoothing, block):
         for i in rows.counts.flatten().topk(min(k, rows.counts.numel())).indices.tolist():
             row, out = divmod(i, rows.counts.shape[1])
             best.append(
@@ -108,15 +108,18 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
+    """Some rows of the corpus's table of pairs, and of the model's."""
+
     tokens: Tensor
     counts: Float[Tensor, "source out"]
     corpus_log_prob: Float[Tensor, "source out"]
+    unigram_log_prob: Float[Tensor, "out"]  # log P(next), −inf for what never follows
     model_log_prob: Float[Tensor, "source out"]
 
 
-def _rows(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[_Rows]:
-    """The rows of tokens that occur, a block at a time, in float64: sums over a vocabulary's square need it."""
+def rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[Rows]:
+    """Yield the rows of tokens that occur, a block at a time, in float64: sums over a vocabulary's square need it."""
     n_next, n_tokens = direct.shape
     following = torch.zeros(n_next, dtype=torch.float64, device=direct.left.device)
     for start in range(0, n_tokens, block):
@@ -130,14 +133,16 @@ def _rows(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> I
     if following.sum() == 0:
         raise ValueError("expected counts of pairs, got none at all; count a corpus of at least two tokens")
     prior = smoothing * following / following.sum()
+    unigram = (following / following.sum()).log()
     for start in range(0, n_tokens, block):
         some = counts[start : start + block].to(following)
         seen = some.sum(-1).nonzero().squeeze(-1)
         some, tokens = some[seen], seen + start
         corpus = ((some + prior) / (some.sum(-1, keepdim=True) + smoothing)).log()
         logits = (direct.left @ direct.right[:, tokens]).mT.to(torch.float64)
-        yield _Rows(tokens, some, corpus, logits.log_softmax(-1))
+        yield Rows(tokens, some, corpus, unigram, logits.log_softmax(-1))
 
 
-def _centred(x: Tensor, weight: Tensor) -> Tensor:
+def centred(x: Tensor, weight: Tensor) -> Tensor:
+    """Subtract each row's weighted mean, which softmax does not see."""
     return x - (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)

@@ -10,8 +10,11 @@ import torch
 
 from pathsum.circuits import bigram, induction
 from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.circuits.icl_positions import icl_loss_drop, icl_positions
 from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.phase_change import onset
+from pathsum.circuits.repeats import guessing_nats, second_copy_top1
+from pathsum.circuits.unigram_control import unigram_control
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.evaluation import Evaluation
 from pathsum.extraction import (
@@ -60,6 +63,7 @@ PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
     atlas.tables,
     token_tables.tables,
 )
+_SEED = 2021
 
 
 def extract(
@@ -86,6 +90,9 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
     cell, log, model = subject.cell, subject.log, subject.model
     heads: list[HeadRow] = tables["heads"]
     fit = bigram.compare_with_corpus(bigram.direct_path(subject.weights), seen.bigram_counts, SMOOTHING)
+    control = unigram_control(
+        bigram.direct_path(subject.weights), seen.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED)
+    )
     held_out = held_out_intervals(model, seen)
     repeats = induction.repeat_losses(subject.repeated.logits, subject.repeated_tokens, subject.block)
     matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
@@ -111,6 +118,8 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         **held_out,
         repeat_first_loss_nats=repeats.first_nats,
         repeat_second_loss_nats=repeats.second_nats,
+        repeat_guessing_nats=guessing_nats(seen.unigram),
+        repeat_top1=second_copy_top1(subject.repeated.logits, subject.repeated_tokens, subject.block),
         prefix_matching=scores[roles.induction].prefix_matching if roles.induction else None,
         previous_token=scores[roles.previous].previous_token if roles.previous else None,
         copying_heads=sum(h.copies for h in heads) if heads else None,
@@ -122,18 +131,25 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         onset_low=change.low if change else None,
         onset_high=change.high if change else None,
         bigram_correlation=fit.correlation,
+        unigram_correlation=control.unigram,
+        bigram_excess_low=control.excess_low,
+        bigram_excess_high=control.excess_high,
+        bigram_partial_correlation=control.partial,
         direct_path_kl_nats=fit.kl_nats,
     )
 
 
 def held_out_intervals(model: Transformer, seen: Evidence) -> dict[str, float]:
-    """Measure the loss, its in-context drop and its excess over the bigram model's on the verdict windows, each with
-    the 95 % bootstrap interval over documents; paired, as both models predict the same tokens."""
+    """Measure the loss, its in-context drop (the suite's and at ICL's positions) and its excess over the bigram model's
+    on the verdict windows, each with the 95 % bootstrap interval over documents; paired, as both models predict the
+    same tokens."""
     losses = token_losses(model, seen.held_out)
     values = {
         "val_loss": losses.mean(1),
         "in_context_loss_drop": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
     }
+    if icl_positions(losses.shape[1]) is not None:
+        values["icl_loss_drop"] = torch.tensor([icl_loss_drop(row) for row in losses.tolist()], dtype=torch.float64)
     if seen.bigram_losses is not None:
         values["bigram_excess"] = values["val_loss"] - seen.bigram_losses
     generator = torch.Generator().manual_seed(_SEED)

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from pathsum.circuits.bootstrap import independent, resampled_means
 from pathsum.circuits.composition import composition
+from pathsum.circuits.icl_positions import icl_loss_drop
 from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.labels import MOST, by_window
@@ -109,6 +110,7 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> 
         k_composition=mean.get("k_composition"),
         prefix_matching=mean.get("prefix_matching"),
         loss_drop_nats=mean["loss_drop_nats"],
+        icl_loss_drop_nats=icl_loss_drop(at.loss_by_position_nats),
         loss_nats=mean["loss_nats"],
     )
 

@@ -32,17 +32,28 @@ def bigrams(results: Results) -> Figure | None:
         if zero:
             _bars(axes[-1], results, zero)
 
-    fits = "; ".join(f"{c.name} {symbols.number(c.summary.bigram_correlation)}" for c in shown)
+    fits = "; ".join(
+        f"{c.name} {symbols.number(c.summary.bigram_correlation)} (unigram "
+        f"{symbols.number(c.summary.unigram_correlation)}; partial "
+        f"{symbols.number(c.summary.bigram_partial_correlation)})"
+        for c in shown
+    )
     caption = (
-        f"Points on the diagonal are bigrams that the direct path W_U W_E predicts as often as the corpus has them. "
-        f"Frequency-weighted correlation over all pairs: {fits}."
+        "Points on the diagonal are bigrams that the direct path W_U W_E predicts as often as the corpus has them. "
+        f"Frequency-weighted correlation over all pairs, in brackets that of the unigram log P(next) alone and the "
+        f"partial correlation with it held constant (0 for a unigram model): {fits}."
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
         worst = symbols.number(max(excess, key=abs), 3)
         caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
     return picture(
-        "bigrams", "The direct path is a bigram table", caption, data, (4.4 * (len(shown) + bool(zero)), 4.2), paint
+        "bigrams",
+        "The direct path beside the corpus's bigrams",
+        caption,
+        data,
+        (4.4 * (len(shown) + bool(zero)), 4.2),
+        paint,
     )
 
 

@@ -48,7 +48,9 @@ def phase_change(results: Results) -> Figure | None:
             if column == "repeat":
                 _lines(ax, data, "repeat_first_nats", results, width=1.0, alpha=0.8, dash=(4, 2))
                 _lines(ax, data, "repeat_second_nats", results, width=1.6, alpha=0.9)
-                ax.set_title("first copy dashed, second solid", fontweight="normal", fontsize=10)
+                for guessing in {c.summary.repeat_guessing_nats for c in results.cells.values()}:
+                    ax.axhline(guessing, color=symbols.FAINT, ls=":", lw=1.4, zorder=0)
+                ax.set_title("first copy dashed, second solid; dotted: guessing", fontweight="normal", fontsize=10)
             else:
                 _lines(ax, data, column, results, width=1.4, alpha=0.9)
             _mark_onsets(ax, results)
@@ -60,8 +62,8 @@ def phase_change(results: Results) -> Figure | None:
         canvas.axes[0].set_title("dotted: onset", fontweight="normal", fontsize=10)
 
     caption = (
-        "Where prefix matching rises, the loss drop does, and the second copy of random tokens becomes easier than the "
-        f"first. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
+        "Where prefix matching rises, the loss drop does, and the second copy of random tokens becomes easier than "
+        f"guessing. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -212,6 +214,11 @@ def curriculum_caption(results: Results) -> str:
 def _repeat_caption(results: Results) -> str:
     parts = []
     for n in results.layer_counts():
-        gains = [c.summary.repeat_first_loss_nats - c.summary.repeat_second_loss_nats for c in results.with_layers(n)]
-        parts.append(f"{symbols.layers_label(n)} {symbols.span(gains)}")
-    return f"Nats saved on the second copy of repeated random tokens: {'; '.join(parts)}."
+        known = [c.summary for c in results.with_layers(n)]
+        gains = symbols.span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
+        parts.append(f"{symbols.layers_label(n)} {gains} nats (top-1 {symbols.span([s.repeat_top1 for s in known])})")
+    return (
+        "Gain on the second copy over guessing among the tokens that are drawn, and how often its likeliest next token "
+        f"is right, range over models: {'; '.join(parts)}. The first copy costs more than guessing, for random tokens "
+        "are not the text that a model expects."
+    )

@@ -168,12 +168,23 @@ class CompositionRow:
     value: float  # 0..1
     chance: float  # root mean square under spectrum-preserving random rotations
     p_value: float  # two-sided
+    p_floor: float  # the smallest that so many rotations can give: there p is an upper bound, "<"
     q_value: float  # Benjamini–Hochberg over all edges of the model
 
     @property
     def significant(self) -> bool:
         """Do the heads compose above chance, at a false-discovery rate of SIGNIFICANT?"""
         return self.value > self.chance and self.q_value < SIGNIFICANT
+
+    @property
+    def below(self) -> bool:
+        """Do they compose below chance, at the same rate: does one keep out of what the other writes?"""
+        return self.value < self.chance and self.q_value < SIGNIFICANT
+
+    @property
+    def at_floor(self) -> bool:
+        """Is p no more than a bound, for no rotation came as far?"""
+        return self.p_value <= self.p_floor
 
 
 @dataclass(frozen=True)

@@ -484,7 +484,9 @@ def _composition(n_layers: int, n_heads: int, works: bool, rng: random.Random) -
     def row(kind: str, early: int, late: int) -> CompositionRow:
         planted = kind == "K" and early == late == 0 and works
         q = 0.001 if planted else 0.6
-        return CompositionRow(kind, 0, early, 1, late, 0.45 if planted else 0.18 + rng.uniform(-0.03, 0.03), 0.18, q, q)
+        return CompositionRow(
+            kind, 0, early, 1, late, 0.45 if planted else 0.18 + rng.uniform(-0.03, 0.03), 0.18, q, 2e-4, q
+        )
 
     if n_layers < 2:
         return []

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from pathsum.report.answer import shortfall
+from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.framework import copies
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
+from pathsum.report.verdicts import table
 from pathsum.results import Results
 from tests.report import synthetic
 
@@ -78,6 +80,34 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
     """The mistake: the first copy costs more than guessing, so a model that guesses the second gained by 3 nats."""
     guesses = {"repeat_first_loss_nats": 9.8, "repeat_second_loss_nats": 6.8, "repeat_guessing_nats": 6.86}
     assert judge(claim("repeat_loss"), _with_summary(WORKS, "L2H2S0", **guesses)).verdict == PARTLY
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("zero_layer_bigram", "2.550 (unigram model)"),
+        ("direct_path_bigram", "0.40 (unigram model)"),
+        ("repeat_loss", "0 (guessing)"),
+        ("k_composition", "0; the right head: 1 of 2 to 4 heads"),
+        ("induction_key_edge", "0; the right edge: 1 of 6 to 12 edges"),
+        ("induction_scores_k", "0.15 to 0.20"),  # of 10 pairs of paths 2, of 26 pairs 4
+        ("path_expansion_exact", "–"),
+    ],
+)
+def test_chance_levels_come_from_the_records(name: str, level: str) -> None:
+    """The mistake: chance was 0 where a unigram model scores 0.4."""
+    assert chance(name, WORKS) == level
+
+
+def test_every_level_is_of_a_claim_and_needs_no_cell() -> None:
+    assert set(LEVELS) <= set(IDS)
+    for name in LEVELS:
+        assert chance(name, dataclasses.replace(WORKS, cells={}, controls={}))
+
+
+def test_what_is_printed_over_models_is_called_a_range() -> None:
+    assert "range over models 4.50 to 4.60" in _detail(claim("repeat_loss"), {}, 0, [4.6, 4.5])
+    assert "a range over models, no confidence interval" in table(judge_all(WORKS), WORKS, lambda _: "").caption
 
 
 def test_half_of_the_heads_are_not_most() -> None:

@@ -7,9 +7,11 @@ import math
 
 import pytest
 
+from pathsum.records import CompositionRow
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.sections import mechanism
+from pathsum.report.sections.composition import paragraphs
 from pathsum.results import Cell, Results
 from tests.report import synthetic
 
@@ -20,7 +22,7 @@ def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_
     assert figure is not None
     assert len(figure.data) == sum(len(c.composition) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["significant"], "kind"]) == {"K"}
-    assert "Significant edges over all cells: Q 0, K 4, V 0" in figure.caption
+    assert "above and below chance: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40" in figure.caption
 
 
 def test_a_deeper_model_has_a_graph_too() -> None:
@@ -42,6 +44,30 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
     assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
     assert len(edges.rows) == sum(e.significant for c in cells for e in c.composition)
     assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
+
+
+def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
+    """An edge for each (value, p), chance 0.18, of 9,999 rotations."""
+    return [CompositionRow("K", 0, h, 1, h, value, 0.18, p, 2e-4, p) for h, (value, p) in enumerate(rows)]
+
+
+def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
+    """The mistake: the report listed what lies above chance alone, and printed the floor of p as its value."""
+    cell = dataclasses.replace(
+        synthetic.cell(2, 2, 0), composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6))
+    )
+    said = paragraphs([cell])
+    assert "Of 4 edges of all models, 2 compose above chance and 1 below it" in said[0]
+    assert "1 do not differ" in said[0]
+    assert "2 lie beyond every random rotation: their p is a bound, < 0.0002" in said[0]
+    assert "3 of 4 edges reject it, the median of them 0.100 from chance" in said[1]
+    shown = [[e.text for e in row[-2:]] for row in mechanism.tables([cell])[1].rows]
+    assert shown == [["< 0.0002", "< 0.0002"], ["0.010", "0.010"]]
+
+
+def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
+    cell = dataclasses.replace(synthetic.cell(2, 2, 0), composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
+    assert len(paragraphs([cell])) == 1
 
 
 def test_without_composition_there_is_no_graph() -> None:

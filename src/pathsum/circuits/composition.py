@@ -31,6 +31,7 @@ class CompositionScore:
     value: float  # 0..1
     chance: float  # root mean square under random rotations, 1/√d_model
     p_value: float  # two-sided
+    p_floor: float  # of as many rotations: 2 / (1 + rotations)
 
 
 def reader(late: Head, kind: str) -> LowRank:
@@ -80,7 +81,8 @@ def composition_scores(weights: Weights, rotations: int, generator: torch.Genera
         if early[0] < late[0]:
             value = composition(heads[early], heads[late], kind)
             p_value = _p_value(value**2, null[:, i, j])
-            scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), p_value))
+            floor = min(1.0, 2 / (1 + rotations))
+            scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), p_value, floor))
     return scores
 
 

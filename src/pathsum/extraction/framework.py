@@ -110,7 +110,7 @@ def composition_rows(scores: list[CompositionScore]) -> list[CompositionRow]:
     """Composition scores with their false-discovery rates over all edges of the model."""
     q_values = benjamini_hochberg(torch.tensor([s.p_value for s in scores], dtype=torch.float64)).tolist()
     return [
-        CompositionRow(s.kind, *s.early, *s.late, s.value, s.chance, s.p_value, q)
+        CompositionRow(s.kind, *s.early, *s.late, s.value, s.chance, s.p_value, s.p_floor, q)
         for s, q in zip(scores, q_values, strict=True)
     ]
 

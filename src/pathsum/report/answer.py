@@ -63,7 +63,7 @@ def _one(results: Results) -> str:
     return (
         f"With one layer, heads carry earlier tokens to the present one, and {copying} of {plural(total, 'head')} copy "
         f"them; {'none looks' if none else 'some look'} for what followed the present token last time (induction: best "
-        f"prefix matching {span(scores, 3)} of 1)."
+        f"prefix matching {span(scores, 3)} of 1, range over models)."
     )
 
 
@@ -85,7 +85,7 @@ def _two(results: Results) -> str:
     return (
         f"With two layers, heads read one another, and induction heads appear in a phase change in {len(onsets)} of "
         f"{plural(len(cells), 'cell')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
-        f"continue what stood before (prefix matching {scores}), and {context}."
+        f"continue what stood before (prefix matching {scores}), and {context}. Two numbers are a range over models."
     )
 
 

@@ -136,7 +136,10 @@ def references(results: Results) -> Table:
         ),
         _joint_copying(two),
     )
-    caption = "Reference values, ours beside them. Agreement is of kind and size, not a test."
+    caption = (
+        "Reference values, ours beside them (ranges over models). Agreement is of kind and size, not a test. A number "
+        "is compared with the papers' only where it is measured as theirs."
+    )
     return Table(
         caption,
         ("quantity", "papers", "ours", "agrees"),

@@ -19,6 +19,7 @@ from pathsum.report.sections import (
     behaviour,
     calibration,
     causal,
+    composition,
     content,
     controls,
     explorers,
@@ -205,7 +206,9 @@ def _two(results: Results, drawn: Callable[..., tuple[Figure, ...]]) -> Section:
     cells, figures = results.with_layers(2), drawn("attention_by_distance", "composition", "induction_corner")
     if not cells:
         return Section(TWO, _absent("two-layer"), figures)
-    return Section(TWO, mechanism.paragraphs(cells), (*figures, *mechanism.tables(cells)))
+    return Section(
+        TWO, (*mechanism.paragraphs(cells), *composition.paragraphs(cells)), (*figures, *mechanism.tables(cells))
+    )
 
 
 def _learning(results: Results) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
+from pathsum.report.chance import chance
 from pathsum.report.claims import CLAIMS
 from pathsum.report.document import Entry, Table
 from pathsum.report.preregistration import beside
@@ -17,7 +18,7 @@ PAPERS = {  # by claim, where the papers or their public checkpoints have a numb
     "two_layer_induction": "0.68–0.75",
     "previous_token_head": "≈ 1.0",
     "phase_change_two_layer": "1–3 B, larger models",
-    "phase_change_coincides": "< 0.15 to ≈ 0.4",
+    "phase_change_coincides": "< 0.15 to ≈ 0.4 at other positions",
     "virtual_heads_little": "virtual heads least",
 }
 DIGITS = {c.id: c.digits for c in CLAIMS}
@@ -42,8 +43,9 @@ def table(
     )
     caption = (
         f"{tally(claims)} A claim is judged on every cell it speaks about: reproduced where all of them pass, partly "
-        "where some do. Ours: the median over those cells, in brackets the least and the most. Each claim leads to its "
-        "evidence; what is measured stands below."
+        "where some do. Ours: the median over those models, in brackets their range, smallest to largest: a range over "
+        "models, no confidence interval. Chance: what the number would be without what the claim speaks of. Each claim "
+        "leads to its evidence; what is measured stands below."
     )
     return Table(caption, columns, fields, "claims.csv", fold=False)
 
@@ -60,31 +62,6 @@ def tally(claims: Sequence[ClaimResult]) -> str:
     counted = {v: sum(c.verdict == v for c in claims) for v in dict.fromkeys(c.verdict for c in claims)}
     told = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counted.items(), key=lambda pair: -pair[1]))
     return f"Of {plural(len(claims), 'claim')} of the papers: {told}."
-
-
-def chance(claim: str, results: Results) -> str:
-    """What a model that has nothing of the kind would score, where that is known."""
-    behaviour, n_layers = LOOKING.get(claim, ("", 0))
-    if behaviour:
-        rows = [r for c in results.with_layers(n_layers) for r in c.labels if r.behaviour == behaviour]
-        return span([r.chance for r in rows], 3)
-    return NOTHING.get(claim, "–")
-
-
-LOOKING = {  # the behaviour whose chance it is, and the depth; chance: looking at all of the past alike
-    "one_layer_no_induction": ("induction: uniform", 1),
-    "two_layer_induction": ("induction: uniform", 2),
-    "previous_token_head": ("previous token", 2),
-    "smeared_keys_induction": ("induction: uniform", 1),
-}
-NOTHING = {  # differences, correlations and shares of which nothing is known by their making
-    "direct_path_bigram": "0",
-    "repeat_loss": "0",
-    "loss_drop_gap": "0",
-    "k_composition": "0",
-    "composition_mostly_k": "1/3",
-    "previous_token_first": "0",
-}
 
 
 def _range(claim: ClaimResult) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pathsum.records import ClaimResult
-from pathsum.report.symbols import span
+from pathsum.report.symbols import number
 from pathsum.results import Cell, Results
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
@@ -59,12 +59,19 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
 def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
     if not findings:
         return "No cell of this sweep can tell."
-    values = span(known, claim.digits) if known else "no value"
+    values = _range([number(v, claim.digits) for v in sorted(known)])
     notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
     unsure = [name for name, f in findings.items() if f.unsure]
     if unsure:
         notes.append(f"the threshold lies within the 95 % interval of {', '.join(unsure)}")
     return f"{passing} of {len(findings)} cells pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
+
+
+def _range(known: list[str]) -> str:
+    """Name a range over models as one, which is no interval."""
+    if not known:
+        return "no value"
+    return known[0] if known[0] == known[-1] else f"range over models {known[0]} to {known[-1]}"
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:

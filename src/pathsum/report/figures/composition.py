@@ -36,12 +36,17 @@ def composition(results: Results) -> Figure | None:
                 _graph(ax, cell, kind, strongest)
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
-    counts = ", ".join(f"{k} {int((data['significant'] & (data['kind'] == k)).sum())}" for k in KINDS)
+    counts = ", ".join(
+        f"{k} {int(part['significant'].sum())} and {int(part['below_chance'].sum())} of {len(part)}"
+        for k in KINDS
+        for part in [data[data["kind"] == k]]
+    )
     caption = (
         "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Filled: the "
         "first-layer head that looks most at the token before; grey: the induction head. Where they make induction, a "
         "thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ 0.05); edges below "
-        f"chance are left out. Significant edges over all cells: {counts}. Drawn for each number of heads: the cell of "
+        f"chance are left out. Edges of all models significantly above and below "
+        f"chance: {counts}. Drawn for each number of heads: the cell of "
         "the lowest held-out loss; the CSV has all."
     )
     layers = max(c.summary.n_layers for c in shown)
@@ -63,6 +68,8 @@ def _edges(cell: Cell) -> pd.DataFrame:
     table.insert(0, "cell", cell.name)
     table["above_chance"] = table["value"] - table["chance"]
     table["significant"] = [e.significant for e in cell.composition]
+    table["below_chance"] = [e.below for e in cell.composition]
+    table["p_is_a_bound"] = [e.at_floor for e in cell.composition]
     return table
 
 

@@ -53,7 +53,8 @@ def heads(cells: Sequence[Cell]) -> Table:
     caption = (
         "Rise of the loss on the second copy of repeated random tokens (nats a token) with another window's writes in "
         "a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which changes "
-        "little where it has one already, and into other first-layer heads instead of their own."
+        "little where it has one already, and into other first-layer heads instead of their own (range over "
+        "those heads)."
     )
     return Table(caption, columns, tuple(_cell(c) for c in cells), "ablations.csv")
 
@@ -88,7 +89,8 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     if not shares:
         return ()
     return (
-        f"The head on the strongest Q-edge attends to the present token itself by {span(shares)}. Where that is near "
+        f"The head on the strongest Q-edge attends to the current token itself by {span(shares)} (range over "
+        "models). Where that is near "
         "1, the head carries the token in place of the embedding, and virtual heads through it do what single heads "
         "would.",
     )

@@ -26,7 +26,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "chance, and the loss by the bend where its slope over log tokens becomes steeper."
     )
     drawn = (figures["formation"],) if "formation" in figures else ()
-    paragraphs = (method, _order(cells), _bends(results))
+    paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results))
     return Section(TITLE, tuple(p for p in paragraphs if p), (*drawn, _table(cells)))
 
 
@@ -42,28 +42,58 @@ def _order(cells: Sequence[Cell]) -> str:
         if lags:
             before = sum(lag < 0 for lag in lags)
             told.append(
-                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'cell')} ({span(lags)} M tokens)"
+                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'cell')} "
+                f"({span(lags)} M tokens, range over models)"
             )
     return f"Against prefix matching in the same cell: {'; '.join(told)}." if told else ""
 
 
-def _bends(results: Results) -> str:
-    """Is a bend of the loss a sign of the phase change? Not if cells without one bend too."""
+def _edge_and_head(cells: Sequence[Cell]) -> str:
+    """State in how many models the K-composition of the pair rises before the previous-token head has formed."""
+    pairs = [(k, p) for c in cells if (k := change_of(c, "k_composition")) and (p := change_of(c, "previous_token"))]
+    if not pairs:
+        return ""
+    first = [(k, p) for k, p in pairs if k.tokens_seen < p.tokens_seen]
+    clear = sum(k.high <= p.low for k, p in first)
+    told = (
+        f"K-composition of the pair is half-way up before the attention of the previous-token head in {len(first)} of "
+        f"{plural(len(pairs), 'model')}, in {clear} with an evaluation between."
+    )
+    if not first:
+        return told
+    return (
+        f"{told} There the order that the mechanism suggests, first the previous-token head and then the head that "
+        "reads it, is not what happens: the keys read a head that does not look one token back yet."
+    )
 
-    def count(cells: Sequence[Cell]) -> str:
+
+def _bends(results: Results) -> str:
+    """State how often the loss bends in models with and without a phase change, and what the detector is worth."""
+
+    def count(cells: Sequence[Cell]) -> tuple[int, str]:
         sure = sum((bend := change_of(c, "loss_nats")) is not None and bend.low_documents is not None for c in cells)
-        seen = sum(change_of(c, "loss_nats") is not None for c in cells)
-        return f"{seen} of {plural(len(cells), 'cell')}" + (f" ({sure} whatever the windows)" if seen else "")
+        fires = sum(change_of(c, "loss_nats") is not None for c in cells)
+        told = f"{fires} of {plural(len(cells), 'model')}"
+        return fires, told + (f" ({sure} whatever windows are drawn)" if fires else "")
 
     known = [c for c in results.cells.values() if c.formation]
     with_onset = [c for c in known if change_of(c, "prefix_matching")]
     without = [c for c in known if not change_of(c, "prefix_matching")]
     if not with_onset or not without:
         return ""
+    (hits, told), (false, told_without) = count(with_onset), count(without)
+    verdict = (
+        "It fires more often where nothing changes: a negative result. A bend of the loss is no sign of the phase "
+        "change here, and no claim rests on it."
+        if hits * len(without) < false * len(with_onset)
+        else "It does not tell the two apart: a negative result, and no claim rests on it."
+        if hits * len(without) == false * len(with_onset)
+        else "It fires more often where something changes."
+    )
     return (
-        f"The loss bends to a steeper slope in {count(with_onset)} whose prefix matching rises, and in "
-        f"{count(without)} where it does not. It tells of a phase change only if the first are many and the second "
-        "few: a learning rate that falls, or a change of text, can bend a loss too."
+        f"The detector of a bend of the loss to a steeper slope fires in {told} whose prefix matching rises, and in "
+        f"{told_without} where it does not. {verdict} A learning rate that falls, or a change of text, bends a loss "
+        "too."
     )
 
 

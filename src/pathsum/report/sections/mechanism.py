@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pathsum.records import CompositionRow
 from pathsum.report.document import Entry, Table
+from pathsum.report.sections.composition import p_text
 from pathsum.report.symbols import head_label, number, span
 from pathsum.results import Cell
 
@@ -41,7 +42,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         return (mechanism,)
     shown = Table(
         "Every edge with a significant composition score (q < 0.05), by how far it is above chance: the norm of the "
-        "product of what one writes and the other reads over the product of their norms, 0..1. All are in the CSV.",
+        "product of what one writes and the other reads over the product of their norms, 0..1. p and q with < are "
+        "bounds: no random rotation came as far. All edges, those below chance too, are in the CSV.",
         ("cell", "edge", "read by", "score", "chance", "above chance", "p", "q"),
         tuple(_edge(c, e) for c, e in sorted(edges, key=lambda pair: pair[1].chance - pair[1].value)),
         "composition.csv",
@@ -71,5 +73,6 @@ def _edge(cell: Cell, e: CompositionRow) -> tuple[Entry, ...]:
         Entry(cell.name),
         Entry(arrow),
         Entry({"Q": "queries", "K": "keys", "V": "values"}[e.kind]),
-        *(Entry(number(x, 3), "number") for x in (e.value, e.chance, e.value - e.chance, e.p_value, e.q_value)),
+        *(Entry(number(x, 3), "number") for x in (e.value, e.chance, e.value - e.chance)),
+        *(Entry(p_text(x, e), "number") for x in (e.p_value, e.q_value)),
     )

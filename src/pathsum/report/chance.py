@@ -1,0 +1,92 @@
+"""What each claim's number would be by chance, from the records where they hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pathsum.records import LabelRow
+from pathsum.report.claims.score_paths import of_induction_head, term
+from pathsum.report.symbols import number, span
+from pathsum.results import Cell, Results
+
+UNKNOWN = "–"
+
+
+def chance(claim: str, results: Results) -> str:
+    """Print the chance level of a claim's number; a dash where there is none or it is not measured."""
+    level = LEVELS.get(claim)
+    return level(results) if level else UNKNOWN
+
+
+# ---- levels ---------------------------------------------------------------------------------------------------------
+
+
+def _unigram_loss(results: Results) -> str:
+    excess = results.corpus.unigram_loss_nats - results.corpus.bigram_loss_nats
+    return f"{number(excess, 3)} (unigram model)"
+
+
+def _unigram_correlation(results: Results) -> str:
+    return _or_unknown(span([c.summary.unigram_correlation for c in results.cells.values()]), " (unigram model)")
+
+
+def _uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Callable[[Results], str]:
+    """Uniform causal attention, on the windows that the behaviour is measured on."""
+
+    def level(results: Results) -> str:
+        rows: list[LabelRow] = [r for c in cells(results) for r in c.labels if r.behaviour == behaviour]
+        return span([r.chance for r in rows], 3)
+
+    return level
+
+
+def _depth(n_layers: int) -> Callable[[Results], Iterable[Cell]]:
+    return lambda results: results.with_layers(n_layers)
+
+
+def _smeared(results: Results) -> Iterable[Cell]:
+    return (c for c in results.controls.values() if c.summary.smeared_keys)
+
+
+def _one_head_of(results: Results) -> str:
+    heads = [c.summary.n_heads for c in results.with_layers(2)]
+    return _or_unknown(span(heads, 0), " heads", before="0; the right head: 1 of ")
+
+
+def _one_edge_of(results: Results) -> str:
+    """The expected edge goes to any head of the second layer: H of 3 H² edges."""
+    heads = [3 * c.summary.n_heads for c in results.with_layers(2)]
+    return _or_unknown(span(heads, 0), " edges", before="0; the right edge: 1 of ")
+
+
+def _share_of_k_pairs(results: Results) -> str:
+    """Every pair of paths with the same preference."""
+    pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
+    return span([sum(term(r) == "K" for r in rows) / len(rows) for rows in pairs])
+
+
+def _always(level: str) -> Callable[[Results], str]:
+    return lambda _: level
+
+
+def _or_unknown(level: str, after: str, before: str = "") -> str:
+    return UNKNOWN if level == UNKNOWN else f"{before}{level}{after}"
+
+
+LEVELS: dict[str, Callable[[Results], str]] = {
+    "zero_layer_bigram": _unigram_loss,
+    "direct_path_bigram": _unigram_correlation,
+    "path_expansion_exact": _always(UNKNOWN),  # an identity
+    "one_layer_no_induction": _uniform("induction: uniform", _depth(1)),
+    "two_layer_induction": _uniform("induction: uniform", _depth(2)),
+    "previous_token_head": _uniform("previous token", _depth(2)),
+    "smeared_keys_induction": _uniform("induction: uniform", _smeared),
+    "repeat_loss": _always("0 (guessing)"),
+    "loss_drop_gap": _always("0 (the best one-layer model)"),
+    "k_composition": _one_head_of,
+    "composition_mostly_k": _always("1/3"),
+    "phase_change_coincides": _always("0"),
+    "previous_token_first": _always("0"),
+    "induction_key_edge": _one_edge_of,
+    "induction_scores_k": _share_of_k_pairs,
+}

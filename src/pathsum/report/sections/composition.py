@@ -1,0 +1,56 @@
+"""What composition scores are worth where nearly every edge differs from chance."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from pathsum.records import SIGNIFICANT, CompositionRow
+from pathsum.report.symbols import number, plural
+from pathsum.results import Cell
+
+NEARLY_ALL = 0.5  # share of edges that differ from chance, from which to differ says little of a single one
+
+
+def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Count the edges above, below and at chance, and say what the null hypothesis then means."""
+    edges = [e for c in cells for e in c.composition]
+    if not edges:
+        return ()
+    above, below = [e for e in edges if e.significant], [e for e in edges if e.below]
+    differ = [*above, *below]
+    counts = (
+        f"Of {plural(len(edges), 'edge')} of all models, {len(above)} compose above chance and {len(below)} below it "
+        f"(Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not differ from it. Below chance, the "
+        "later head reads less of what the earlier one writes than if their directions had nothing to do with each "
+        f"other. {_floor(differ)}"
+    )
+    return (counts.strip(), *_meaning(edges, differ))
+
+
+def _floor(differ: Sequence[CompositionRow]) -> str:
+    bounds = [e.p_floor for e in differ if e.at_floor]
+    if not bounds:
+        return ""
+    return (
+        f"Of those that differ, {len(bounds)} lie beyond every random rotation: their p is a bound, "
+        f"< {number(max(bounds), 3)}, and does not rank them."
+    )
+
+
+def _meaning(edges: Sequence[CompositionRow], differ: Sequence[CompositionRow]) -> tuple[str, ...]:
+    if len(differ) < NEARLY_ALL * len(edges):
+        return ()
+    distance = statistics.median(abs(e.value - e.chance) for e in differ)
+    return (
+        f"The null hypothesis turns one head against the other at random, their spectra kept. {len(differ)} of "
+        f"{len(edges)} edges reject it, the median of them {number(distance, 3)} from chance: trained heads share a "
+        "few directions of the residual stream, or keep out of one another's, so they are not turned at random to "
+        "begin with. A significant score then says that two heads are not independent, and no more. Which edges make a "
+        "circuit is for the size of the excess and for the interventions to say.",
+    )
+
+
+def p_text(value: float, e: CompositionRow) -> str:
+    """Print a p- or q-value, with < where p is at the floor of the resampling."""
+    return f"{'< ' if e.at_floor else ''}{number(value, 3)}"

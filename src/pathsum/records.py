@@ -120,9 +120,10 @@ class CellSummary:
     val_loss_high: float | None = None
     in_context_loss_drop_low: float | None = None
     in_context_loss_drop_high: float | None = None
-    icl_loss_drop_nats: float | None = None  # at ICL's positions, or a shorter window's end; None where too short
+    icl_loss_drop_nats: float | None = None  # 50th token − ``icl_late_token``; None where the window is too short
     icl_loss_drop_low: float | None = None
     icl_loss_drop_high: float | None = None
+    icl_late_token: int | None = None  # ICL's 500th, or a shorter window's last round one
     bigram_excess_nats: float | None = None  # val_loss_nats minus the smoothed bigram model's loss on the same windows
     bigram_excess_low: float | None = None
     bigram_excess_high: float | None = None

@@ -157,6 +157,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             val_loss_nats=(3.42 if works else 3.9) if n_layers == 0 else 3.2 - 0.4 * n_layers,
             in_context_loss_drop_nats=last.in_context_loss_drop_nats,
             icl_loss_drop_nats=0.8 * last.in_context_loss_drop_nats,
+            icl_late_token=250,
             repeat_first_loss_nats=last.repeat_first_loss_nats,
             repeat_second_loss_nats=last.repeat_second_loss_nats,
             repeat_guessing_nats=6.9,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pathsum.report.answer import shortfall
+from pathsum.preregistration import Preregistration
 from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.framework import copies
@@ -106,16 +107,11 @@ def test_every_level_is_of_a_claim_and_needs_no_cell() -> None:
 
 
 def test_what_is_printed_over_models_is_called_a_range() -> None:
-    assert "range over models 4.50 to 4.60" in _detail(claim("repeat_loss"), {}, 0, [4.6, 4.5])
-    assert "a range over models, no confidence interval" in table(judge_all(WORKS), WORKS, lambda _: "").caption
-
-
-def test_half_of_the_heads_are_not_most() -> None:
-    for name in ("L1H2S0", "L1H4S0"):
-        heads = len(WORKS.cells[name].heads)
-        for copying, verdict in ((heads // 2, PARTLY), (heads // 2 + 1, REPRODUCED)):
-            found = judge(claim("one_layer_copying_heads"), _with_summary(WORKS, name, copying_heads=copying))
-            assert found.verdict == verdict
+    assert "; range over models 2.0" in judge(claim("induction_key_edge"), WORKS).detail
+    assert (
+        "a range over models, no confidence interval"
+        in table(judge_all(WORKS), WORKS, lambda _: "", Preregistration()).caption
+    )
 
 
 def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:

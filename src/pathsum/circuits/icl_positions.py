@@ -10,9 +10,9 @@ EARLY, LATE = 50, 500  # ICL's tokens
 
 
 def icl_positions(n: int) -> tuple[int, int] | None:
-    """Take ICL's 50th and 500th token, or the last token with NEIGHBOURS after it where ``n`` predictions do not reach
-    that far. None where the two ends would overlap."""
-    late = min(LATE, n - NEIGHBOURS)
+    """Take ICL's 50th and 500th token; where ``n`` predictions do not reach that far the last round token, a multiple
+    of 10, with NEIGHBOURS after it: the 250th of 256. None where the two ends would overlap."""
+    late = min(LATE, (n - NEIGHBOURS) // 10 * 10)
     return (EARLY, late) if late - NEIGHBOURS > EARLY + NEIGHBOURS else None
 
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from pathsum.records import ClaimResult
+from pathsum.report.sections.copying import counts
 from pathsum.report.symbols import millions, number, plural, span
 from pathsum.results import Results
 
@@ -57,12 +58,11 @@ def _one(results: Results) -> str:
     cells = results.with_layers(1)
     if not cells:
         return "No one-layer model was trained."
-    copying, total = sum(c.summary.copying_heads or 0 for c in cells), sum(len(c.heads) for c in cells)
     scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
     none = max(scores, default=0) <= 0.05
     return (
-        f"With one layer, heads carry earlier tokens to the present one, and {copying} of {plural(total, 'head')} copy "
-        f"them; {'none looks' if none else 'some look'} for what followed the present token last time (induction: best "
+        f"With one layer, heads carry earlier tokens to the current one: {counts(cells)}. "
+        f"{'None looks' if none else 'Some look'} for what followed the current token last time (induction: best "
         f"prefix matching {span(scores, 3)} of 1, range over models)."
     )
 

@@ -241,6 +241,7 @@ RECORDS: dict[str, tuple[str, ...]] = {  # by figure or table; one that is not h
     "references": ("summary", "terms", "joint_copying"),
     "explorers": ("passages", "patterns", "splits", "token_tables"),
     "mechanism": ("heads", "composition"),
+    "copying": ("heads", "labels", "ablations"),
     "formation": ("changes",),
     "token_clusters": ("token_clusters", "directions"),
 }

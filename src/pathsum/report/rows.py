@@ -156,7 +156,8 @@ def _copying(one: Sequence[Cell]) -> tuple[str, str, str, str]:
     copying, total = sum(c.summary.copying_heads or 0 for c in one), sum(len(c.heads) for c in one)
     if not total:
         return "one-layer heads that copy", "10 of 12 (AMF)", "–", "no such cell"
-    return "one-layer heads that copy", "10 of 12 (AMF)", f"{copying} of {total}", _agrees(copying >= 0.7 * total)
+    name = "one-layer heads of positive OV eigenvalues (AMF's criterion of copying)"
+    return name, "10 of 12 (AMF)", f"{copying} of {total}", _agrees(copying >= 0.7 * total)
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
@@ -164,9 +165,9 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
     changed = [c for c in two if c.summary.onset_tokens is not None]
     before = [drop for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None]
     after = [drop for c in changed if (drop := c.summary.icl_loss_drop_nats) is not None]
-    at = "tokens 50 ± 5 − 500 ± 5, or the last 11 of a shorter window"
-    names = (f"loss drop just before the onset ({at})", "loss drop at the end (there)")
-    papers = ("< 0.15 nats (ICL)", "≈ 0.4 nats (ICL)")
+    late = span(sorted({c.summary.icl_late_token or 0 for c in two}), 0)
+    names = tuple(f"loss drop {when} (tokens 50 ± 5 − {late} ± 5)" for when in ("just before the onset", "at the end"))
+    papers = ("< 0.15 nats (ICL: 50th − 500th)", "≈ 0.4 nats (ICL: 50th − 500th)")
     if not before or not after:
         why = "windows too short" if changed else "no phase change here"
         return tuple((n, p, "–", why) for n, p in zip(names, papers, strict=True))

@@ -22,6 +22,7 @@ from pathsum.report.sections import (
     composition,
     content,
     controls,
+    copying,
     explorers,
     formation,
     joint_ablation,
@@ -126,7 +127,7 @@ def _sections(
         Section(
             ONE,
             (*_one(results), *atlas.paragraphs(results.with_layers(1))),
-            (*drawn("eigenvalues"), *atlas.tables(results.with_layers(1))),
+            (*drawn("eigenvalues"), *copying.table(results), *atlas.tables(results.with_layers(1))),
         ),
         _two(results, drawn),
         explorers.section(results),
@@ -192,13 +193,12 @@ def _one(results: Results) -> tuple[str, ...]:
     cells = results.with_layers(1)
     if not cells:
         return _absent("one-layer")
-    copying = sum(c.summary.copying_heads or 0 for c in cells)
-    total = sum(len(c.heads) for c in cells)
     best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
     return (
         "One layer adds a table of skip-trigrams for each head: a source, seen from a destination, raises an output. "
-        f"{copying} of {plural(total, 'head')} copy. A head of one layer sees which tokens came before but not what "
+        "A head of one layer sees which tokens came before but not what "
         f"preceded them, so it cannot look for what followed the present token last time: best prefix matching {best}.",
+        *copying.paragraph(cells),
     )
 
 
@@ -230,10 +230,11 @@ def _two_loss_drops(results: Results) -> tuple[str, ...]:
             told.append(f"{layers_label(n)} {ours} and {icl}")
     if not told:
         return ()
+    late = span(sorted({c.summary.icl_late_token or 0 for c in results.cells.values()}), 0)
     return (
         "Two ends of the window are in use. The suite's own are wide: 8 to 12 % of the window against its last tenth. "
-        "ICL takes the 50th token against the 500th, here 50 ± 5 against the last 11 tokens of a window that is "
-        "shorter. The loss falls fastest in the first tokens, so the first is the larger number, and only the second "
+        f"ICL takes the 50th token against the 500th, here 50 ± 5 against {late} ± 5, as far as the window reaches. "
+        "The loss falls fastest in the first tokens, so the first is the larger number, and only the second "
         f"compares with the paper's. Nats, range over models, ours and at ICL's positions: {'; '.join(told)}.",
     )
 

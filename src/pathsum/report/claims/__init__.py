@@ -12,6 +12,7 @@ from pathsum.records import ClaimResult
 from pathsum.report.claims import (
     causal,
     controls,
+    copying,
     formation,
     framework,
     joint_ablation,
@@ -25,6 +26,7 @@ from pathsum.results import Results
 
 CLAIMS: tuple[Claim, ...] = (
     *framework.CLAIMS,
+    *copying.CLAIMS,
     *causal.CLAIMS,
     *score_paths.CLAIMS,
     *suffixes.CLAIMS,

@@ -27,13 +27,6 @@ def _exact(cell: Cell) -> Finding:
     return Finding(cell.summary.exactness, cell.summary.exactness < 1e-10)
 
 
-def _copying_heads(cell: Cell) -> Finding:
-    if (copying := cell.summary.copying_heads) is None:
-        return Finding(None, False)
-    share = copying / len(cell.heads)
-    return Finding(share, share > 0.5)  # half is not most
-
-
 def copies(source: str, out: str) -> bool:
     """Is ``out`` the source token again, but for case and a leading space?"""
     return _word(source) == _word(out)
@@ -194,14 +187,6 @@ CLAIMS: tuple[Claim, ...] = (
         "largest relative error of the path sum over all checkpoints, float64",
         "< 1e-10",
         each(None, _exact),
-    ),
-    Claim(
-        "one_layer_copying_heads",
-        "Most heads of a one-layer model copy.",
-        "AMF, Copying / Primitive In-Context Learning",
-        "share of heads whose OV eigenvalue positivity exceeds 0.5",
-        "> 0.5",
-        each(1, _copying_heads),
     ),
     Claim(
         "one_layer_skip_trigrams",

@@ -46,10 +46,13 @@ def eigenvalues(results: Results) -> Figure | None:
         if len(part := data.loc[data["layers"] == n, "positivity"])
     ]
     caption = (
-        f"Heads right of the dashed line copy: attending to a token raises that token. Above 0.5: {'; '.join(share)}. "
-        "Right: of each depth, the eigenvalues of the head that copies most lie on the positive side."
+        "Heads right of the dashed line have an OV circuit of mostly positive eigenvalues, AMF's criterion of copying; "
+        "whether they copy in fact, the table of three kinds of evidence says. "
+        f"Above 0.5: {'; '.join(share)}. Right: the eigenvalues of the head of highest positivity of each depth."
     )
-    return picture("eigenvalues", "Which heads copy", caption, data, (4.4 * (1 + len(shown)), 4.0), paint)
+    return picture(
+        "eigenvalues", "Which heads may copy, by their weights", caption, data, (4.4 * (1 + len(shown)), 4.0), paint
+    )
 
 
 def attention_by_distance(results: Results) -> Figure | None:

@@ -42,10 +42,9 @@ def _order(cells: Sequence[Cell]) -> str:
         if lags:
             before = sum(lag < 0 for lag in lags)
             told.append(
-                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'cell')} "
-                f"({span(lags)} M tokens, range over models)"
+                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'cell')} ({span(lags)} M tokens)"
             )
-    return f"Against prefix matching in the same cell: {'; '.join(told)}." if told else ""
+    return f"Against prefix matching in the same model, lags as a range over models: {'; '.join(told)}." if told else ""
 
 
 def _edge_and_head(cells: Sequence[Cell]) -> str:

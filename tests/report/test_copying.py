@@ -1,0 +1,67 @@
+"""A head copies where weights and behaviour say so; the three kinds of evidence stand side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pathsum.report.answer import answer
+from pathsum.report.claims.copying import CLAIMS, copying_heads
+from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, judge
+from pathsum.report.sections.copying import paragraph, table
+from pathsum.results import Cell, Results
+from tests.report import synthetic
+
+WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
+NAME = "L1H4S0"
+
+
+def behaving(cell: Cell, heads: int) -> Cell:
+    """Let only the first ``heads`` heads raise the token to come clearly."""
+    labels = [
+        r if r.head < heads or r.behaviour != "copies the next token" else replace(r, low=r.chance - 0.01)
+        for r in cell.labels
+    ]
+    return replace(cell, labels=labels)
+
+
+def with_cell(cell: Cell) -> Results:
+    return replace(WORKS, cells=WORKS.cells | {NAME: cell})
+
+
+def test_heads_of_positive_eigenvalues_that_do_not_behave_so_do_not_copy() -> None:
+    """The mistake: 12 of 20 heads were said to copy by eigenvalues alone; 8 did by behaviour, none by intervention."""
+    cells = {name: behaving(c, 0) for name, c in WORKS.cells.items()}
+    assert all(h.copies for c in cells.values() for h in c.heads)
+    found = judge(CLAIMS[0], replace(WORKS, cells=cells))
+    assert (found.verdict, found.value) == (NOT, 0)
+    assert "by weights alone 1.00" in found.detail
+
+
+@pytest.mark.parametrize(("heads", "verdict"), [(2, PARTLY), (3, REPRODUCED)])
+def test_half_of_the_heads_are_not_most(heads: int, verdict: str) -> None:
+    assert judge(CLAIMS[0], with_cell(behaving(WORKS.cells[NAME], heads))).verdict == verdict
+
+
+def test_behaviour_without_the_weights_is_not_enough() -> None:
+    cell = WORKS.cells[NAME]
+    turned = replace(cell, heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.heads])
+    assert [(c.weights, c.behaviour, c.shown) for c in copying_heads(turned)] == [(False, True, False)] * 4
+
+
+def test_an_intervention_must_exceed_its_control() -> None:
+    cell = WORKS.cells[NAME]
+    assert [c.intervention for c in copying_heads(cell)] == [True, False, False, False]
+    control = [replace(a, second_copy_high=9.0) if a.method == "turned" else a for a in cell.ablations]
+    assert not any(c.intervention for c in copying_heads(replace(cell, ablations=control)))
+
+
+def test_the_first_screen_and_the_table_give_all_three() -> None:
+    results = with_cell(behaving(WORKS.cells[NAME], 1))
+    said = "8 of 8 heads pass for copying by weights (OV eigenvalue positivity > 0.5), 5 of 8 by behaviour and 2 of 8"
+    assert said in answer(results)[1]
+    assert said in paragraph(list(results.cells.values()))[0]
+    row = [e.text for e in table(results)[0].rows[0]]
+    assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]
+    assert [r[0].text for r in table(synthetic.results())[0].rows][2:] == ["control, smeared", "control, untrained"]

@@ -112,8 +112,8 @@ class CellSummary:
     onset_high: int | None
     bigram_correlation: float  # direct path against corpus log P(next | token), centred, frequency-weighted, −1..1
     unigram_correlation: float  # of log P(next) alone, which ignores the current token
-    bigram_excess_low: float  # 95 % bootstrap over current tokens of bigram_correlation − unigram_correlation
-    bigram_excess_high: float
+    beyond_unigram_low: float  # 95 % bootstrap over current tokens of bigram_correlation − unigram_correlation
+    beyond_unigram_high: float
     bigram_partial_correlation: float  # log P(next) held constant: 0 for a unigram model
     direct_path_kl_nats: float  # KL(corpus bigram ‖ softmax of the direct path), frequency-weighted
     val_loss_low: float | None = None

@@ -71,9 +71,9 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
 
 def test_a_unigram_model_holds_no_bigram_statistics() -> None:
     """The mistake: where the unigram alone correlates by 0.55, a path that scores 0.56 was said to hold bigrams."""
-    alike = {"bigram_correlation": 0.56, "unigram_correlation": 0.55, "bigram_excess_low": -0.02}
+    alike = {"bigram_correlation": 0.56, "unigram_correlation": 0.55, "beyond_unigram_low": -0.02}
     assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **alike)).verdict == PARTLY
-    beyond = alike | {"bigram_excess_low": 0.005}
+    beyond = alike | {"beyond_unigram_low": 0.005}
     assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **beyond)).verdict == REPRODUCED
 
 

@@ -133,14 +133,14 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         onset_high=change.high if change else None,
         bigram_correlation=fit.correlation,
         unigram_correlation=control.unigram,
-        bigram_excess_low=control.excess_low,
-        bigram_excess_high=control.excess_high,
+        beyond_unigram_low=control.excess_low,
+        beyond_unigram_high=control.excess_high,
         bigram_partial_correlation=control.partial,
         direct_path_kl_nats=fit.kl_nats,
     )
 
 
-def held_out_intervals(model: Transformer, seen: Evidence) -> dict[str, float]:
+def held_out_intervals(model: Transformer, seen: Evidence) -> dict[str, Any]:
     """Measure the loss, its in-context drop (the suite's and at ICL's positions) and its excess over the bigram model's
     on the verdict windows, each with the 95 % bootstrap interval over documents; paired, as both models predict the
     same tokens."""

@@ -154,10 +154,10 @@ def _repeat_gain(cell: Cell) -> Finding:
 def _direct_path(cell: Cell) -> Finding:
     s = cell.summary
     note = (
-        f"unigram alone {number(s.unigram_correlation)}, excess from {number(s.bigram_excess_low)} to "
-        f"{number(s.bigram_excess_high)}"
+        f"unigram alone {number(s.unigram_correlation)}, excess from {number(s.beyond_unigram_low)} to "
+        f"{number(s.beyond_unigram_high)}"
     )
-    return Finding(s.bigram_correlation, s.bigram_correlation >= 0.5 and s.bigram_excess_low > 0, note)
+    return Finding(s.bigram_correlation, s.bigram_correlation >= 0.5 and s.beyond_unigram_low > 0, note)
 
 
 # ---- the claims -----------------------------------------------------------------------------------------------------

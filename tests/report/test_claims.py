@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pathsum.report.answer import shortfall
 from pathsum.preregistration import Preregistration
+from pathsum.report.answer import shortfall
 from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.framework import copies

@@ -38,6 +38,7 @@ from torch import Tensor
 import pathsum.circuits
 from pathsum.circuits.atlas import occurrences
 from pathsum.circuits.composition import composition, composition_scores
+from pathsum.circuits.content import by_hops
 from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
 from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
 from pathsum.circuits.paths import by_order, exactness, path_sum
@@ -47,7 +48,7 @@ from pathsum.config import CellConfig, ExtractConfig, ModelConfig
 from pathsum.data.repeated import repeated_random
 from pathsum.evaluation import Evaluation
 from pathsum.extraction import cell as extraction
-from pathsum.extraction import framework
+from pathsum.extraction import content, framework
 from pathsum.extraction.evidence import Evidence, examine
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
@@ -279,17 +280,18 @@ def tensors(thing: Any) -> Iterator[Tensor]:
         yield from tensors([getattr(thing, f.name) for f in fields(thing)])
     elif isinstance(thing, dict):
         yield from tensors(list(thing.values()))
-    elif isinstance(thing, list | tuple):
+    elif isinstance(thing, list | tuple | Iterator):
         for part in thing:
             yield from tensors(part)
 
 
 def readers_of_patterns() -> list[Callable[..., Any]]:
-    """Every public function of ``pathsum.circuits`` that is given attention patterns, told by their shape."""
+    """Every public function of ``pathsum.circuits`` that makes something of attention patterns, told by their shape."""
     found = pkgutil.iter_modules(pathsum.circuits.__path__, "pathsum.circuits.")
     modules = [importlib.import_module(module.name) for module in found]
     functions = [f for m in modules for _, f in inspect.getmembers(m, inspect.isfunction) if f.__module__ == m.__name__]
-    return [f for f in functions if not f.__name__.startswith("_") and "query key" in str(taken(f))]
+    made = [f for f in functions if get_type_hints(f).get("return") is not type(None)]
+    return [f for f in made if not f.__name__.startswith("_") and "query key" in str(taken(f))]
 
 
 def taken(function: Callable[..., Any]) -> dict[str, Any]:
@@ -308,6 +310,7 @@ def example(name: str, kind: Any) -> Any:
     trace = model.trace(tokens)
     known = {"weights": model.weights(), "block": BLOCK, "patterns": list(trace.patterns), "scales": list(trace.scales)}
     known |= {"path": ((0, 1), (1, 2)), "paths": [(), ((0, 1),)], "heads": list(known["weights"].layers[0])}
+    known |= {"grouping": by_hops(2, N_CTX), "normalise": F.normalize}
     known["at"] = occurrences(F.pad(tokens, (0, 1), value=1))
     if name in known:
         return known[name]
@@ -319,7 +322,7 @@ def example(name: str, kind: Any) -> Any:
     if "bool" in kind.dtypes:
         return drawn > 0
     if "int64" in kind.dtypes:
-        return {"pos": tokens, "window": F.pad(tokens, (0, 1), value=1)}.get(words[-1], torch.arange(len(drawn)))
+        return {"pos": tokens, "window": F.pad(tokens, (0, 1), value=1)}.get(words[-1], drawn.argsort(-1))
     return drawn.exp().tril() / drawn.exp().tril().sum(-1, keepdim=True) if words[-1] == "key" else drawn
 
 
@@ -444,7 +447,7 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
 
 def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New weights that say nothing lose log 23 nats a token. A cache by path goes on describing the old ones."""
-    monkeypatch.setattr(extraction, "PARTS", (framework.tables,))
+    monkeypatch.setattr(extraction, "PARTS", (framework.tables, content.tables))
     path, old = tmp_path / "a.safetensors", random_model(9)
     new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
 

@@ -707,7 +707,7 @@ class FormationRow:
     k_composition: float | None  # score over chance, minus 1; None where the induction head is in the first layer
     prefix_matching: float | None  # 0..1
     loss_drop_nats: float  # on the windows whose bootstrap gives the intervals: fewer than the log's
-    icl_loss_drop_nats: float | None  # at ICL's positions, as in CellSummary, on the log's windows
+    icl_loss_drop_nats: float | None  # at ICL's positions, as in CellSummary
     loss_nats: float
 
 

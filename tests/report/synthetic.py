@@ -406,7 +406,10 @@ def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[st
         change("loss_drop_nats", 4_300_000, 32),
     ]
     return {
-        "formation": [FormationRow(e.step, e.tokens_seen, 0.1, None, 0.1, 0.1, 0.05, e.val_loss_nats) for e in log],
+        "formation": [
+            FormationRow(e.step, e.tokens_seen, 0.1, None, 0.1, e.in_context_loss_drop_nats, 0.05, e.val_loss_nats)
+            for e in log
+        ],
         "changes": pieces if n_layers == 2 else [unsure] if n_layers == 0 else [],
     }
 

@@ -50,7 +50,7 @@ def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dic
     pair, log = final_pair(subject), subject.log
     kept = [i for i, at in enumerate(log) if i == 0 or at.tokens_seen >= SETTLED * log[-1].tokens_seen]
     each = [measure(load_checkpoint(checkpoints[i], seen.tokenizer_hash), pair, subject, seen) for i in kept]
-    curves = {name: torch.stack([values[name] for values in each]) for name in each[0]}
+    curves = {name: torch.stack([values[name] for values in each]) for name in each[0] if name in CHANGES}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
     found = [change(name, tokens, curve, documents_of(name, curve, seen), generator) for name, curve in curves.items()]
@@ -82,6 +82,8 @@ def measure(
         "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in by_position], dtype=torch.float64),
         "loss_nats": by_position.mean(1),
     }
+    if None not in (icl := [icl_loss_drop(row) for row in by_position.tolist()]):
+        found["icl_loss_drop_nats"] = torch.tensor(icl, dtype=torch.float64)
     if pair is None:
         return found
     previous, (layer, head) = pair
@@ -110,7 +112,7 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> 
         k_composition=mean.get("k_composition"),
         prefix_matching=mean.get("prefix_matching"),
         loss_drop_nats=mean["loss_drop_nats"],
-        icl_loss_drop_nats=icl_loss_drop(at.loss_by_position_nats),
+        icl_loss_drop_nats=mean.get("icl_loss_drop_nats"),
         loss_nats=mean["loss_nats"],
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathsum.evaluation import Evaluation
-from pathsum.records import CompositionRow
+from pathsum.records import CompositionRow, FormationRow
 from pathsum.report.claims import content
 from pathsum.report.claims.judging import Claim, Finding, at_least, each, within
 from pathsum.report.symbols import head_label, number
@@ -47,7 +47,8 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 
 
 def _no_induction(cell: Cell) -> Finding:
-    best = cell.summary.prefix_matching
+    """Ask every head, whichever training's last evaluation chose: the claim is that there is none."""
+    best = max((h.prefix_matching for h in cell.heads), default=None)
     return Finding(best, best is not None and best <= 0.05)
 
 
@@ -127,18 +128,26 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
     return cell.log[before], cell.log[after]
 
 
+def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
+    """Take what verdict documents say at the evaluations of ``across_onset``; None where there is no such row."""
+    if (around := across_onset(cell)) is None:
+        return None
+    rows = {f.step: f for f in cell.formation}
+    before, after = (rows.get(e.step) for e in around)
+    return (before, after) if before and after else None
+
+
 def icl_loss_drop_before_onset(cell: Cell) -> float | None:
     """Take the loss drop at ICL's positions at the evaluation before the phase change; None where there is none."""
-    around = across_onset(cell)
-    found = (f.icl_loss_drop_nats for f in cell.formation if around and f.step == around[0].step)
-    return next(found, None)
+    around = formed_across_onset(cell)
+    return around[0].icl_loss_drop_nats if around else None
 
 
 def _coincides(cell: Cell) -> Finding:
-    around = across_onset(cell)
+    around = formed_across_onset(cell)
     if around is None:
         return Finding(None, False, "no onset")
-    before, after = (e.in_context_loss_drop_nats for e in around)
+    before, after = (f.loss_drop_nats for f in around)
     return Finding(after - before, before < 0.15 and after > 0.3, f"{number(before)} before, {number(after)} after")
 
 

@@ -705,6 +705,7 @@ class FormationRow:
     tokens_seen: int
     previous_token: float | None  # mean attention to the token before, 0..1; None without heads
     k_composition: float | None  # score over chance, minus 1; None where the induction head is in the first layer
+    key_edge_nats: float | None  # of its score, through the edge from the one to the keys of the other; likewise
     prefix_matching: float | None  # 0..1
     loss_drop_nats: float  # on the windows whose bootstrap gives the intervals: fewer than the log's
     icl_loss_drop_nats: float | None  # at ICL's positions, as in CellSummary

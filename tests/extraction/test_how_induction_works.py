@@ -10,7 +10,7 @@ import torch
 
 from pathsum.circuits.rotation import random_rotation
 from pathsum.evaluation import Evaluation
-from pathsum.extraction import attention_sinks, joint_ablation, norm_scales, softmax_competition, sufficiency
+from pathsum.extraction import attention_sinks, formation, joint_ablation, norm_scales, softmax_competition, sufficiency
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.intervene import record
 from pathsum.model.transformer import Transformer
@@ -131,3 +131,13 @@ def test_a_silent_head_rests_on_the_first_token_at_no_cost() -> None:
     assert abs(silent.forbidden_nats) + abs(silent.silenced_nats) + abs(silent.control_nats) < 1e-6
     assert max(abs(r.forbidden_nats) for r in rows) > 1e-3
     assert all(0 < r.attention < 1 and r.attention_low <= r.attention <= r.attention_high for r in rows)
+
+
+def test_the_key_edge_is_the_score_that_the_previous_token_head_brings() -> None:
+    model = seated(PREVIOUS, INDUCTION)
+    shown = subject(model)
+    run = record(model, shown.repeated_tokens[:5])
+    edge = formation.key_edge(model, run, PREVIOUS, (1, INDUCTION), shown.block)
+    assert edge.min() > 20  # of 30 nats, less the mean over keys and accidental matches in another window
+    assert formation.key_edge(model, run, 0, (1, INDUCTION), shown.block).abs().max() == 0  # a silent head
+    assert formation.key_edge(model, run, PREVIOUS, (1, 0), shown.block).abs().max() < 1e-4  # reads nothing

@@ -7,7 +7,7 @@ import dataclasses
 from pathsum.report.claims.formation import CLAIMS
 from pathsum.report.claims.judging import NOT, REPRODUCED, judge
 from pathsum.report.figures.formation import formation
-from pathsum.report.sections.formation import section
+from pathsum.report.sections.formation import section, sequence
 from tests.report import synthetic
 
 WORKS = synthetic.results()
@@ -65,3 +65,15 @@ def test_the_figure_draws_every_change_of_two_layer_cells() -> None:
     drawn = formation(WORKS)
     assert drawn is not None
     assert len(drawn.data) == sum(len(c.changes) for c in WORKS.with_layers(2)) == 16
+
+
+def test_an_order_is_told_only_where_an_evaluation_lies_between() -> None:
+    cell = synthetic.results(heads=(2,), seeds=(0,)).cells["L2H2S0"]
+    assert sequence(cell) == "previous-token head with key edge with prefix matching"
+    apart = [dataclasses.replace(c, low=c.tokens_seen - 10_000, high=c.tokens_seen + 10_000) for c in cell.changes]
+    found = sequence(dataclasses.replace(cell, changes=apart))
+    assert found == "previous-token head before key edge before prefix matching"
+    last = dataclasses.replace(apart[0], tokens_seen=9_000_000, low=8_000_000, high=9_000_001)
+    found = sequence(dataclasses.replace(cell, changes=[last, *apart[1:]]))
+    assert found == "key edge before prefix matching before previous-token head"
+    assert sequence(dataclasses.replace(cell, changes=[])) == ""

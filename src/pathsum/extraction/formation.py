@@ -21,10 +21,12 @@ from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.labels import MOST, by_window
 from pathsum.circuits.phase_change import Onset, bend, change_interval, onset
 from pathsum.circuits.positional import previous_token
+from pathsum.circuits.score_paths import preference_contrast
 from pathsum.evaluation import Evaluation
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.intervene import Recording, reading_otherwise, record
 from pathsum.model.transformer import Transformer
 from pathsum.records import ChangePointRow, FormationRow
 from pathsum.roles import HeadRoles, Place
@@ -36,6 +38,7 @@ Find = Callable[[Sequence[int], Sequence[float]], Onset | None]
 CHANGES: dict[str, Find] = {  # where a quantity changes, and how much it must rise at least
     "previous_token": partial(onset, least_rise=MOST),
     "k_composition": partial(onset, least_rise=0.25),  # of chance
+    "key_edge_nats": partial(onset, least_rise=1.0),  # attention times e
     "prefix_matching": onset,
     "loss_drop_nats": partial(onset, least_rise=0.15),  # up to there ICL sees no learning from context
     "loss_nats": bend,
@@ -87,19 +90,28 @@ def measure(
     if pair is None:
         return found
     previous, (layer, head) = pair
-    copies = torch.cat(
-        [
-            model.trace(chunk).patterns[layer][:, head, None].clone()
-            for chunk in subject.repeated_tokens[:COPIES].split(CHUNK)
-        ]
-    )
+    run = record(model, subject.repeated_tokens[:COPIES])
+    copies = run.trace.patterns[layer][:, head, None]
     found["previous_token"] = by_window(previous_token, torch.cat(looked))[0].double()
     found["prefix_matching"] = by_window(lambda p: prefix_matching(p, subject.block), copies)[0].double()
     if layer > 0:
+        found["key_edge_nats"] = key_edge(model, run, previous, (layer, head), subject.block)
         weights = model.weights().layers
         score = composition(weights[0][previous], weights[layer][head], "K")
         found["k_composition"] = torch.tensor([score * math.sqrt(model.W_E.shape[0]) - 1], dtype=torch.float64)
     return found
+
+
+def key_edge(model: Transformer, clean: Recording, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
+    """How much of the score of the token after a match comes through the edge from a first-layer head to the keys of a
+    later one: the preference (AMF "how induction heads work") minus that with another window's writes there. Nats."""
+    layer, head = late
+    other = clean.trace.outputs[0][:, previous].roll(1, 0)
+    without = reading_otherwise(model, clean, layer, "K", (0, previous), other)[head].pattern
+    tiny = torch.finfo(without.dtype).tiny
+    change = clean.trace.patterns[layer][:, head].clamp(min=tiny).log() - without.clamp(min=tiny).log()
+    seen = torch.ones_like(change).tril() * change
+    return (seen * preference_contrast(block)).sum((-2, -1)).double()
 
 
 def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> FormationRow:
@@ -110,6 +122,7 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> 
         tokens_seen=at.tokens_seen,
         previous_token=mean.get("previous_token"),
         k_composition=mean.get("k_composition"),
+        key_edge_nats=mean.get("key_edge_nats"),
         prefix_matching=mean.get("prefix_matching"),
         loss_drop_nats=mean["loss_drop_nats"],
         icl_loss_drop_nats=mean.get("icl_loss_drop_nats"),
@@ -119,7 +132,9 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> 
 
 def documents_of(name: str, curve: Float[Tensor, "rows batch"], seen: Evidence) -> Int[Tensor, "batch"]:
     """The document of each of a curve's windows; random tokens are of none in common."""
-    return independent(curve) if name == "prefix_matching" else seen.window_documents[: curve.shape[1]]
+    return (
+        independent(curve) if name in ("prefix_matching", "key_edge_nats") else seen.window_documents[: curve.shape[1]]
+    )
 
 
 def change(

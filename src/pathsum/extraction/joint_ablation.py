@@ -33,7 +33,7 @@ _SEED = 2023
 
 @torch.no_grad()
 def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
-    """By field of ``Cell``: every second checkpoint from ``SETTLED`` on and the last; no rows without induction heads.
+    """By field of ``Cell``: every third checkpoint from ``SETTLED`` on and the last; no rows without induction heads.
 
     Heads are chosen by training's last evaluation, on other windows than these. Costs some 0.1 s a checkpoint.
     """
@@ -45,7 +45,7 @@ def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dic
     others = other_heads(heads, subject.cell.model.n_heads, generator)
     settled = [i for i, at in enumerate(log) if at.tokens_seen >= SETTLED * log[-1].tokens_seen]
     rows: list[JointAblationRow] = []
-    for i in sorted(settled[::-2]):
+    for i in sorted(settled[::-3]):
         model, last = load_checkpoint(checkpoints[i], seen.tokenizer_hash), i == len(log) - 1
         rows += checkpoint_rows(model, log[i], subject, seen, trials(heads, others, last), TEXT if last else WINDOWS)
     return {"joint_ablation": rows}

@@ -26,7 +26,7 @@ from pathsum.model.intervene import Place, Recording, attending, record
 from pathsum.model.transformer import Transformer
 from pathsum.records import NormScaleRow
 
-WINDOWS, STEP = 12, 4  # every fourth position: hundreds of losses a window are enough for a mean
+WINDOWS, STEP = 12, 8  # every eighth position: 32 losses a window are enough for a mean
 MOST_PATHS = 100  # of two heads; more would take seconds
 _SEED = 2027
 Stream = Float[Tensor, "batch pos d_model"]

@@ -193,7 +193,12 @@ ORIGINS = (
     ),
     Origin("lens", "loss after each layer", "W_U of the residual stream there", "circuits/logit_lens.py"),
     Origin("token_losses", "losses of single tokens at checkpoints", "−log P(token)", "extraction/behaviour.py"),
-    Origin("formation", "what has formed by each checkpoint", "as heads and composition", "extraction/formation.py"),
+    Origin(
+        "formation",
+        "what has formed by each checkpoint",
+        "as heads and composition; key edge: preference with it − with another window's writes",
+        "extraction/formation.py",
+    ),
     Origin("changes", "when each of these changes", "half of its rise; bend of the loss", "circuits/phase_change.py"),
     Origin("passages", "what the attention explorer shows", "held-out and random tokens", "extraction/explorer.py"),
     Origin("patterns", "attention on passages", "A; A ‖W_OV x‖ by row", "circuits/value_weighted.py"),

@@ -17,6 +17,7 @@ from pathsum.results import Results
 QUANTITIES = {  # in the order in which a mechanism would form
     "previous_token": "previous-token head",
     "k_composition": "K-composition",
+    "key_edge_nats": "key edge",
     "prefix_matching": "prefix matching",
     "loss_drop_nats": "in-context loss drop",
     "loss_nats": "bend of the loss",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pathsum.report.claims.formation import change_of
@@ -13,6 +15,7 @@ from pathsum.report.symbols import number, plural, span
 from pathsum.results import Cell, Results
 
 TITLE = "What forms when"
+MECHANISM = ("previous_token", "key_edge_nats", "prefix_matching")
 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
@@ -23,17 +26,18 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     method = (
         "Each quantity is followed through the checkpoints, of the heads that are the previous-token and the induction "
         "head in the end. A rise is dated where it is half-way, the K-composition of the two by its score above "
-        "chance, and the loss by the bend where its slope over log tokens becomes steeper."
+        "chance, their key edge by how much of the score of the token after a match goes when the keys read another "
+        "window's previous-token head, and the loss by the bend where its slope over log tokens becomes steeper."
     )
     drawn = (figures["formation"],) if "formation" in figures else ()
-    paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results))
+    paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
     return Section(TITLE, tuple(p for p in paragraphs if p), (*drawn, _table(cells)))
 
 
 def _order(cells: Sequence[Cell]) -> str:
     """When each quantity changes, against prefix matching in the same cell."""
     told = []
-    for quantity in ("previous_token", "k_composition", "loss_drop_nats"):
+    for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
         lags = [
             (change.tokens_seen - matching.tokens_seen) / 1e6
             for c in cells
@@ -64,6 +68,26 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
         f"{told} There the order that the mechanism suggests, first the previous-token head and then the head that "
         "reads it, is not what happens: the keys read a head that does not look one token back yet."
     )
+
+
+def sequence(cell: Cell) -> str:
+    """The pieces of the mechanism in the order in which they form, "with" where no evaluation lies between the rises of
+    two; those that do not form are left out."""
+    found = sorted((c for q in MECHANISM if (c := change_of(cell, q))), key=lambda c: c.tokens_seen)
+    told = [QUANTITIES[c.quantity] for c in found[:1]]
+    for early, late in itertools.pairwise(found):
+        told += ["before" if early.high <= late.low else "with", QUANTITIES[late.quantity]]
+    return " ".join(told)
+
+
+def _sequences(cells: Sequence[Cell]) -> str:
+    """How many models form the pieces in which order, and which models differ from most."""
+    counted = Counter(sequence(c) for c in cells).most_common()
+    told = []
+    for i, (order, n) in enumerate(counted):
+        names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
+        told.append(f"{order or 'nothing'} in {n}{names}")
+    return f"Order of formation, decided where an evaluation lies between two rises: {'; '.join(told)}."
 
 
 def _bends(results: Results) -> str:

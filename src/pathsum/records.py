@@ -388,6 +388,9 @@ class JointAblationRow:
     loss_drop_lost: float  # with the heads minus without
     loss_drop_lost_low: float
     loss_drop_lost_high: float
+    behind_nats: float  # how much more is lost without the induction heads, resampled, on the same windows
+    behind_low: float
+    behind_high: float
     repeat_gain_nats: float  # repeated random tokens: loss on the first copy minus the second, of the whole model
     repeat_gain_lost: float
     repeat_gain_lost_low: float

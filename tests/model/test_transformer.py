@@ -146,3 +146,17 @@ def test_smeared_keys_mix_in_their_predecessor() -> None:
 def test_too_long_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected windows of at most n_ctx = 13 tokens, got 14; cut them"):
         build(config())(torch.zeros(1, 14, dtype=torch.int64))
+
+
+def test_a_clamped_head_attends_to_the_previous_token_and_its_scores_get_no_gradient() -> None:
+    plain = config(norm="rms")
+    clamped = build(ModelConfig(**{**plain.model_dump(), "clamp": "previous_token"}))
+    tokens, layer = sample(), clamped.layers[0]
+    previous = clamped.trace(tokens).patterns[0].diagonal(-1, -2, -1)
+    assert previous[:, 0].eq(1).all()
+    assert previous[:, 1:].lt(0.99).any()
+    assert build(plain).trace(tokens).patterns[0].diagonal(-1, -2, -1)[:, 0].lt(0.99).any()
+    clamped(tokens).square().sum().backward()
+    for scores in (layer.W_Q, layer.W_K, layer.bias):  # type: ignore[union-attr]
+        assert scores.grad[0].abs().max() == 0 < scores.grad[1].abs().max()  # type: ignore[index]
+    assert layer.W_V.grad[0].abs().max() > 0  # type: ignore[union-attr, index]

@@ -136,6 +136,8 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
     of = {
         "small_embedding": ("L2H4S2", ["model.embedding_std", *(f"train.{k}" for k in RECIPE)]),
         "smeared": ("L1H4S2", ["model.smeared_keys", "train.lr_positions"]),
+        "smeared_two": ("L2H4S2", ["model.smeared_keys"]),
+        "clamped_previous": ("L2H4S2", ["model.clamp"]),
         "shuffled": ("L2H4S2", ["train.shuffled"]),
         "untrained": ("L2H4S2", ["train.tokens"]),
     }

@@ -121,11 +121,19 @@ def calibration(*, works: bool) -> list[CalibrationRow]:
 
 
 def controls(*, works: bool) -> list[Cell]:
-    """One layer with smeared keys, which does what two layers do where the paper holds, and two untrained layers."""
+    """One layer with smeared keys, which does what two layers do where the paper holds, two layers with smeared keys,
+    which do so earlier, and two untrained layers."""
     smeared, untrained = cell(2, 2, 0, works=works), cell(2, 2, 0, works=False)
     one = replace(smeared.summary, cell="smeared", n_layers=1, smeared_keys=True)
     none = replace(untrained.summary, cell="untrained", tokens_seen=0, prefix_matching=0.01)
-    return [replace(smeared, summary=one), replace(untrained, summary=none, log=untrained.log[:1])]
+    onset = (2_000_000, smeared.log[2].tokens_seen, smeared.log[3].tokens_seen) if works else (None, None, None)
+    early = dict(zip(("onset_tokens", "onset_low", "onset_high"), onset, strict=True))
+    two = replace(smeared.summary, cell="smeared_two", smeared_keys=True, **early)
+    return [
+        replace(smeared, summary=one),
+        replace(smeared, summary=two),
+        replace(untrained, summary=none, log=untrained.log[:1]),
+    ]
 
 
 def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
@@ -252,14 +260,16 @@ def _how_induction_works(
 ) -> dict[str, list[Any]]:
     """Where the paper holds, induction needs heads 0 and no other, and one layer prefers nothing after a match."""
 
+    two, much, little, three = n_layers > 1, 0.45 if works else 0.1, 0.01, (0.2, 0.1, 0.3)
+
     def lost(at: Evaluation, ablated: str, method: str, x: float) -> JointAblationRow:
         three = (x, x - 0.05, x + 0.05)
-        return JointAblationRow(at.step, at.tokens_seen, ablated, "L1H0", method, 0.5, *three, 4.0, *three, 12)
+        behind = (much - x, much - x - 0.05, much - x + 0.05)
+        return JointAblationRow(at.step, at.tokens_seen, ablated, "L1H0", method, 0.5, *three, *behind, 4.0, *three, 12)
 
     def left(kept: str, early: int | None, x: float) -> SufficiencyRow:
         return SufficiencyRow(kept, early, 1, 0, x, x, x - 0.1, x + 0.1, 4 * x, x, x - 0.1, x + 0.1, 12)
 
-    two, much, little, three = n_layers > 1, 0.45 if works else 0.1, 0.01, (0.2, 0.1, 0.3)
     worth = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
     trials = (("induction", ("zero", "mean", "resample"), much), ("induction", ("turned",), little))
     tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", ("resample",), little)) for m in ms]
@@ -402,12 +412,15 @@ def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[st
     pieces = [
         change("previous_token", 3_500_000 if works else 6_000_000, 32),
         change("k_composition", 3_600_000, None),
+        change("key_edge_nats", 3_900_000, 12),
         change("prefix_matching", 4_200_000, 12),
         change("loss_drop_nats", 4_300_000, 32),
     ]
     return {
         "formation": [
-            FormationRow(e.step, e.tokens_seen, 0.1, None, 0.1, e.in_context_loss_drop_nats, 0.05, e.val_loss_nats)
+            FormationRow(
+                e.step, e.tokens_seen, 0.1, None, None, 0.1, e.in_context_loss_drop_nats, 0.05, e.val_loss_nats
+            )
             for e in log
         ],
         "changes": pieces if n_layers == 2 else [unsure] if n_layers == 0 else [],

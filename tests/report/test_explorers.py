@@ -97,7 +97,7 @@ def test_parts_in_whole_steps_add_up(parts: list[float], whole: list[int]) -> No
 def test_hostile_tokens_end_no_block_and_reach_the_page_as_text(tmp_path: Path) -> None:
     source, _ = page(synthetic.results(heads=(2,), seeds=(0,)), tmp_path)
     found = blocks(source)
-    assert set(found) == {"L0S0", "L1H2S0", "L2H2S0", "smeared", "untrained"}
+    assert set(found) == {"L0S0", "L1H2S0", "L2H2S0", "smeared", "smeared_two", "untrained"}
     for data in found.values():
         assert {visible(token) for token in synthetic.HOSTILE} <= set(data["words"])
     assert "\u202e" not in source

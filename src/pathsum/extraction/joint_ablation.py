@@ -96,8 +96,9 @@ def checkpoint_rows(
     drop, gain = loss_drops(model, text, [], ""), repeat_gains(model, repeats, block, [], "")
     drops = torch.stack([drop - loss_drops(model, text, heads, method) for _, heads, method in tried])
     gains = torch.stack([gain - repeat_gains(model, repeats, block, heads, method) for _, heads, method in tried])
-    a_drop = mean_intervals(drops, documents, generator)
-    lost = zip(a_drop, mean_intervals(gains, independent(gains), generator), strict=True)
+    ours = next(i for i, (kind, _, method) in enumerate(tried) if (kind, method) == (INDUCTION, "resample"))
+    lost = [mean_intervals(values, documents, generator) for values in (drops, drops[ours] - drops)]
+    lost.append(mean_intervals(gains, independent(gains), generator))
     return [
         JointAblationRow(
             step=at.step,
@@ -109,13 +110,16 @@ def checkpoint_rows(
             loss_drop_lost=a.mean,
             loss_drop_lost_low=a.low,
             loss_drop_lost_high=a.high,
+            behind_nats=d.mean,
+            behind_low=d.low,
+            behind_high=d.high,
             repeat_gain_nats=gain.mean().item(),
             repeat_gain_lost=b.mean,
             repeat_gain_lost_low=b.low,
             repeat_gain_lost_high=b.high,
             windows=len(windows),
         )
-        for (kind, heads, method), (a, b) in zip(tried, lost, strict=True)
+        for (kind, heads, method), a, d, b in zip(tried, *lost, strict=True)
     ]
 
 

@@ -16,6 +16,7 @@ from pathsum.report.claims import (
     formation,
     framework,
     joint_ablation,
+    onset_twins,
     score_paths,
     softmax_competition,
     sufficiency,
@@ -35,6 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
     *formation.CLAIMS,
     *joint_ablation.CLAIMS,
     *controls.CLAIMS,
+    *onset_twins.CLAIMS,
 )
 
 

@@ -29,7 +29,7 @@ def refusal(values: dict[str, object], kind: type = ModelConfig) -> str:
 
 def test_a_misspelt_key_is_named_with_the_nearest_valid_one() -> None:
     assert "model.n_haeds: no such setting; did you mean n_heads?" in refusal({**MODEL, "n_haeds": 4})
-    assert "model.zzz: no such setting; known: d_head, d_model, n_ctx" in refusal({**MODEL, "zzz": 4})
+    assert "model.zzz: no such setting; known: clamp, d_head, d_model, embedding_std" in refusal({**MODEL, "zzz": 4})
 
 
 def test_a_value_that_was_never_set_is_named() -> None:

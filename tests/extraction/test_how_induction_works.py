@@ -44,10 +44,10 @@ def test_the_seated_circuit_suffices_and_no_other_head_does() -> None:
 
 
 def test_without_an_induction_head_past_the_first_layer_there_is_no_circuit() -> None:
-    last = replace(LOG[-1], previous_token=[[0.1, 0.2, 0.9]], prefix_matching=[[0.3, 0.0, 0.0]])
-    assert sufficiency.chosen_pair(last) is None
-    assert sufficiency.chosen_pair(replace(last, prefix_matching=[], previous_token=[])) is None
-    assert sufficiency.chosen_pair(log_of(0, 2)) == ((1, 2), (0, 0))
+    first = replace(LOG[-1], previous_token=[[0.1, 0.2, 0.9]], prefix_matching=[[0.3, 0.0, 0.0]])
+    for log in ([], [first]):
+        shown = replace(subject(seated(PREVIOUS, INDUCTION)), log=log)
+        assert sufficiency.tables(shown, evidence(), HOW) == {"sufficiency": []}
 
 
 def ablated(model: Transformer, heads: list[tuple[int, int]], method: str) -> tuple[torch.Tensor, torch.Tensor]:

@@ -64,7 +64,7 @@ def test_without_two_layers_nothing_is_drawn() -> None:
 def test_the_figure_draws_every_change_of_two_layer_cells() -> None:
     drawn = formation(WORKS)
     assert drawn is not None
-    assert len(drawn.data) == sum(len(c.changes) for c in WORKS.with_layers(2)) == 16
+    assert len(drawn.data) == sum(len(c.changes) for c in WORKS.with_layers(2)) == 20
 
 
 def test_an_order_is_told_only_where_an_evaluation_lies_between() -> None:

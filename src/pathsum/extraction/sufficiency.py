@@ -20,11 +20,11 @@ from pathsum.circuits.bootstrap import independent, resampled_means
 from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.labels import by_window
 from pathsum.config import ExtractConfig
-from pathsum.evaluation import Evaluation
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.intervene import Act, Outcome, Place, Recording, reading_otherwise, record, rerun
 from pathsum.model.transformer import Transformer
 from pathsum.records import SufficiencyRow
+from pathsum.roles import HeadRoles
 
 WINDOWS = 12
 CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # what the key edge comes from
@@ -35,10 +35,10 @@ _SEED = 2024
 def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; no rows where no later head has the best prefix matching. Costs a layer and the loss on
     ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
-    pair = chosen_pair(subject.log[-1])
-    if pair is None:
+    roles = HeadRoles.of(subject.log)
+    if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}
-    (layer, head), previous = pair
+    (layer, head), previous = roles.induction, roles.previous
     model, block, tokens = subject.model, subject.block, subject.repeated_tokens[:WINDOWS]
     clean = record(model, tokens)
     whole = worth(model, rerun(model, clean, {}), (layer, head), tokens, block)
@@ -48,17 +48,6 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     return {
         "sufficiency": [row(p, (layer, head), previous, f, whole, generator) for p, f in zip(kept, found, strict=True)]
     }
-
-
-def chosen_pair(last: Evaluation) -> tuple[Place, Place] | None:
-    """The head of best prefix matching and the first-layer head that attends most to the previous token, in an
-    evaluation of training; None where the first is in the first layer or there are no heads."""
-    scores = {(layer, h): s for layer, row in enumerate(last.prefix_matching) for h, s in enumerate(row)}
-    best = max(scores, key=lambda place: scores[place], default=(0, 0))
-    if best[0] == 0:
-        return None
-    first = last.previous_token[0]
-    return best, (0, max(range(len(first)), key=lambda h: first[h]))
 
 
 def keep_edge(model: Transformer, clean: Recording, early: Place | None, late: Place) -> Outcome:

@@ -27,7 +27,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.records import NormScaleRow
 
 WINDOWS, STEP = 12, 8  # every eighth position: 32 losses a window are enough for a mean
-MOST_PATHS = 100  # of two heads; more would take seconds
+MOST_PATHS = 20  # of two heads: those of four heads a layer; more would take seconds
 _SEED = 2027
 Stream = Float[Tensor, "batch pos d_model"]
 Scale = Float[Tensor, "batch pos"]

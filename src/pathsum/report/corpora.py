@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pathsum.records import ClaimResult
 from pathsum.report.claims import CLAIMS
-from pathsum.report.document import MARKS, Entry, Table, markdown_text
+from pathsum.report.document import MARKS, markdown_text
 from pathsum.report.symbols import number
 from pathsum.results import Results
 from pathsum.storage import write_whole
@@ -93,13 +93,6 @@ def page(rows: Sequence[Row]) -> str:
             "",
         ]
     )
-
-
-def link() -> Table:
-    """The report's way to the page."""
-    told = "the same models on other text, a row of verdicts per corpus: make corpora writes it"
-    row = (Entry("Verdicts on several corpora", link=f"{NAME}.md"), Entry(told))
-    return Table("On other text.", ("page", "what it holds"), (row,), source=NAME, fold=False)
 
 
 def _median(values: Sequence[float | int]) -> str:

@@ -222,7 +222,6 @@ ORIGINS = (
     ),
 )
 RECORDS: dict[str, tuple[str, ...]] = {  # by figure or table; one that is not here shows the record of its own name
-    "corpora": ("claims",),
     "headline": ("log", "summary"),
     "phase_change": ("log", "summary"),
     "loss_by_position": ("log", "summary"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
-from pathsum.report import corpora, preregistration, rows, verdicts
+from pathsum.report import preregistration, rows, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, shortfall
 from pathsum.report.document import Document, Entry, Section, Table
 from pathsum.report.figures import Figure
@@ -146,7 +146,7 @@ def _sections(
         Section(LEARNING, _learning(results), drawn("phase_change", "loss_by_position", "trajectories")),
         formation.section(results, figures),
         joint_ablation.section(results, figures),
-        Section(SWEEP, _sweep(results), (*drawn("sweep", "widths"), *rows.sweep(results), corpora.link())),
+        Section(SWEEP, _sweep(results), (*drawn("sweep", "widths"), *rows.sweep(results))),
         controls.section(results, figures),
         onset_twins.section(results),
         Section(TRUST, _trust(results), rows.exactness(results)),

@@ -10,7 +10,19 @@ from dataclasses import dataclass, field
 CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 COPYING = 0.5  # eigenvalue positivity from which a head copies by its weights
 SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
+SPACES = " ␣Ġ▁"  # a leading space, as tokenizers print it
 JOINER = "\u241f"  # joins printable tokens, none of which holds it
+
+
+def word_of(token: str) -> str:
+    """Strip case and a leading space: tokens that differ in these alone are the same word."""
+    return token.lstrip(SPACES).casefold() or token
+
+
+def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
+    """Does a text hold a skip-trigram more often than chance, by CLEAR standard errors, and more than a handful?"""
+    return lift is not None and hits - expected > CLEAR * expected**0.5
+
 
 # ---- about the detectors (calibration/) -----------------------------------------------------------------------------
 
@@ -202,26 +214,42 @@ class SkipTrigramRow:
 
     layer: int
     head: int
-    rank: int  # by effect_logits · (text_hits − text_expected)
+    rank: int  # by effect_logits · places, of those that the choosing documents hold beyond chance
     source: str
     destination: str
     out: str
-    places: int  # of the windows of the patterns: source before destination → out
+    places: int  # of choosing windows: source before destination → out
     effect_logits: float  # mean over places of what the source adds to out, above the mean over outputs
     change_nats: float  # mean log P(out) minus that without all the source adds; direct part only after layer 0
     qk_nats: float  # score of the key above the query's own mean, from the weights
     ov_logit: float  # what attending to source adds to out, centred over the vocabulary, from the weights
-    text_places: int  # of all other held-out windows: source before destination
+    text_places: int  # of the judging documents, which chose nothing: source before destination
     text_hits: int  # of those, followed by out
     text_expected: float  # hits if the source told nothing
     text_lift: float | None  # hits over expected; None where both are under 5
 
     @property
     def borne_out(self) -> bool:
-        """Is the skip-trigram in the text itself? Hits beyond chance by more than CLEAR standard errors, and no lift of
-        a handful."""
-        beyond = self.text_hits - self.text_expected
-        return self.text_lift is not None and beyond > CLEAR * self.text_expected**0.5
+        """Is the skip-trigram in the text of the judging documents?"""
+        return beyond_chance(self.text_hits, self.text_expected, self.text_lift)
+
+    @property
+    def copies(self) -> bool:
+        """Is the output the source token again, but for case and a leading space?"""
+        return word_of(self.source) == word_of(self.out)
+
+
+@dataclass(frozen=True)
+class SkipTrigramTallyRow:
+    """The skip-trigrams of a head with the largest sum of effects, before any is chosen by the text."""
+
+    layer: int
+    head: int
+    candidates: int
+    copying: int  # of those, output = source
+    told: int  # of those, frequent enough to tell in the judging documents
+    borne_out: int  # of those, held beyond chance there
+    base_rate: float  # share of all places source … destination → out of the text where output = source
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from pathsum.records import (
     ScorePathRow,
     SkipTrigramBugRow,
     SkipTrigramRow,
+    SkipTrigramTallyRow,
     SoftmaxCompetitionRow,
     SplitRow,
     SufficiencyRow,
@@ -66,6 +67,7 @@ TABLES: dict[str, type[Any]] = {
     "composition": CompositionRow,
     "distances": DistanceRow,
     "skip_trigrams": SkipTrigramRow,
+    "skip_trigram_tallies": SkipTrigramTallyRow,
     "skip_trigram_bugs": SkipTrigramBugRow,
     "bigrams": BigramRow,
     "exactness": ExactnessRow,
@@ -150,6 +152,7 @@ class Cell:
     splits: list[SplitRow] = field(default_factory=list)
     token_tables: list[TokenTableRow] = field(default_factory=list)
     skip_trigrams: list[SkipTrigramRow] = field(default_factory=list)
+    skip_trigram_tallies: list[SkipTrigramTallyRow] = field(default_factory=list)
     skip_trigram_bugs: list[SkipTrigramBugRow] = field(default_factory=list)
 
     @property

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pathsum.preregistration import Preregistration
+from pathsum.records import word_of
 from pathsum.report.answer import shortfall
 from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
-from pathsum.report.claims.framework import copies
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.report.verdicts import table
 from pathsum.results import Results
@@ -92,6 +92,7 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
         ("k_composition", "0; the right head: 1 of 2 to 4 heads"),
         ("induction_key_edge", "0; the right edge: 1 of 6 to 12 edges"),
         ("induction_scores_k", "0.15 to 0.20"),  # of 10 pairs of paths 2, of 26 pairs 4
+        ("one_layer_skip_trigrams", "0.016 (all places of the text)"),
         ("path_expansion_exact", "–"),
     ],
 )
@@ -147,7 +148,7 @@ def test_an_insignificant_edge_is_no_partner() -> None:
     ],
 )
 def test_copying_ignores_case_and_a_leading_space_only(source: str, out: str, same: bool) -> None:
-    assert copies(source, out) is same
+    assert (word_of(source) == word_of(out)) is same
 
 
 def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> None:

@@ -1,17 +1,19 @@
 """The skip-trigrams that heads are worth most by on held-out text, beside the text's own lift, and their bugs.
 
-A head with nothing to look for rests on some common token, and what it writes there is a bias towards common outs. By
-its sum over the text such a bias outranks every skip-trigram, though its source tells nothing. So entries are ranked by
-their effect times the hits that the text holds beyond chance.
+Half of the documents choose, the other half judge. A head with nothing to look for rests on some common token, and what
+it writes there is a bias towards common outs. By its sum over the text such a bias outranks every skip-trigram, though
+its source tells nothing. So of the entries with the largest sum of effects those are listed that the choosing documents
+hold beyond chance; whether the text bears them out, the judging documents say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.atlas import (
@@ -32,7 +34,7 @@ from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Examined
-from pathsum.records import SkipTrigramBugRow, SkipTrigramRow
+from pathsum.records import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance, word_of
 
 AREA = 1 << 22  # numbers of a pattern that are looked through, which bounds memory and time
 CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are looked up in it
@@ -65,15 +67,23 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
     """By field of ``Cell``."""
     entries: list[Entry] = []
     suspects: list[Suspect] = []
-    windows = seen.windows[: max(1, AREA // (seen.windows.shape[1] - 1) ** 2)]
-    rest = seen.held_out[~(seen.held_out[:, None] == windows).all(-1).any(1)]  # triples are chosen on the windows
-    others = Text.of(rest)
+    tallies: list[SkipTrigramTallyRow] = []
+    document = seen.documents.unique(return_inverse=True)[1]
+    judging = (document - document[0]) % 2 == 1  # every second document; that of the first window chooses
+    chooser, judge = (Text.of(seen.held_out[half]) for half in (~judging, judging))
+    shown = (~judging[: len(seen.windows)]).nonzero().squeeze(-1)[: max(1, AREA // (seen.windows.shape[1] - 1) ** 2)]
     if subject.weights.layers:
-        at, log_probs = occurrences(windows), subject.natural.logits[: len(windows)].log_softmax(-1)
+        at, log_probs = occurrences(seen.windows[shown]), subject.natural.logits[shown].log_softmax(-1)
+        words = same_words(seen.words)
+        base_rate = (words[at.source] == words[at.out]).double().mean().item()
     for looked in _heads(subject, seen):
-        circuit, weight = _carried(subject, looked, at)
+        circuit, weight = _carried(subject, looked, shown, at)
         found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, how.top_k))
-        for rank, (entry, c) in enumerate(_borne_out(found, others)[: how.top_k], start=1):
+        triples = [entry.triple for entry in found]
+        before, judged = counts(chooser, triples), counts(judge, triples)
+        tallies.append(_tally(looked, triples, judged, words, base_rate))
+        chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
+        for rank, (entry, c) in enumerate(chosen[: how.top_k], start=1):
             entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple), c))
         priced = [
             (looked, t, price(circuit, log_probs, weight, at, t))
@@ -81,17 +91,36 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
             if min(looked.read(t)) > 0
         ]
         suspects += sorted(priced, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
-    asked = counts(others, [s[1] for s in suspects])
+    asked = counts(judge, [s[1] for s in suspects])
     return {
         "skip_trigrams": [_row(seen, *entry) for entry in entries],
+        "skip_trigram_tallies": tallies,
         "skip_trigram_bugs": [_bug_row(seen, rank, *suspect, c) for rank, suspect, c in _bugs(suspects, asked)],
     }
 
 
-def _borne_out(found: list[SkipTrigram], others: Text) -> list[tuple[SkipTrigram, Counts]]:
-    """By mean effect · (hits − expected hits) in ``others``, largest first; as they were where there is no other."""
-    counted = list(zip(found, counts(others, [entry.triple for entry in found]), strict=True))
-    return sorted(counted, key=lambda e: -e[0].total / e[0].places * (e[1].hits - e[1].expected))
+def same_words(words: Sequence[str]) -> Int[Tensor, "vocab"]:
+    """Number the tokens so that those which are the same word but for case and a leading space share a number."""
+    numbers: dict[str, int] = {}
+    return torch.tensor([numbers.setdefault(word_of(w), len(numbers)) for w in words])
+
+
+def _beyond(c: Counts) -> bool:
+    return beyond_chance(c.hits, c.expected, c.lift)
+
+
+def _tally(
+    looked: Looked, triples: Sequence[Triple], judged: Sequence[Counts], words: Int[Tensor, "vocab"], base_rate: float
+) -> SkipTrigramTallyRow:
+    return SkipTrigramTallyRow(
+        layer=looked.layer,
+        head=looked.head,
+        candidates=len(triples),
+        copying=sum(int(words[source] == words[out]) for source, _, out in triples),
+        told=sum(c.lift is not None for c in judged),
+        borne_out=sum(map(_beyond, judged)),
+        base_rate=base_rate,
+    )
 
 
 def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
@@ -149,12 +178,16 @@ def _bug_row(seen: Evidence, rank: int, looked: Looked, t: Triple, paid: Price, 
     )
 
 
-def _carried(subject: Examined, looked: Looked, at: Occurrences) -> tuple[LowRank, Float[Tensor, "n"]]:
-    """The head's OV circuit as the stream has it, and what the head carries: norms are in the trace's scales."""
-    weights, natural, n = subject.model.weights(), subject.natural, len(at.windows)
+def _carried(
+    subject: Examined, looked: Looked, shown: Int[Tensor, "some"], at: Occurrences
+) -> tuple[LowRank, Float[Tensor, "n"]]:
+    """The head's OV circuit as the stream has it, and what the head carries in the windows ``shown``: norms are in the
+    trace's scales."""
+    weights, natural = subject.model.weights(), subject.natural
     layer, h = looked.layer, looked.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)
-    return circuit, carried(natural.patterns[layer][:n, h], natural.scales[layer][:n], natural.scales[-1][:n], at)
+    pattern, read, final = natural.patterns[layer][shown, h], natural.scales[layer][shown], natural.scales[-1][shown]
+    return circuit, carried(pattern, read, final, at)
 
 
 def _heads(subject: Examined, seen: Evidence) -> list[Looked]:

@@ -73,10 +73,16 @@ def _or_unknown(level: str, after: str, before: str = "") -> str:
     return UNKNOWN if level == UNKNOWN else f"{before}{level}{after}"
 
 
+def _base_rate(results: Results) -> str:
+    rates = [t.base_rate for c in results.with_layers(1) for t in c.skip_trigram_tallies]
+    return _or_unknown(span(rates, 3), " (all places of the text)")
+
+
 LEVELS: dict[str, Callable[[Results], str]] = {
     "zero_layer_bigram": _unigram_loss,
     "direct_path_bigram": _unigram_correlation,
     "path_expansion_exact": _always(UNKNOWN),  # an identity
+    "one_layer_skip_trigrams": _base_rate,
     "one_layer_no_induction": _uniform("induction: uniform", _depth(1)),
     "two_layer_induction": _uniform("induction: uniform", _depth(2)),
     "previous_token_head": _uniform("previous token", _depth(2)),

@@ -74,8 +74,14 @@ ORIGINS = (
     ),
     Origin(
         "skip_trigrams",
-        "source … destination → out, by effect on held-out text times hits beyond chance",
+        "source … destination → out, by the sum of effects on documents that choose; counts of documents that judge",
         "s_final Σ_k A[q, k] s_read[k] · (W_U W_OV W_E)[out, source]",
+        "extraction/atlas.py",
+    ),
+    Origin(
+        "skip_trigram_tallies",
+        "of each head's strongest before the text chooses: how many copy, how many the text bears out",
+        "hits − expected hits > 3 √expected, in documents that judge",
         "extraction/atlas.py",
     ),
     Origin(

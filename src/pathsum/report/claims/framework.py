@@ -27,18 +27,9 @@ def _exact(cell: Cell) -> Finding:
     return Finding(cell.summary.exactness, cell.summary.exactness < 1e-10)
 
 
-def copies(source: str, out: str) -> bool:
-    """Is ``out`` the source token again, but for case and a leading space?"""
-    return _word(source) == _word(out)
-
-
-def _word(token: str) -> str:
-    return token.lstrip(" ␣Ġ▁").casefold() or token
-
-
 def copying_share(cell: Cell) -> float | None:
     """Of the skip-trigrams that the heads are worth most by, which share copies its source? None without heads."""
-    copying = [copies(row.source, row.out) for row in cell.skip_trigrams]
+    copying = [row.copies for row in cell.skip_trigrams]
     return sum(copying) / len(copying) if copying else None
 
 
@@ -201,8 +192,9 @@ CLAIMS: tuple[Claim, ...] = (
         "one_layer_skip_trigrams",
         "A one-layer head is a table of skip-trigrams, spent mostly on copying.",
         "AMF, Interpretation as Skip-Trigrams",
-        "share of each head's strongest skip-trigrams, by their whole effect on the next token's logit over held-out "
-        "text, whose output is their source again (case and leading space aside)",
+        "share of each head's strongest skip-trigrams whose output is their source again (case and leading space "
+        "aside): by the sum of their effects on the next token's logit over the places where they occur, of those that "
+        "the text holds beyond chance; the documents that choose them do not judge them",
         "≥ 0.5",
         each(1, _copying_skip_trigrams),
     ),

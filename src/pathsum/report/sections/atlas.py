@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pathsum.records import SkipTrigramBugRow, SkipTrigramRow
+from pathsum.report.claims.copying import copying_heads
 from pathsum.report.claims.framework import copying_share
 from pathsum.report.document import Entry, Table
 from pathsum.report.symbols import head_label, number, plural, span, visible
@@ -12,6 +14,7 @@ from pathsum.results import Cell
 
 ENTRIES_A_HEAD = 4
 BUGS = 8
+NEAR = 8  # tokens back, within which a head that looks far has under half of its attention
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -19,20 +22,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     known = [c for c in cells if c.skip_trigrams]
     if not known:
         return ()
-    rows = [r for c in known for r in c.skip_trigrams]
-    shares = span([s for c in known if (s := copying_share(c)) is not None])
-    text = (
-        "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, times "
-        "how much more often than by chance it does come next in other windows: a head at rest adds as much to common "
-        "tokens, whatever its source. Patterns and norm scales are as they are; with one layer this is exact. The "
-        "first position and the destination itself are no sources. Of the "
-        f"{plural(len(rows), 'leading skip-trigram')} a share of {shares} copy their source (least to most "
-        "copying cell), and the output is likelier to the model with the source than without it for "
-        f"{_share(r.change_nats > 0 for r in rows)}. "
-        f"The text bears out {_share(r.borne_out for r in rows if r.text_lift is not None)} of those frequent enough "
-        "to tell: the output follows the destination more often with the source before it, by three standard errors or "
-        "more."
-    )
+    text = f"{_method()} {_copying(known)} {_borne_out(known)}"
     bugs = [b for c in known for b in c.skip_trigram_bugs]
     if not bugs:
         return (
@@ -50,6 +40,80 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
 
 
+def _method() -> str:
+    return (
+        "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed "
+        "over the places where they occur. Half of the held-out documents choose: of those with the largest sums, the "
+        "atlas lists the ones that these documents hold beyond chance, for a head at rest adds as much to common "
+        "tokens, whatever its source. The other half of the documents judge. Patterns and norm scales are as they are; "
+        "with one layer this is exact. The first position and the destination itself are no sources."
+    )
+
+
+def _copying(cells: Sequence[Cell]) -> str:
+    """Say which share copies: listed, before the text chooses, by chance, and of long-range copying heads."""
+    shares = span([s for c in cells if (s := copying_share(c)) is not None])
+    tallies = [t for c in cells for t in c.skip_trigram_tallies]
+    told = f"Of those listed, a share of {shares} copy their source (range over models)"
+    if tallies:
+        before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
+        base = [t.base_rate for t in tallies]
+        told += f"; before the text chooses, {number(before)}; of all places of the text, {span(base, 3)}"
+    far = [[r.copies for r in c.skip_trigrams if (r.layer, r.head) == place] for c in cells for place in _far(c)]
+    if far:
+        alone = span([sum(f) / len(f) for f in far if f])
+        told += (
+            f". Alone, the {plural(len(far), 'head')} that copy by weights and behaviour and look far (under half of "
+            f"their attention within {NEAR} tokens): {alone}"
+        )
+    return f"{told}."
+
+
+def _far(cell: Cell) -> list[tuple[int, int]]:
+    """Find the copying heads that look far."""
+    near: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for d in cell.distances:
+        near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
+    return [place for c in copying_heads(cell) if c.shown and near[place := (c.head.layer, c.head.head)] < 0.5]
+
+
+def _borne_out(cells: Sequence[Cell]) -> str:
+    """Say what the judging documents bear out, of the listed and of all candidates, with intervals over heads."""
+    heads = [(c, h.layer, h.head) for c in cells for h in c.heads]
+    rows = [r for c in cells for r in c.skip_trigrams if r.text_lift is not None]
+    listed = [
+        [r.borne_out for r in c.skip_trigrams if (r.layer, r.head) == (layer, h) and r.text_lift is not None]
+        for c, layer, h in heads
+    ]
+    tallies = [(t.borne_out, t.told) for c in cells for t in c.skip_trigram_tallies]
+    helped = _share(r.change_nats > 0 for c in cells for r in c.skip_trigrams)
+    told = (
+        f"The judging documents bear out {_share(r.borne_out for r in rows)} "
+        f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to tell: the "
+        "output follows the destination more often with the source before it, by three standard errors or more"
+    )
+    if tallies:
+        told += (
+            f". Of all candidates, unselected, they bear out {sum(b for b, _ in tallies):,} of "
+            f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
+        )
+    return f"{told}. With the source, the output is likelier to the model for {helped} (where they were chosen)."
+
+
+def _clustered(counts: Sequence[tuple[int, int]]) -> str:
+    """Print a share with its 95 % interval; a head's skip-trigrams count as one cluster (ratio estimator)."""
+    known = [(hits, n) for hits, n in counts if n]
+    total = sum(n for _, n in known)
+    if len(known) < 2:
+        return "one head"
+    share = sum(hits for hits, _ in known) / total
+    spread = sum((hits - share * n) ** 2 for hits, n in known) * len(known) / (len(known) - 1)
+    error = 1.96 * spread**0.5 / total
+    return (
+        f"{number(share)} [{number(max(0.0, share - error))}, {number(min(1.0, share + error))}], interval over heads"
+    )
+
+
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """The atlas of the cell with the lowest loss, and its dearest bugs."""
     known = [c for c in cells if c.skip_trigrams]
@@ -59,10 +123,11 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     names = ("head", "source", "… destination", "→ out", "places")
     shown = [r for r in sorted(best.skip_trigrams, key=lambda r: (r.layer, r.head, r.rank)) if r.rank <= ENTRIES_A_HEAD]
     atlas = Table(
-        f"The skip-trigrams that each head of {best.name} is worth most by on held-out text. Effect and change are "
-        "means over places; the change in log P is with the source against without it. Lift: how much more often the "
-        "output follows the destination with the source before it (counts: followed by the output, of places with the "
-        "source, in other windows); – where too few. Every head of every cell is in the CSV.",
+        f"The skip-trigrams that each head of {best.name} is worth most by on held-out text, of those that the "
+        "choosing documents hold beyond chance. Effect and change are means over places; the change in log P is with "
+        "the source against without it. Lift: how much more often the output follows the destination with the source "
+        "before it (counts: followed by the output, of places with the source, in the judging documents); – where too "
+        "few. Every head of every cell is in the CSV.",
         (*names, "effect (logits)", "change in log P (nats)", "lift of the text"),
         tuple((*_names(r), _n(r.effect_logits), _n(r.change_nats), _lift(r)) for r in shown),
         "skip_trigrams.csv",
@@ -72,8 +137,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         return (atlas,)
     bugs = Table(
         f"Skip-trigram bugs of {best.name}, dearest over the text first. Price: mean rise of the loss by the head's "
-        "effect on the output's logit, at places where something else follows, and on balance over all places. Lift as "
-        "above, on the text's other windows.",
+        "effect on the output's logit, at places where something else follows, and on balance over all places. "
+        "Lift as above, of the judging documents.",
         (*names, "price (nats)", "on balance (nats)", "QK (nats)", "OV (logit)", "lift of the text"),
         tuple(
             (*_names(b), _n(b.price_nats, 3), _n(b.balance_nats, 3), _n(b.qk_nats), _n(b.ov_logit), _lift(b))

@@ -486,6 +486,27 @@ class AttentionSinkRow:
 
 
 @dataclass(frozen=True)
+class EdgeContrastRow:
+    """The rise of the second copy's loss without the K-edge from the previous-token head to the induction head, minus
+    that without the strongest other edge (no K-edge of the previous-token head), window by window."""
+
+    method: str  # zero | mean | resample
+    early_layer: int
+    early_head: int
+    layer: int
+    head: int
+    other_kind: str  # Q, K or V
+    other_early_layer: int
+    other_early_head: int
+    other_layer: int
+    other_head: int
+    difference_nats: float
+    low: float  # 95 % paired bootstrap over windows of random tokens
+    high: float
+    windows: int
+
+
+@dataclass(frozen=True)
 class TermRow:
     """What paths are worth on held-out windows, patterns and norm scales frozen there: of all heads, of a layer's or of
     one. Intervals: 95 % bootstrap over documents."""

@@ -28,6 +28,7 @@ from pathsum.records import (
     DeletingRow,
     DirectionRow,
     DistanceRow,
+    EdgeContrastRow,
     EigenvalueRow,
     ExactnessRow,
     FormationRow,
@@ -79,6 +80,7 @@ TABLES: dict[str, type[Any]] = {
     "deleting": DeletingRow,
     "virtual_heads": VirtualHeadRow,
     "ablations": AblationRow,
+    "edge_contrasts": EdgeContrastRow,
     "terms": TermRow,
     "joint_ablation": JointAblationRow,
     "sufficiency": SufficiencyRow,
@@ -128,6 +130,7 @@ class Cell:
     deleting: list[DeletingRow] = field(default_factory=list)
     virtual_heads: list[VirtualHeadRow] = field(default_factory=list)
     ablations: list[AblationRow] = field(default_factory=list)
+    edge_contrasts: list[EdgeContrastRow] = field(default_factory=list)
     terms: list[TermRow] = field(default_factory=list)
     joint_ablation: list[JointAblationRow] = field(default_factory=list)
     sufficiency: list[SufficiencyRow] = field(default_factory=list)

@@ -36,7 +36,7 @@ def ablations(subject: Subject) -> list[AblationRow]:
 )
 def test_every_head_and_edge_is_intervened_on(n_layers: int, norm: str, smeared: bool, pairs: int) -> None:
     found = tables(untrained(n_layers=n_layers, norm=norm, smeared_keys=smeared), evidence(), HOW)
-    assert set(found) == {"ablations", "terms"} <= set(TABLES)
+    assert set(found) == {"ablations", "edge_contrasts", "terms"} <= set(TABLES)
     assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
     counts = [sum(r.target == target for r in found["ablations"]) for target in ("head", "edge", "virtual", "pattern")]
     assert counts == [2 * n_layers * 4 * 2, 9 * pairs, 3 * pairs, 2 * (n_layers > 1)]

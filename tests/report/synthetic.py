@@ -25,6 +25,7 @@ from pathsum.records import (
     DeletingRow,
     DirectionRow,
     DistanceRow,
+    EdgeContrastRow,
     EigenvalueRow,
     ExactnessRow,
     FormationRow,
@@ -221,12 +222,20 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         **_formation(n_layers, log, works),
         **explored(HOSTILE, heads, log),
         ablations=_ablations(heads, works, rng),
+        edge_contrasts=_edge_contrasts(n_layers, works, rng),
         terms=_terms(n_layers, n_heads, works),
         score_paths=_score_paths(heads, works, rng),
         **_suffixes(heads, works),
         **_how_induction_works(n_layers, heads, log, works),
         **_content(n_layers, heads, works, rng),
     )
+
+
+def _edge_contrasts(n_layers: int, works: bool, rng: random.Random) -> list[EdgeContrastRow]:
+    """The K-edge between heads 0 is worth more than any other where the paper holds, less where it does not."""
+    x = (1.9 if works else -1.9) + rng.uniform(0, 0.05)
+    methods = ("zero", "mean", "resample") if n_layers >= 2 else ()
+    return [EdgeContrastRow(m, 0, 0, 1, 0, "Q", 0, 1, 1, 0, x, x - 0.2, x + 0.2, 12) for m in methods]
 
 
 def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[AblationRow]:

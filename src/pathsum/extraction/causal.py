@@ -16,6 +16,7 @@ from pathsum.circuits.in_context import in_context_loss_drop
 from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.rotation import random_rotation
 from pathsum.config import ExtractConfig
+from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.terms import term_rows
 from pathsum.model.intervene import (
@@ -31,6 +32,7 @@ from pathsum.model.intervene import (
 )
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records import AblationRow
+from pathsum.roles import HeadRoles
 
 WINDOWS = 12  # of each kind: an intervention then costs some 50 ms on one thread
 METHODS = ("zero", "mean", "resample")
@@ -52,7 +54,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
         subject.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), subject.repeated, rotation
     )
     return {
-        "ablations": ablation_rows(subject.model, (text, copies), block, documents, generator),
+        **intervened(subject.model, (text, copies), block, documents, HeadRoles.of(subject.log), generator),
         "terms": term_rows(subject.model, text.clean, natural, documents, generator),
     }
 
@@ -123,14 +125,16 @@ class Measured:
     prefix_matching: float  # the best head's
 
 
-def ablation_rows(
+def intervened(
     model: Transformer,
     benches: tuple[Bench, Bench],
     block: int,
     documents: Int[Tensor, "batch"],
+    roles: HeadRoles,
     generator: torch.Generator,
-) -> list[AblationRow]:
-    """Every intervention's effect: with it minus without. ``documents`` are those of the windows of text."""
+) -> dict[str, list[Any]]:
+    """Every intervention's effect, with it minus without, and the paired contrast of edges. ``documents`` are those of
+    the windows of text."""
     trials: list[Trial] = []
     found: list[Measured] = []
     without = _measure(model, benches, block, Trial("", None, (0, 0), None, "", RECOMPUTED, ({}, {})))
@@ -139,12 +143,14 @@ def ablation_rows(
             found.append(_measure(model, benches, block, trial))
             trials.append(replace(trial, acts=()))  # patterns of hundreds of edges are gigabytes
     if not trials:
-        return []
+        return {"ablations": [], "edge_contrasts": []}
     as_weights = model.W_U.new_tensor
     losses = mean_intervals(as_weights([f.loss for f in found]) - as_weights(without.loss), documents, generator)
     second = as_weights([f.second_copy for f in found]) - as_weights(without.second_copy)
     copies = mean_intervals(second, independent(second), generator)
-    return [
+    cuts = [(i, t) for i, t in enumerate(trials) if t.target == "edge" and t.kind and t.early]
+    asked = [Cut(t.method, t.kind or "", t.early or t.place, t.place) for _, t in cuts]
+    rows = [
         AblationRow(
             target=t.target,
             kind=t.kind,
@@ -166,6 +172,8 @@ def ablation_rows(
         )
         for t, f, a, b in zip(trials, found, losses, copies, strict=True)
     ]
+    contrasts = edge_contrasts(asked, second[[i for i, _ in cuts]], roles, generator)
+    return {"ablations": rows, "edge_contrasts": contrasts}
 
 
 def _measure(model: Transformer, benches: tuple[Bench, Bench], block: int, trial: Trial) -> Measured:

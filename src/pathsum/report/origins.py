@@ -126,6 +126,12 @@ ORIGINS = (
         "L(direct + own heads) − L(direct + own heads + path)",
         "extraction/norm_scales.py",
     ),
+    Origin(
+        "edge_contrasts",
+        "the K-edge of induction against the strongest other edge",
+        "rise without the one − rise without the other, by window",
+        "extraction/edge_contrasts.py",
+    ),
     Origin("terms", "worth of each order of paths", "fall of the loss as orders are added", "circuits/importance.py"),
     Origin(
         "score_paths",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathsum.records import AblationRow, TermRow
 from pathsum.report.claims import content
 from pathsum.report.claims.judging import Claim, Finding, each
-from pathsum.report.symbols import head_label, number
+from pathsum.report.symbols import head_label, interval, number
 from pathsum.results import Cell
 
 METHODS = ("zero", "resample")  # both must say the same
@@ -34,13 +34,16 @@ def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
 
 
 def _key_edge(cell: Cell) -> Finding:
-    previous, found = cell.previous_token_head(), [strongest_edge(cell, method) for method in METHODS]
+    found = [next((c for c in cell.edge_contrasts if c.method == method), None) for method in METHODS]
     zero, resample = found
-    if previous is None or zero is None or resample is None:
-        return Finding(None, False, "no edges")
-    expected = ("K", previous.layer, previous.head)
-    passes = all((e.kind, e.early_layer, e.early_head) == expected and e.second_copy_low > 0 for e in (zero, resample))
-    return Finding(resample.second_copy_nats, passes, " and ".join(sorted({edge_label(e) for e in (zero, resample)})))
+    if zero is None or resample is None:
+        return Finding(None, False, "no such edge was cut")
+    notes = [
+        f"{c.method}: minus {c.other_kind}-edge {head_label(c.other_early_layer, c.other_early_head)} → "
+        f"{head_label(c.other_layer, c.other_head)} {interval(c.difference_nats, c.low, c.high)}"
+        for c in (zero, resample)
+    ]
+    return Finding(resample.difference_nats, min(zero.low, resample.low) > 0, "; ".join(notes))
 
 
 def edge_label(edge: AblationRow) -> str:
@@ -63,8 +66,9 @@ CLAIMS: tuple[Claim, ...] = (
         "induction_key_edge",
         "Induction hangs on a head that reads the previous-token head through its keys.",
         "AMF, How Induction Heads Work",
-        "rise of the loss on repeated tokens without the edge that matters most (nats)",
-        "it is a K-edge of the previous-token head, with zeros and with another window in its place",
+        "rise of the loss on repeated tokens without the K-edge from the previous-token head to the induction head, "
+        "minus that without the strongest other edge, paired by window (nats)",
+        "> 0 by the 95 % interval, with zeros and with another window's writes in its place",
         each(2, _key_edge),
     ),
 )

@@ -35,7 +35,8 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "content moved."
     )
     drawn = (figures["ablations"],) if "ablations" in figures else ()
-    return Section(TITLE, (method, worth, *_carriers(cells)), (*drawn, heads(cells), edges(cells), terms(cells)))
+    said = (method, worth, *_contrasts(cells), *_carriers(cells))
+    return Section(TITLE, said, (*drawn, heads(cells), edges(cells), terms(cells)))
 
 
 def heads(cells: Sequence[Cell]) -> Table:
@@ -75,6 +76,23 @@ def _cell(cell: Cell) -> tuple[Entry, ...]:
         Entry(cell.name),
         *(entry for name, rise in each for entry in (Entry(name), Entry(rise, "number"))),
         *(Entry(n, "number") for n in numbers),
+    )
+
+
+def _contrasts(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Compare the edge that induction is said to need with the strongest other one."""
+    found = [(c, r) for c in cells for r in c.edge_contrasts if r.method == "resample"]
+    if not found:
+        return ()
+    told = "; ".join(
+        f"{c.name} {interval(r.difference_nats, r.low, r.high)} (against {r.other_kind} "
+        f"{head_label(r.other_early_layer, r.other_early_head)} → {head_label(r.other_layer, r.other_head)})"
+        for c, r in found
+    )
+    return (
+        "The K-edge from the previous-token head to the induction head against the strongest other edge, the rise of "
+        "the second copy's loss without the one minus that without the other, paired by window (nats, another window's "
+        f"writes in its place, 95 % interval; both heads are chosen on other data): {told}.",
     )
 
 

@@ -1,0 +1,51 @@
+"""The edge that induction is said to need against the strongest other one, paired by window."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
+from pathsum.records import EdgeContrastRow
+from pathsum.roles import HeadRoles
+
+ROLES = HeadRoles((0, 0), (1, 1))
+KEY, QUERY = Cut("zero", "K", (0, 0), (1, 1)), Cut("zero", "Q", (0, 1), (1, 1))
+ELSEWHERE = Cut("zero", "K", (0, 0), (1, 0))  # the previous-token head, read by another head: no rival
+N = 13
+
+
+def contrasts(rises: dict[Cut, Tensor], roles: HeadRoles = ROLES) -> list[EdgeContrastRow]:
+    return edge_contrasts(list(rises), torch.stack([*rises.values()]), roles, torch.Generator().manual_seed(0))
+
+
+def noise(seed: int) -> Tensor:
+    return torch.randn(N, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_windows_that_differ_do_not_hide_a_difference_that_each_window_has() -> None:
+    hard = 3 + noise(1)
+    (found,) = contrasts({KEY: hard + 0.2 + 0.01 * noise(2), QUERY: hard, ELSEWHERE: hard + 9})
+    assert (found.other_kind, found.other_early_head) == ("Q", 1)
+    assert 0.18 < found.low < found.difference_nats < found.high < 0.22
+
+
+def test_an_edge_that_leads_by_less_than_its_error_does_not_lead() -> None:
+    """The mistake: K was ahead of Q by 0.036 [−0.017, 0.091], and ranked first."""
+    lead = 0.036 + 0.1 * (noise(3) - noise(3).mean())
+    (found,) = contrasts({KEY: 1 + lead, QUERY: torch.ones(N, dtype=torch.float64)})
+    assert found.difference_nats == pytest.approx(0.036)
+    assert found.low < 0 < found.high
+
+
+def test_each_method_has_its_own_rival() -> None:
+    one = torch.ones(N, dtype=torch.float64)
+    methods = [Cut("mean", c.kind, c.early, c.late) for c in (KEY, QUERY)]
+    found = contrasts({KEY: 2 * one, QUERY: one, methods[0]: one, methods[1]: 3 * one})
+    assert [(row.method, row.difference_nats) for row in found] == [("zero", 1), ("mean", -2)]
+
+
+@pytest.mark.parametrize("roles", [HeadRoles(None, None), HeadRoles((0, 0), (0, 1))])
+def test_without_such_an_edge_there_is_no_contrast(roles: HeadRoles) -> None:
+    assert contrasts({KEY: noise(4), QUERY: noise(5)}, roles) == []

@@ -64,4 +64,5 @@ def test_the_first_screen_and_the_table_give_all_three() -> None:
     assert said in paragraph(list(results.cells.values()))[0]
     row = [e.text for e in table(results)[0].rows[0]]
     assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]
-    assert [r[0].text for r in table(synthetic.results())[0].rows][2:] == ["control, smeared", "control, untrained"]
+    groups = [r[0].text for r in table(synthetic.results())[0].rows]
+    assert {"grid, 2 layers", "control, smeared", "control, untrained"} <= set(groups)

@@ -28,6 +28,7 @@
 | ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
 | ``path``     | path through heads; ``path_`` of a second axis                  |              |
+| ``group``    | group of content, by hops or by offset                         |              |
 | ``kind``     | which of several counts                                        |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
 | ``top``      | place in a list of the largest                                 |              |
@@ -35,6 +36,7 @@
 | ``rows``     | any matrix's rows                                              |              |
 | ``columns``  | any matrix's columns                                           |              |
 | ``shape``    | any shape                                                      |              |
+| ``some``     | a choice from many                                             |              |
 | ``n``        | any number of things                                           |              |
 | ``k``        | how many are kept                                              |              |
 """

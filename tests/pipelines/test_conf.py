@@ -229,12 +229,12 @@ def test_a_comment_in_conf_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path: Path) -> None:
     copy(tmp_path)
-    path = tmp_path / "conf" / "sweep" / "grid.yaml"
-    path.write_text(path.read_text().replace("seeds: [2, 3, 4]", "seeds: [2]"))
+    path = tmp_path / "conf" / "extract" / "standard.yaml"
+    path.write_text(path.read_text().replace("top_k: 20", "top_k: 21"))
     found = check(tmp_path)
     assert found.returncode == 1
     assert "params.yaml is stale against conf/:" in found.stderr
-    assert "sweep.seeds: params.yaml has [2, 3, 4], conf/ has [2]" in found.stderr
+    assert "extract.top_k: params.yaml has 20, conf/ has 21" in found.stderr
     assert "Run `make params`" in found.stderr
     assert "Traceback" not in found.stderr
     assert check(tmp_path, DVC_EXP_NAME="trial").returncode == 0

@@ -31,7 +31,7 @@ TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-p
 
 def project(folder: Path, **train: Any) -> Path:
     """Tokens and a params.yaml of one small cell, in float32."""
-    for name, seed in (("train", 0), ("val", 1)):
+    for name, seed in (("train", 0), ("tuning", 1)):
         tokens = windows(seed)._rows.ravel().astype("<u2")
         path = folder / "data" / "tokens" / f"{name}.bin"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def unigram_control(
     return UnigramControl(r_yu.item(), low, high, partial.item())
 
 
-def _moments(rows: Rows) -> Float[Tensor, "token six"]:
+def _moments(rows: Rows) -> Float[Tensor, "token kind"]:
     """Of each current token: the weighted sums of x², y², u², xy, yu and xu over its pairs."""
     weight = rows.counts
     x = centred(rows.model_log_prob, weight)
@@ -53,7 +53,7 @@ def _moments(rows: Rows) -> Float[Tensor, "token six"]:
     return torch.stack([(weight * a * b).sum(-1) for a, b in ((x, x), (y, y), (u, u), (x, y), (y, u), (x, u))], -1)
 
 
-def _correlations(sums: Float[Tensor, "*n six"]) -> tuple[Tensor, Tensor, Tensor]:
+def _correlations(sums: Float[Tensor, "*n kind"]) -> tuple[Tensor, Tensor, Tensor]:
     """r_xy, r_yu and r_xu; 0 where one of the two is flat."""
     xx, yy, uu, xy, yu, xu = sums.unbind(-1)
 

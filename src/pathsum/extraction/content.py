@@ -77,7 +77,7 @@ def content_rows(
 
 def _at_own_scale(
     model: Transformer, trace: Trace, tokens: Int[Tensor, "batch pos"], targets: Int[Tensor, "batch pos"]
-) -> Float[Tensor, "hops batch"]:
+) -> Float[Tensor, "group batch"]:
     """What each number of hops adds where norms see content of as many hops alone."""
     ends = hop_by_hop(model.weights(), tokens, trace.patterns, lambda x: model.normalise(x)[0])
     losses = [window_losses(F.linear(end, model.W_U), targets) for end in ends]

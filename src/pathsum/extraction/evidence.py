@@ -27,7 +27,7 @@ class Evidence:
     held_out: Int[Tensor, "all window"]  # windows of verdict documents, one of each document first: losses
     documents: Int[Tensor, "all"]  # the document of each, by number: what intervals resample
     windows: Int[Tensor, "batch window"]  # the first of them: patterns and the certificate
-    tuning: Int[Tensor, "some window"]  # of other documents, which training looked at too: for what is chosen
+    tuning: Int[Tensor, "n window"]  # of other documents, which training looked at too: for what is chosen
     unigram: Float[Tensor, "vocab"]
     bigram_counts: CountRows
     words: Sequence[str]  # printable tokens by id

@@ -43,7 +43,7 @@ class Pair:
 
 
 def pairs(
-    model: Transformer, layer: int, parts: Float[Tensor, "part batch pos d_model"], names: Sequence[str], block: int
+    model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
 ) -> Iterator[Pair]:
     """Yield every pair of ``parts`` of what a layer reads, head by head; position's bias is one more pair."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
@@ -60,7 +60,7 @@ def pairs(
 
 
 def score_errors(
-    model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "part batch pos d_model"]
+    model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
     """For each head, compare the sum over pairs with the attention in the model's own ``trace``: largest error of
     log A, relative to the largest log A. ``parts`` add up to what ``layer`` reads, all in float64."""

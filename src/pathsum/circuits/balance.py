@@ -18,7 +18,9 @@ def rms_norm(part: Float[Tensor, "batch pos d_model"]) -> float:
 
 
 def power_share(
-    part: Float[Tensor, "batch pos d_model"], stream: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "#batch #pos"]
+    part: Float[Tensor, "batch pos d_model"],
+    stream: Float[Tensor, "batch pos d_model"],
+    scale: Float[Tensor, "#batch #pos"],
 ) -> float:
     """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, x the stream that a layer reads and s its norm's scale.
 
@@ -28,7 +30,9 @@ def power_share(
 
 
 def projection_share(
-    part: Float[Tensor, "batch pos d_model"], stream: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "#batch #pos"]
+    part: Float[Tensor, "batch pos d_model"],
+    stream: Float[Tensor, "batch pos d_model"],
+    scale: Float[Tensor, "#batch #pos"],
 ) -> float:
     """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions: how much of what is read lies along what is read.
 

@@ -142,3 +142,13 @@ def test_a_window_of_another_length_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=r"1 \+ 2·block positions, got 23"):
             refused()
+
+
+def test_a_constant_output_seems_to_copy_where_logits_are_skewed_and_no_more_than_by_other_windows() -> None:
+    """Why the behaviour's chance is measured: with a mean far from the median, a sign is not as often up as down."""
+    tokens = handmade.repeated_tokens(seed=5, batch=61, d_vocab=43, block=17)
+    W_U = -torch.rand(43, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64).pow(6)
+    constant = torch.ones(len(tokens), 1, tokens.shape[1], 1, dtype=torch.float64)
+    own, others = (copying(constant, t, W_U, 17).item() for t in (tokens, tokens.roll(1, 0)))
+    assert own > 0.3
+    assert own == pytest.approx(others, abs=1e-9)  # rolled windows hold the same tokens, in another order

@@ -12,6 +12,7 @@ import torch
 
 from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.evaluation import Evaluation
+from pathsum.extraction import sufficiency
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
 from pathsum.model.transformer import Transformer
@@ -166,3 +167,19 @@ def test_heads_that_share_a_job_are_cut_together() -> None:
     roles = Roles.of(dataclasses.replace(found, log=[last]))
     assert roles == Roles((1, 0), ((0, 0), (0, 2)), ((0, 1),))
     assert cuts(roles, [(0, 0), (0, 1), (0, 2)])["previous token → queries"] == (("Q", (0, 0)), ("Q", (0, 2)))
+
+
+def alone(current: float, previous: float) -> dict[str, list[float]]:
+    """What is left of prefix matching with the key edge alone, by what that edge comes from."""
+    last = dataclasses.replace(evaluation(2, 3), prefix_matching=[[0.0] * 3, [0.9, 0.1, 0.1]])
+    shown = dataclasses.replace(matcher(current, previous), log=[last])
+    rows = sufficiency.tables(shown, evidence(), HOW)["sufficiency"]
+    return {kept: [r.matching_share for r in rows if r.kept == kept] for kept in {r.kept for r in rows}}
+
+
+def test_the_key_edge_does_not_suffice_where_only_the_previous_tokens_are_compared() -> None:
+    """Queries and keys resampled from one window would match each other, whatever edge is kept."""
+    left = alone(0.0, 30.0)
+    assert set(left) == {sufficiency.CIRCUIT, sufficiency.OTHER, sufficiency.NOTHING}
+    assert max(max(shares) for shares in left.values()) < 0.3
+    assert alone(30.0, 0.0)[sufficiency.CIRCUIT][0] > 0.9

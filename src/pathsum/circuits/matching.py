@@ -41,7 +41,7 @@ def pair_matching_eigenvalues(
         _carried(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)
     )
-    mean_key = key @ shares(unigram).to(key)
+    mean_key = key @ shares(unigram * (scales[1] > 0)).to(key)  # of tokens that are read there
     return LowRank(query.mT, key - mean_key.unsqueeze(-1)).eigenvalues()
 
 

@@ -166,12 +166,15 @@ def _on_repeats(subject: Subject) -> list[Measure]:
     def copying(output: Tensor, tokens: Tensor) -> Tensor:
         return induction.copying(output, tokens, subject.weights.W_U, block)
 
-    copied = by_window(copying, torch.cat(trace.outputs, 1), tokens)
+    outputs = torch.cat(trace.outputs, 1)
+    copied = by_window(copying, outputs, tokens)
+    # a head that writes the same everywhere raises some tokens above the mean: another window's tokens say how many
+    copied_by_chance = by_window(copying, outputs, tokens.roll(1, 0)).mean(-1)
     return [
         _measure("duplicate token", lambda pattern: duplicate_token(pattern, block), copies),
         _measure("induction: uniform", matching, copies),
         _measure("uniform, value-weighted", matching, weighted),
-        _alone("copies the next token", copied, torch.zeros(len(copied))),  # a sign that knows nothing is as often up
+        _alone("copies the next token", copied, copied_by_chance),
     ]
 
 

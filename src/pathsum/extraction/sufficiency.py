@@ -1,14 +1,14 @@
 """Does previous-token head → key edge → induction head suffice? (AMF "how induction heads work", FRAMEWORK §5)
 
 Everything else is resampled: what all other heads write, and what the induction head reads besides the kept edge, comes
-from another window. The direct path stays, to the logits, to the induction head's queries and to its values: it is the
-token itself, and no head.
+from other windows, for its queries from another one than for its keys: all windows repeat at the same places, so that
+what one window writes to both would still match, two tokens at a time. The direct path stays, to the logits, to the
+induction head's queries and to its values: it is the token itself, and no head.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,13 +21,14 @@ from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.labels import by_window
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.intervene import Act, Outcome, Place, Recording, reading_otherwise, record, rerun
+from pathsum.model.intervene import Act, Outcome, Place, Recording, patch_edges, record, rerun
 from pathsum.model.transformer import Transformer
 from pathsum.records import SufficiencyRow
 from pathsum.roles import HeadRoles
 
 WINDOWS = 12
 CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # what the key edge comes from
+SHIFTS = {"Q": 2, "K": 1, "V": 1}  # which other window each reader sees: of the same one, queries would match keys
 _SEED = 2024
 
 
@@ -52,23 +53,23 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
 
 def keep_edge(model: Transformer, clean: Recording, early: Place | None, late: Place) -> Outcome:
     """Run the model with nothing left of its heads but the edge from ``early`` to the keys of ``late``, and ``late``'s
-    own writes; None keeps no edge. Norm scales before ``late`` stay as they were."""
-    layer, head = late
-    outputs = tuple(output.roll(1, 0) for output in clean.trace.outputs)  # another window's
-    streams = list(clean.streams)
-    for number, output in enumerate(outputs[:layer]):
-        streams[number + 1] = streams[number] + output.sum(1)
-    resampled = Recording(replace(clean.trace, outputs=outputs), tuple(streams))
-    source = (0, 0) if early is None else early
-    writes = (outputs if early is None else clean.trace.outputs)[source[0]][:, source[1]]
-    others_embedding = clean.streams[0].roll(1, 0) - clean.streams[0]
-    ours = reading_otherwise(model, resampled, layer, "K", source, writes + others_embedding)[head]
+    own writes; None keeps no edge. Norm scales before ``late`` stay as they were. Needs three windows."""
+    outputs = clean.trace.outputs
+    earlier = [(number, h) for number in range(late[0]) for h in range(outputs[number].shape[1])]
+    edges = {
+        (reader, (number, h)): outputs[number][:, h].roll(shift, 0)
+        for reader, shift in SHIFTS.items()
+        for number, h in earlier
+    }
+    if early is not None:
+        edges["K", early] = outputs[early[0]][:, early[1]]
+    edges["K", earlier[0]] = edges["K", earlier[0]] + clean.streams[0].roll(SHIFTS["K"], 0) - clean.streams[0]
     acts = {
-        (number, h): Act(clean.trace.patterns[number][:, h], output[:, h])
+        (number, h): Act(clean.trace.patterns[number][:, h], output[:, h].roll(1, 0))
         for number, output in enumerate(outputs)
         for h in range(output.shape[1])
     }
-    return rerun(model, clean, acts | {late: ours})
+    return rerun(model, clean, acts | {late: patch_edges(model, clean, late, edges)})
 
 
 def worth(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from pathsum.records import LabelRow
-from pathsum.report.claims.score_paths import of_induction_head, term
+from pathsum.report.claims import content
 from pathsum.report.symbols import number, span
 from pathsum.results import Cell, Results
 
@@ -53,10 +53,10 @@ def _one_head_of(results: Results) -> str:
     return _or_unknown(span(heads, 0), " heads", before="0; the right head: 1 of ")
 
 
-def _share_of_k_pairs(results: Results) -> str:
-    """Every pair of paths with the same preference."""
-    pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
-    return span([sum(term(r) == "K" for r in rows) / len(rows) for rows in pairs])
+def _share_of_one_pair(results: Results) -> str:
+    """Give every pair of offsets the same preference."""
+    pairs = [rows for c in results.with_layers(2) if (rows := content.of_induction_head(c))]
+    return span([1 / len(rows) for rows in pairs])
 
 
 def _always(level: str) -> Callable[[Results], str]:
@@ -88,5 +88,5 @@ LEVELS: dict[str, Callable[[Results], str]] = {
     "phase_change_coincides": _always("0"),
     "previous_token_first": _always("0"),
     "induction_key_edge": _always("0"),
-    "induction_scores_k": _share_of_k_pairs,
+    "induction_scores_k": _share_of_one_pair,
 }

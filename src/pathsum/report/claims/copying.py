@@ -67,7 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Most heads of a one-layer model copy.",
         "AMF, Copying / Primitive In-Context Learning",
         "share of heads that copy by their weights (OV eigenvalue positivity > 0.5, once the only measure) "
-        "and by behaviour (on repeated random tokens their output raises the token to come: 95 % interval above 0)",
+        "and by behaviour (on repeated random tokens their output raises the token to come: 95 % interval above "
+        "the same score by another window's tokens)",
         "> 0.5",
         each(1, _copying_heads),
     ),

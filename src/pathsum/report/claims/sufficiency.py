@@ -16,8 +16,8 @@ def kept(cell: Cell) -> SufficiencyRow | None:
 
 
 def best_control(cell: Cell) -> SufficiencyRow | None:
-    """Which other first-layer head leaves most, or what no edge at all leaves."""
-    return max((r for r in cell.sufficiency if r.kept != "circuit"), key=lambda r: r.matching_share, default=None)
+    """Find the other first-layer head, or no edge at all, whose interval reaches highest."""
+    return max((r for r in cell.sufficiency if r.kept != "circuit"), key=lambda r: r.matching_high, default=None)
 
 
 def _suffices(cell: Cell) -> Finding:
@@ -35,7 +35,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A previous-token head read by the keys of a later head makes it an induction head.",
         "AMF, How Induction Heads Work",
         "share of the induction head's prefix matching that remains when all other heads, and all else that its keys "
-        "read, are resampled",
+        "and queries read of heads, are resampled, queries and keys from different windows",
         f"≥ {MOST}, its interval above that of any other first-layer head in the same place",
         each(2, _suffices),
     ),

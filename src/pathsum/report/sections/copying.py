@@ -34,8 +34,9 @@ def paragraph(cells: Sequence[Cell]) -> tuple[str, ...]:
         "A positive trace means that attending to a token raises that token on average, not that it raises it most: "
         f"among the heads that pass by weights, the share of tokens that raise themselves most is {top1} (range over "
         "heads). By behaviour: on repeated random tokens the head's output raises the token to come, 95 % interval of "
-        "the mean sign above 0. By intervention: the loss on the second copy rises without the head (another window's "
-        "writes in its place), interval above 0 and above the control's; heads that copy together hide each other.",
+        "the mean sign above that by another window's tokens. By intervention: the loss on the second copy rises "
+        "without the head (another window's writes in its place), interval above 0 and above the control's; heads that "
+        "copy together hide each other.",
     )
 
 

@@ -44,14 +44,17 @@ def _no_induction(cell: Cell) -> Finding:
 
 
 def _loss_drop_gap(results: Results) -> dict[str, Finding]:
-    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
-    if not one:
+    one = max((c.summary for c in results.with_layers(1)), key=lambda s: s.in_context_loss_drop_nats, default=None)
+    if one is None:
         return {}
-    baseline, bar, found = max(one), 0.2, {}
-    for s in (c.summary for c in results.with_layers(2)):
-        gap = s.in_context_loss_drop_nats - baseline
-        unsure = within(baseline + bar, s.in_context_loss_drop_low, s.in_context_loss_drop_high)
-        found[s.cell] = Finding(gap, gap >= bar, unsure=unsure)
+    bar, found = 0.2, {}
+    for two in (c.summary for c in results.with_layers(2)):
+        gap = two.in_context_loss_drop_nats - one.in_context_loss_drop_nats
+        ends = (one.in_context_loss_drop_low, one.in_context_loss_drop_high)
+        low, high = (None if end is None else end + bar for end in ends)  # what the two-layer model must reach
+        known = low is not None and high is not None and two.in_context_loss_drop_low is not None
+        unsure = known and not (two.in_context_loss_drop_low > high or two.in_context_loss_drop_high < low)  # type: ignore[operator]
+        found[two.cell] = Finding(gap, gap >= bar, unsure=unsure)
     return found
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 COPYING = 0.5  # eigenvalue positivity from which a head copies by its weights
 SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
+COMPOSES = 1.3  # times chance, tuned on synthetic corpora (conf/calibrate); 2 is the most where d_head = d_model / 4
 SPACES = " ␣Ġ▁"  # a leading space, as tokenizers print it
 JOINER = "\u241f"  # joins printable tokens, none of which holds it
 
@@ -37,13 +38,14 @@ class CalibrationRow:
     found: int
     hits: int  # found and there
     precision: float | None  # hits / found; None where nothing was found
-    precision_low: float | None  # 95 % Wilson interval
+    precision_low: float | None  # 95 % Wilson interval for the number of independent units, counted by world
     precision_high: float | None
     recall: float | None  # hits / planted; None where nothing was planted
     recall_low: float | None
     recall_high: float | None
-    models: int  # that the units come from
-    not_learnt: int  # models left out, as they had not learnt what was planted
+    worlds: int  # independent texts and models that the units come from
+    planted_worlds: int  # of those, where something is there
+    not_learnt: int  # worlds left out, as their model had not learnt what was planted
 
 
 # ---- about the corpus (data/) ---------------------------------------------------------------------------------------
@@ -179,15 +181,23 @@ class CompositionRow:
     late_layer: int
     late_head: int
     value: float  # 0..1
+    varying: float  # the same without the direction of the early head's mean write, which carries nothing
     chance: float  # root mean square under spectrum-preserving random rotations
     p_value: float  # two-sided
     p_floor: float  # the smallest that so many rotations can give: there p is an upper bound, "<"
     q_value: float  # Benjamini–Hochberg over all edges of the model
 
     @property
-    def significant(self) -> bool:
-        """Do the heads compose above chance, at a false-discovery rate of SIGNIFICANT?"""
+    def above(self) -> bool:
+        """Is the score above chance, at a false-discovery rate of SIGNIFICANT?"""
         return self.value > self.chance and self.q_value < SIGNIFICANT
+
+    @property
+    def significant(self) -> bool:
+        """Do the heads compose: above chance, and by COMPOSES times chance in what varies? A head that attends alike
+        everywhere writes one direction everywhere: later heads come to be aligned with it, and lose nothing without
+        it."""
+        return self.above and self.varying >= COMPOSES * self.chance
 
     @property
     def below(self) -> bool:

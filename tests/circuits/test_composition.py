@@ -17,6 +17,7 @@ from pathsum.circuits.composition import (
     composition,
     composition_scores,
     reader,
+    varying,
 )
 from pathsum.circuits.weights import Head, Weights
 from tests import handmade
@@ -173,3 +174,26 @@ def test_no_rotations_and_an_unknown_kind_are_refused() -> None:
         composition_scores(weights, 0, torch.Generator())
     with pytest.raises(ValueError, match="one of Q, K, V, got 'O'"):
         reader(weights.layers[1][0], "O")
+
+
+def test_a_direction_that_is_written_everywhere_composes_and_nothing_that_varies_does() -> None:
+    """A head whose bias, along u, is ten times what varies, along v; a later head reads u alone, or v alone."""
+    Q = torch.linalg.qr(handmade.normal(torch.Generator().manual_seed(0), 13, 13)).Q
+    u, v, nothing = Q[:, 0], Q[:, 1], torch.zeros(2, 13, dtype=Q.dtype)
+    early = Head(nothing, nothing, Q[:, 2:4].mT, torch.stack([10 * u, v], 1))
+    reads_u, reads_v = (Head(nothing, nothing, torch.stack([x, 0 * x]), Q[:, 4:6]) for x in (u, v))
+    assert composition(early, reads_u, "V") == pytest.approx(10 / math.sqrt(101))
+    assert composition(varying(early, 3 * u), reads_u, "V") == pytest.approx(0, abs=1e-12)
+    assert composition(early, reads_v, "V") == pytest.approx(1 / math.sqrt(101))
+    assert composition(varying(early, 3 * u), reads_v, "V") == pytest.approx(1)
+
+
+def test_without_its_mean_write_a_head_writes_nothing_along_it_and_all_else_as_before() -> None:
+    """Identity: u·W_O′ = 0, and W_O − W_O′ = u uᵀ W_O; without a mean write, the head itself."""
+    g = torch.Generator().manual_seed(1)
+    (head,) = handmade.random_weights(seed=3, n_layers=1, n_heads=1).layers[0]
+    mean = handmade.normal(g, len(head.W_O))
+    u, less = mean / mean.norm(), varying(head, mean)
+    torch.testing.assert_close(u @ less.W_O, torch.zeros_like(u @ less.W_O), atol=1e-12, rtol=0)
+    torch.testing.assert_close(head.W_O - less.W_O, torch.outer(u, u @ head.W_O), atol=1e-12, rtol=0)
+    torch.testing.assert_close(varying(head, 0 * mean).W_O, head.W_O, atol=0, rtol=0)

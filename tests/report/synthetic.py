@@ -114,7 +114,7 @@ def results(
 
 def calibration(*, works: bool) -> list[CalibrationRow]:
     """Detectors that find what is there; where nothing works, one that does not and one that finds nothing."""
-    good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 26, 2) for name in NAMES]
+    good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 24, 12, 2) for name in NAMES]
     if works:
         return good
     weak = replace(good[0], hits=6, precision=0.5, precision_low=0.25, precision_high=0.75)
@@ -512,9 +512,8 @@ def _composition(n_layers: int, n_heads: int, works: bool, rng: random.Random) -
     def row(kind: str, early: int, late: int) -> CompositionRow:
         planted = kind == "K" and early == late == 0 and works
         q = 0.001 if planted else 0.6
-        return CompositionRow(
-            kind, 0, early, 1, late, 0.45 if planted else 0.18 + rng.uniform(-0.03, 0.03), 0.18, q, 2e-4, q
-        )
+        value = 0.45 if planted else 0.18 + rng.uniform(-0.03, 0.03)
+        return CompositionRow(kind, 0, early, 1, late, value, value, 0.18, q, 2e-4, q)
 
     if n_layers < 2:
         return []

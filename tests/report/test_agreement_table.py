@@ -128,9 +128,19 @@ def test_the_table_counts_and_names_what_was_planted() -> None:
     assert "induction L1H0; previous token L0H0; K-edge L0H0 → L1H0" in named.rows[0][1].text
 
 
+def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_significant() -> None:
+    planted = [e for e in CELL.composition if e.significant]
+    assert len(planted) == 1
+    assert not any(dataclasses.replace(e, varying=1.29 * e.chance).significant for e in planted)
+    assert all(dataclasses.replace(e, varying=1.31 * e.chance).significant for e in planted)
+    assert all(dataclasses.replace(e, varying=0.0).above for e in planted)
+
+
 def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_needed() -> None:
     claimed = [
-        dataclasses.replace(e, value=0.3, q_value=0.01) if e.kind == "V" or e.late_head == 0 == e.early_head else e
+        dataclasses.replace(e, value=0.3, varying=0.3, q_value=0.01)
+        if e.kind == "V" or e.late_head == 0 == e.early_head
+        else e
         for e in CELL.composition
     ]
     found = section(only(dataclasses.replace(CELL, composition=claimed)))
@@ -159,7 +169,9 @@ def test_the_widest_disagreements_are_named() -> None:
         for a in CELL.ablations
     ]
     claimed = [
-        dataclasses.replace(e, value=0.9, q_value=0.01) if (e.kind, e.early_head, e.late_head) == ("Q", 2, 1) else e
+        dataclasses.replace(e, value=0.9, varying=0.9, q_value=0.01)
+        if (e.kind, e.early_head, e.late_head) == ("Q", 2, 1)
+        else e
         for e in CELL.composition
     ]
     named = section(only(dataclasses.replace(CELL, ablations=costly, composition=claimed))).blocks[1]

@@ -48,7 +48,7 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
 
 def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
     """An edge for each (value, p), chance 0.18, of 9,999 rotations."""
-    return [CompositionRow("K", 0, h, 1, h, value, 0.18, p, 2e-4, p) for h, (value, p) in enumerate(rows)]
+    return [CompositionRow("K", 0, h, 1, h, value, value, 0.18, p, 2e-4, p) for h, (value, p) in enumerate(rows)]
 
 
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:

@@ -6,7 +6,7 @@ Written as AMF's corrected figure: norms of the products themselves, never after
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import torch
@@ -51,6 +51,15 @@ def composition(early: Head, late: Head, kind: str) -> float:
     R, W_OV = reader(late, kind), early.W_OV
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0
+
+
+def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
+    """``head`` without the direction of what it writes on average, (I − u uᵀ) W_O with u = mean write / its norm.
+
+    What is written alike at every position tells later heads nothing, whatever its share of ‖W_OV‖. The head itself
+    where the mean write is 0."""
+    u = mean_write / mean_write.norm().clamp(min=torch.finfo(mean_write.dtype).tiny)
+    return replace(head, W_O=head.W_O - torch.outer(u, u @ head.W_O))
 
 
 def composition_scores(weights: Weights, rotations: int, generator: torch.Generator) -> list[CompositionScore]:

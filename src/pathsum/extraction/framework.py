@@ -8,7 +8,13 @@ from typing import Any
 import torch
 
 from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
-from pathsum.circuits.composition import CompositionScore, benjamini_hochberg, composition_scores
+from pathsum.circuits.composition import (
+    CompositionScore,
+    benjamini_hochberg,
+    composition,
+    composition_scores,
+    varying,
+)
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
@@ -34,11 +40,12 @@ _SEED = 2021
 def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
-    scores = composition_scores(subject.weights.to(torch.float64), how.rotations, generator)
+    weights = subject.weights.to(torch.float64)
+    scores = composition_scores(weights, how.rotations, generator)
     return {
         "heads": head_rows(subject, seen),
         "eigenvalues": eigenvalue_rows(subject.weights),
-        "composition": composition_rows(scores),
+        "composition": composition_rows(scores, weights, subject.natural),
         "distances": distance_rows(subject.natural),
         "bigrams": bigram_rows(subject.weights, seen, how.top_k),
     }
@@ -106,13 +113,17 @@ def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     ]
 
 
-def composition_rows(scores: list[CompositionScore]) -> list[CompositionRow]:
-    """Composition scores with their false-discovery rates over all edges of the model."""
+def composition_rows(scores: list[CompositionScore], weights: Weights, natural: Trace) -> list[CompositionRow]:
+    """Composition scores, of ``weights`` in float64, with their false-discovery rates over all edges of the model, and
+    without the heads' mean writes in ``natural``."""
     q_values = benjamini_hochberg(torch.tensor([s.p_value for s in scores], dtype=torch.float64)).tolist()
-    return [
-        CompositionRow(s.kind, *s.early, *s.late, s.value, s.chance, s.p_value, s.p_floor, q)
-        for s, q in zip(scores, q_values, strict=True)
-    ]
+    rows = []
+    for s, q in zip(scores, q_values, strict=True):
+        (layer, h), late = s.early, weights.layers[s.late[0]][s.late[1]]
+        mean_write = natural.outputs[layer][:, h].mean((0, 1), dtype=torch.float64)
+        without = composition(varying(weights.layers[layer][h], mean_write), late, s.kind)
+        rows.append(CompositionRow(s.kind, *s.early, *s.late, s.value, without, s.chance, s.p_value, s.p_floor, q))
+    return rows
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
-from pathsum.records import CompositionRow
+from pathsum.records import COMPOSES, CompositionRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
 from pathsum.results import Cell, Results
@@ -44,8 +44,9 @@ def composition(results: Results) -> Figure | None:
     caption = (
         "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Filled: the "
         "first-layer head that looks most at the token before; grey: the induction head. Where they make induction, a "
-        "thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ 0.05); edges below "
-        f"chance are left out. Edges of all models significantly above and below "
+        "thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ 0.05, or under "
+        f"{COMPOSES} times chance without the direction that the early head writes everywhere); edges below "
+        "chance are left out. Edges of all models significantly above and below "
         f"chance: {counts}. Drawn for each number of heads: the cell of "
         "the lowest held-out loss; the CSV has all."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.records import CompositionRow
+from pathsum.records import COMPOSES, CompositionRow
 from pathsum.report.document import Entry, Table
 from pathsum.report.sections.composition import p_text
 from pathsum.report.symbols import head_label, number, span
@@ -41,7 +41,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     if not edges:
         return (mechanism,)
     shown = Table(
-        "Every edge with a significant composition score (q < 0.05), by how far it is above chance: the norm of the "
+        f"Every edge with a significant composition score (q < 0.05, and {COMPOSES} times chance without the direction "
+        "that the early head writes everywhere), by how far it is above chance: the norm of the "
         "product of what one writes and the other reads over the product of their norms, 0..1. p and q with < are "
         "bounds: no random rotation came as far. All edges, those below chance too, are in the CSV.",
         ("cell", "edge", "read by", "score", "chance", "above chance", "p", "q"),

@@ -4,39 +4,36 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 
 import torch
 
-from pathsum.calibration.score import calibrate
-from pathsum.calibration.world import Grown, World, grow, make_world, raise_model
+from pathsum.calibration.score import Tried, calibrate, tried
+from pathsum.calibration.world import grow
 from pathsum.config import CalibrateConfig, ExtractConfig, WorldConfig, load
 from pathsum.records import CalibrationRow
 from pathsum.storage import write_rows
-from pipelines.paths import CALIBRATION, RUNS, cores, params, stage
+from pipelines.paths import CALIBRATION, cores, params, stage
+
+TOGETHER = 12  # models trained at a time: fewer leave a core idle between products, more leave its cache
+
+Job = tuple[str, WorldConfig, tuple[int, ...], ExtractConfig]
 
 
-def populate(seeds: tuple[int, ...], name: str, config: WorldConfig) -> World:
-    """Make a world and train its models, on one thread: they are too small for two, and the weights are the same."""
+def populate(job: Job) -> list[Tried]:
+    """Grow some worlds of one kind and try the detectors on them, on one thread."""
     torch.set_num_threads(1)
-    world = make_world(name, config)
-    for seed in seeds:
-        raise_model(world, seed, RUNS)
-    return world
-
-
-def models(worlds: dict[str, WorldConfig], seeds: tuple[int, ...], how: ExtractConfig) -> list[Grown]:
-    """Of every world and seed, the worlds side by side."""
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(len(worlds), cores()), mp_context=spawn) as pool:
-        made = list(pool.map(partial(populate, seeds), worlds, worlds.values()))
-    return [grow(world, seed, how, RUNS) for world in made for seed in seeds]
+    return [tried(grown) for grown in grow(*job)]
 
 
 if __name__ == "__main__":
     with stage():
         values = params()
-        seeds = load(CalibrateConfig, values["calibrate"], "calibrate").seeds
-        how = load(ExtractConfig, values["extract"], "extract")
-        worlds = {name: load(WorldConfig, config, f"worlds.{name}") for name, config in values["worlds"].items()}
-        write_rows(CALIBRATION, calibrate(models(worlds, seeds, how)), CalibrationRow)
+        config = load(CalibrateConfig, values["calibrate"], "calibrate")
+        how = load(ExtractConfig, values["extract"] | {"rotations": config.rotations}, "extract")
+        worlds = {name: load(WorldConfig, world, f"worlds.{name}") for name, world in values["worlds"].items()}
+        groups = [config.seeds[at : at + TOGETHER] for at in range(0, len(config.seeds), TOGETHER)]
+        jobs = [(name, world, seeds, how) for name, world in worlds.items() for seeds in groups]
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(len(jobs), cores()), mp_context=spawn) as pool:
+            found = [one for some in pool.map(populate, jobs) for one in some]
+        write_rows(CALIBRATION, calibrate(found), CalibrationRow)

@@ -102,9 +102,10 @@ def test_a_document_of_a_planted_world_fills_a_window() -> None:
     assert "model: a document must fill a window: expected words_per_document = n_ctx = 13, got 17" in text
 
 
-def test_a_planted_world_has_one_head_a_layer_or_no_layers() -> None:
-    text = refusal({**WORLD, "model": {**MODEL, "n_heads": 2}}, WorldConfig)
-    assert "model: worlds have one head a layer, for then its job is known; got 2" in text
+def test_a_single_layer_of_a_planted_world_has_one_head() -> None:
+    text = refusal({**WORLD, "model": {**MODEL, "n_layers": 1, "n_heads": 2}}, WorldConfig)
+    assert "model: a single layer has one head, for then its job is known; got 2" in text
+    assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 2, "n_heads": 2}}, "world").model.n_heads == 2
     assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 0, "n_heads": 2}}, "world").model.n_heads == 0
 
 
@@ -122,7 +123,14 @@ def test_spreads_and_frequencies_of_planted_text_are_not_negative() -> None:
 
 
 def test_calibration_needs_two_seeds_and_a_world() -> None:
-    right = {"seeds": [0, 1], "corpus": {}, "model": {}, "train": {}, "worlds": {"copies": {"model": {"n_layers": 2}}}}
+    right = {
+        "seeds": [0, 1],
+        "rotations": 9,
+        "corpus": {},
+        "model": {},
+        "train": {},
+        "worlds": {"copies": {"model": {"n_layers": 2}}},
+    }
     assert load(CalibrateConfig, right, "calibrate").seeds == (0, 1)
     text = refusal({**right, "seeds": [0], "worlds": {}, "world": {}}, CalibrateConfig)
     assert text.count("\n  - ") == 3

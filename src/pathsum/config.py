@@ -194,15 +194,16 @@ class WorldConfig(Frozen):
                 f"a document must fill a window: expected words_per_document = n_ctx = {self.model.n_ctx}, got "
                 f"{self.corpus.words_per_document}"
             )
-        if self.model.n_layers and self.model.n_heads != 1:
-            raise ValueError(f"worlds have one head a layer, for then its job is known; got {self.model.n_heads}")
+        if self.model.n_layers == 1 and self.model.n_heads != 1:
+            raise ValueError(f"a single layer has one head, for then its job is known; got {self.model.n_heads}")
         return self
 
 
 class CalibrateConfig(Frozen):
-    """How many models grow up in each planted world, and what the worlds have in common and what not."""
+    """How many worlds of each kind there are, and what the worlds have in common and what not."""
 
-    seeds: tuple[int, ...] = Field(min_length=2)  # an edge to a head of the next seed's model is none
+    seeds: tuple[int, ...] = Field(min_length=2)  # of each kind a world: its own rules, text and model
+    rotations: Positive  # random rotations of the composition null
     corpus: dict[str, Any]
     model: dict[str, Any]
     train: dict[str, Any]
@@ -211,7 +212,7 @@ class CalibrateConfig(Frozen):
     @model_validator(mode="after")
     def _distinct(self) -> CalibrateConfig:
         if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds must differ, got {self.seeds}: twice the same model is no second one")
+            raise ValueError(f"seeds must differ, got {self.seeds}: twice the same world is no second one")
         return self
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from pathsum.calibration.detectors import DETECTORS, SUCCESSORS, UNUSED_NATS, USED_NATS, Unit
-from pathsum.calibration.world import Grown
+from pathsum.calibration.world import Curve, Grown
 from pathsum.circuits.weights import Weights
 from pathsum.config import WorldConfig
 from tests import handmade
@@ -19,10 +18,8 @@ from tests.calibration.grown import (
     HOW,
     N_WORDS,
     config,
-    log,
     smeared_induction,
     stand_in,
-    turned,
     untrained,
     without_qk,
 )
@@ -33,21 +30,21 @@ Make = Callable[[WorldConfig], Grown]
 
 
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Make:
+def grown() -> Make:
     """An untrained model in a world that says that its models are trained; each world is made once."""
-    folder, made = tmp_path_factory.mktemp("runs"), dict[str, Grown]()
+    made = dict[str, Grown]()
 
     def make(config: WorldConfig) -> Grown:
         name = config.model_dump_json()
         if name not in made:
-            made[name] = untrained(config, folder)
+            made[name] = untrained(config)
         return made[name]
 
     return make
 
 
 def units(name: str, *models: Grown) -> list[Unit]:
-    return list(DETECTORS[name](models))
+    return [unit for model in models for unit in DETECTORS[name](model)]
 
 
 def induction_pair(previous: float = 30.0) -> tuple[Weights, tuple[float, float]]:
@@ -84,69 +81,81 @@ M = 5  # triples
 SKIPS = config(n_layers=1, tokens=1, n_skip_trigrams=M, max_documents=1009)
 
 
-def skips(folder: Path) -> Grown:
+@pytest.fixture(scope="module")
+def skips() -> Grown:
     """Enough text is held out that each triple is there often."""
-    return untrained(SKIPS, folder, held_out=907)
+    return untrained(SKIPS, held_out=907)
 
 
 def skip_head(grown: Grown, out_shift: int = 0, strength: float = 9.0) -> Grown:
-    """From each destination it looks for the source by 9 nats, which raises its out, or another triple's."""
+    """From each destination it looks for the source by 9 nats, which raises its out, or another triple's. From all
+    others it looks away from sources."""
     truth, qk, ov = grown.world.truth, torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
+    qk[:, [source + 1 for source in truth.skip_sources]] = -9
     outs = truth.skip_outs[out_shift:] + truth.skip_outs[:out_shift]
     for source, destination, out in zip(truth.skip_sources, truth.skip_destinations, outs, strict=True):
         qk[destination + 1, source + 1], ov[out + 1, source + 1] = 9, strength
     return stand_in(grown, handmade.skip_trigram_head(qk, ov))
 
 
-def test_a_head_of_the_planted_skip_trigrams_has_them_all_and_no_others(tmp_path: Path) -> None:
-    """Its list is as long as there are triples."""
+BOTH = pytest.mark.parametrize("name", ["skip_trigram", "skip_trigram_model"])
+
+
+@BOTH
+def test_a_head_of_the_planted_skip_trigrams_has_them_all_and_no_others(skips: Grown, name: str) -> None:
+    """The atlas's list is as long as there are triples; the model's own has no length."""
     assert HOW.top_k == M
-    assert units("skip_trigram", skip_head(skips(tmp_path))) == [HIT] * M
+    assert units(name, skip_head(skips)) == [HIT] * M
 
 
-def test_a_head_that_writes_nothing_or_the_wrong_outs_has_none_of_them(tmp_path: Path) -> None:
-    grown = skips(tmp_path)
-    assert units("skip_trigram", skip_head(grown, strength=0.0)) == [MISS] * M
-    assert units("skip_trigram", skip_head(grown, out_shift=1)) == [MISS] * M
+@BOTH
+def test_a_head_that_writes_nothing_or_the_wrong_outs_has_none_of_them(skips: Grown, name: str) -> None:
+    assert units(name, skip_head(skips, strength=0.0)) == [MISS] * M
+    assert units(name, skip_head(skips, out_shift=1)) == [MISS] * M
 
 
-def test_a_triple_that_was_not_planted_is_a_false_find(tmp_path: Path) -> None:
-    """The same head, but the truth knows of one triple less, and of one in another place."""
-    model = skip_head(skips(tmp_path))
+@BOTH
+def test_a_triple_that_was_not_planted_is_a_false_find(skips: Grown, name: str) -> None:
+    """The same head, but the truth knows of one triple less."""
+    model = skip_head(skips)
     fewer = {f: getattr(model.world.truth, f)[1:] for f in ("skip_sources", "skip_destinations", "skip_outs")}
     world = replace(model.world, truth=replace(model.world.truth, **fewer))
-    assert Counter(units("skip_trigram", replace(model, world=world))) == {HIT: M - 1, FALSE_FIND: 1}
+    assert Counter(units(name, replace(model, world=world))) == {HIT: M - 1, FALSE_FIND: 1}
 
 
 def test_without_planted_triples_or_without_heads_there_is_nothing_to_say(grown: Make) -> None:
-    assert units("skip_trigram", grown(config(n_layers=1)), grown(config(n_layers=0, n_skip_trigrams=M))) == []
+    for name in ("skip_trigram", "skip_trigram_model"):
+        assert units(name, grown(config(n_layers=1)), grown(config(n_layers=0, n_skip_trigrams=M))) == []
 
 
 # ---- previous-token heads -------------------------------------------------------------------------------------------
 
 
-def test_a_first_layer_head_that_looks_at_the_token_before_is_found(grown: Make) -> None:
-    model = stand_in(grown(config(n_layers=2, tokens=1, two_back_spread=1.0)), *induction_pair())
-    assert units("previous_token", model) == [HIT, NOTHING]
+TOLD = config(n_layers=1, tokens=1, two_back_spread=1.0)
 
 
-def test_an_even_first_layer_head_is_missed(grown: Make) -> None:
-    model = stand_in(grown(config(n_layers=2, tokens=1, two_back_spread=1.0)), *induction_pair(previous=0.0))
-    assert units("previous_token", model) == [MISS, NOTHING]
+def one_layer(previous: float) -> tuple[Weights, tuple[float, ...]]:
+    """The first head of an induction pair alone."""
+    weights = handmade.induction_pair(D_VOCAB)
+    return replace(weights, layers=weights.layers[:1]), (previous,)
 
 
-def test_a_later_head_that_looks_at_the_token_before_is_a_false_find(grown: Make) -> None:
-    grown_ = grown(config(n_layers=2, tokens=1, two_back_spread=1.0))
-    model = stand_in(grown_, without_qk(handmade.induction_pair(D_VOCAB), 1), (0.0, 30.0))
-    assert units("previous_token", model) == [MISS, FALSE_FIND]
+def test_a_head_that_looks_at_the_token_before_is_found_and_an_even_one_missed(grown: Make) -> None:
+    assert units("previous_token", stand_in(grown(TOLD), *one_layer(30.0))) == [HIT]
+    assert units("previous_token", stand_in(grown(TOLD), *one_layer(0.0))) == [MISS]
 
 
 @pytest.mark.parametrize("without", [{"two_back_spread": 0.0, "tokens": 1}, {"two_back_spread": 1.0, "tokens": 0}])
 def test_where_the_word_two_back_tells_nothing_or_nothing_was_told_none_is_planted(
     grown: Make, without: dict[str, float]
 ) -> None:
-    model = stand_in(grown(config(n_layers=2, **without)), *induction_pair())  # type: ignore[arg-type]
-    assert units("previous_token", model) == [FALSE_FIND, NOTHING]
+    model = stand_in(grown(config(n_layers=1, **without)), *one_layer(30.0))  # type: ignore[arg-type]
+    assert units("previous_token", model) == [FALSE_FIND]
+
+
+def test_of_two_layers_it_is_not_known_which_looks_at_the_token_before(grown: Make) -> None:
+    told = grown(config(n_layers=2, tokens=1, two_back_spread=1.0))
+    assert units("previous_token", stand_in(told, *induction_pair())) == []
 
 
 # ---- induction and copying ------------------------------------------------------------------------------------------
@@ -198,10 +207,13 @@ def test_what_cannot_be_known_of_copying_is_left_out(grown: Make) -> None:
         assert units("copying", stand_in(grown(answering), handmade.virtual_head(D_VOCAB))) == []
 
 
-def test_which_layer_tells_the_word_before_is_not_known_of_lookups(grown: Make) -> None:
-    told = {"n_layers": 2, "tokens": 1, "two_back_spread": 1.0}
-    for more, expected in (({}, 2), ({"n_answers": 2}, 0)):
-        assert len(units("previous_token", stand_in(grown(config(**told, **more)), *induction_pair()))) == expected
+def test_of_two_heads_in_a_layer_that_must_match_one_is_enough(grown: Make) -> None:
+    """One unit for the layer, and each head of the other layer a negative one."""
+    weights, bias = induction_pair()
+    (early,), (late,) = weights.layers
+    even, silent = replace(late, W_Q=0 * late.W_Q), replace(early, W_O=0 * early.W_O)
+    two = replace(weights, layers=((early, silent), (late, even)))
+    assert units("induction", stand_in(grown(COPIES), two, bias)) == [NOTHING, NOTHING, HIT]
 
 
 # ---- composition ----------------------------------------------------------------------------------------------------
@@ -217,21 +229,15 @@ COMPOSING = [
 
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
-def test_heads_that_compose_do_so_within_a_model_and_not_from_one_to_the_next(
+def test_an_edge_is_held_against_what_hangs_on_it_and_left_out_where_that_is_in_doubt(
     grown: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
-    """Each model has a basis of its own; a model's edge is followed by the one to the next model's later head."""
-    models = [stand_in(grown(where), turned(weights, seed)) for seed in range(3)]
-    assert units(name, *models) == [HIT, NOTHING] * 3
-
-
-@pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
-def test_an_edge_between_models_with_one_basis_is_a_false_find(
-    grown: Make, name: str, where: WorldConfig, weights: Weights
-) -> None:
-    """No edge between models counts as planted, even where it is there."""
-    models = [stand_in(grown(where), weights) for _ in range(2)]
-    assert units(name, *models) == [HIT, FALSE_FIND] * 2
+    """Whatever hangs on the model's other edges."""
+    model, kind = stand_in(grown(where), weights), name[-1].upper()
+    for nats, expected in ((USED_NATS, [HIT]), (0.3, []), (UNUSED_NATS, [FALSE_FIND]), (-1.0, [FALSE_FIND])):
+        edges = {(reader, 0, 0): nats if reader == kind else 9.0 for reader in "QKV"}
+        assert units(name, replace(model, edges=edges)) == expected
+    assert units(name, replace(model, edges={})) == []
 
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
@@ -240,64 +246,26 @@ def test_a_later_head_that_reads_nothing_of_the_earlier_one_is_missed(
 ) -> None:
     (early,), (late,) = weights.layers
     deaf = replace(weights, layers=((replace(early, W_O=early.W_O.roll(D_VOCAB, 0)),), (late,)))  # into another room
-    models = [stand_in(grown(where), turned(deaf, seed)) for seed in range(2)]
-    assert units(name, *models)[::2] == [MISS] * 2
+    assert units(name, stand_in(grown(where), deaf)) == [MISS]
 
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
-def test_a_lone_model_has_no_next_one(grown: Make, name: str, where: WorldConfig, weights: Weights) -> None:
-    assert units(name, stand_in(grown(where), weights)) == [HIT]
-    assert units(name) == []
-
-
-@pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
-def test_an_edge_that_a_model_does_not_rely_on_is_a_false_find_and_one_in_doubt_is_left_out(
+def test_negatives_are_the_other_kinds_of_edges_of_the_same_model(
     grown: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
-    """It has learnt the rule in another way; what its other edges cost does not matter."""
-    model, kind = stand_in(grown(where), weights), name[-1].upper()
-    for nats, expected in ((USED_NATS, [HIT]), (0.3, []), (UNUSED_NATS, [FALSE_FIND]), (-1.0, [FALSE_FIND])):
-        costs = {reader: nats if reader == kind else 9.0 for reader in "QKV"}
-        assert units(name, replace(model, edge_costs=costs)) == expected
+    """One edge of three is in the handmade weights; where all but that one are relied on, all are mistaken."""
+    kind, model = name[-1].upper(), stand_in(grown(where), weights)
+    right = {(reader, 0, 0): 9.0 if reader == kind else 0.0 for reader in "QKV"}
+    wrong = {edge: 9.0 - nats for edge, nats in right.items()}
+    assert Counter(units("composition", replace(model, edges=right))) == {HIT: 1, NOTHING: 2}
+    assert Counter(units("composition", replace(model, edges=wrong))) == {FALSE_FIND: 1, MISS: 2}
+    for other in "QKV".replace(kind, ""):
+        assert units(f"composition_{other.lower()}", replace(model, edges=right)) == [NOTHING]
 
 
-@pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
-def test_every_edge_is_held_against_what_it_costs_whatever_the_text_asks_for(
-    grown: Make, name: str, where: WorldConfig, weights: Weights
-) -> None:
-    """Within the model: one edge of three is in the handmade weights, and the negative control has all but that one."""
-    kind, elsewhere = name[-1].upper(), stand_in(grown(config(n_layers=2, tokens=1)), weights)
-    right = {reader: 9.0 if reader == kind else 0.0 for reader in "QKV"}
-    wrong = {reader: 9.0 - cost for reader, cost in right.items()}
-    assert Counter(units("composition", replace(elsewhere, edge_costs=right))) == {HIT: 1, NOTHING: 2}
-    assert Counter(units("composition", replace(elsewhere, edge_costs=wrong))) == {FALSE_FIND: 1, MISS: 2}
-    assert units("composition", replace(elsewhere, edge_costs={})) == []
-
-
-def test_an_edge_of_another_kind_or_without_need_is_not_asked_for(grown: Make) -> None:
-    pair = handmade.induction_pair(D_VOCAB)
-    assert units("composition_v", *[stand_in(grown(COPIES), turned(pair, seed)) for seed in range(2)]) == []
-    assert units("composition_k", *[stand_in(grown(ANSWERS), turned(pair, seed)) for seed in range(2)]) == []
-    assert units("composition_q", *[stand_in(grown(COPIES), turned(POINTERS, seed)) for seed in range(2)]) == []
-    smeared = grown(config(n_layers=2, tokens=1, smeared_keys=True, repeat_share=0.5))
-    assert units("composition_k", stand_in(smeared, pair, smear=2.0)) == []
-
-
-def test_composition_of_one_kind_is_none_of_another(grown: Make) -> None:
-    for name, where, own in COMPOSING:
-        for weights in (weights for _, _, weights in COMPOSING if weights is not own):
-            assert units(name, *[stand_in(grown(where), turned(weights, seed)) for seed in range(2)])[::2] == [MISS] * 2
-
-
-@pytest.mark.parametrize(("name", "where"), [(name, where) for name, where, _ in COMPOSING])
-def test_heads_without_structure_compose_neither_within_nor_between_models(
-    grown: Make, name: str, where: WorldConfig
-) -> None:
-    models = [
-        stand_in(grown(where), handmade.random_weights(seed, n_layers=2, n_heads=1, d_vocab=D_VOCAB))
-        for seed in range(5)
-    ]
-    assert units(name, *models) == [MISS, NOTHING] * 5
+def test_heads_without_structure_do_not_compose(grown: Make) -> None:
+    random = [handmade.random_weights(seed, n_layers=2, n_heads=1, d_vocab=D_VOCAB) for seed in range(5)]
+    assert units("composition", *[stand_in(grown(COPIES), weights) for weights in random]) == [MISS] * 15
 
 
 # ---- phase change ---------------------------------------------------------------------------------------------------
@@ -308,8 +276,7 @@ FALLS = [5.0, 5.0, 5.0, 1.0, 1.0, 1.0]
 
 
 def changing(grown: Grown, matching: list[float], copied: list[float] | None) -> Grown:
-    losses = {} if copied is None else {"copied": copied}
-    return replace(grown, subject=replace(grown.subject, log=log(TOKENS, matching)), losses=losses)
+    return replace(grown, curve=Curve(TOKENS, matching, {} if copied is None else {"copied": copied}))
 
 
 def test_a_loss_that_falls_as_prefix_matching_forms_is_a_hit(grown: Make) -> None:

@@ -1,41 +1,51 @@
-"""What an edge costs: the handmade pair needs its keys; what reads nothing of the earlier head needs nothing."""
+"""What hangs on an edge, in models of which it is known."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from pathsum.calibration.edges import edge_costs
+from pathsum.calibration.edges import Edge, edge_worth
 from pathsum.calibration.world import Grown
 from pathsum.circuits.weights import Weights
 from tests import handmade
-from tests.calibration.grown import N_WORDS, config, stand_in, untrained
+from tests.calibration.grown import N_WORDS, config, transformer, untrained
 
 D_VOCAB = N_WORDS + 1
 PREVIOUS = (30.0, 0.0)
 
 
 @pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    return untrained(config(n_layers=2, tokens=1, repeat_share=0.6), tmp_path_factory.mktemp("runs"))
+def copies() -> Grown:
+    return untrained(config(n_layers=2, tokens=1, repeat_share=0.6))
 
 
-def at_copies(grown: Grown, weights: Weights) -> dict[str, float]:
-    model = stand_in(grown, weights, PREVIOUS)
-    return edge_costs(model.subject.model, model.seen, model.world.copied)
+def at_copies(grown: Grown, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
+    model = transformer(weights, grown.world.config.model, bias)
+    return edge_worth(model, grown.world.held_out, grown.world.copied)
 
 
-def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(
-    copies: Grown,
-) -> None:
+def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(copies: Grown) -> None:
     found = at_copies(copies, handmade.induction_pair(D_VOCAB))
-    assert found["K"] > 0.1
-    assert abs(found["Q"]) < 1e-6
-    assert abs(found["V"]) < 1e-6
+    assert found["K", 0, 0] > 0.1
+    assert abs(found["Q", 0, 0]) < 1e-6
+    assert abs(found["V", 0, 0]) < 1e-6
+
+
+def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: Grown) -> None:
+    """Two equal induction heads: without the keys of one the other still copies, and the loss hardly moves; but with
+    one alone left, it saves what a lone head does. Nothing hangs on the silent first-layer head in either way."""
+    weights = handmade.induction_pair(D_VOCAB)
+    (early,), (late,) = weights.layers
+    twins = replace(weights, layers=((early, replace(early, W_O=0 * early.W_O)), (late, late)))
+    lone, found = at_copies(copies, weights)["K", 0, 0], at_copies(copies, twins)
+    for head in (0, 1):
+        assert found["K", 0, head] > 0.9 * lone
+        assert abs(found["K", 1, head]) < 1e-6
+    assert set(found) == {(kind, a, b) for kind in "QKV" for a in (0, 1) for b in (0, 1)}
 
 
 def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(copies: Grown) -> None:
@@ -48,32 +58,33 @@ def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(co
 def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: Grown) -> None:
     """Both heads attend evenly; without its values the virtual head writes what it makes of the earlier head's mean, or
     of what that wrote in the window before, whichever does less harm."""
-    weights = handmade.virtual_head(D_VOCAB)
-    model = stand_in(copies, weights, (0.0, 0.0))
-    places, inputs = model.world.copied, model.seen.held_out[:, :-1]
-    targets = model.seen.held_out[:, 1:][places].long()
-    trace = model.subject.model.trace(inputs)
+    weights, world = handmade.virtual_head(D_VOCAB), copies.world
+    model = transformer(weights, world.config.model, (0.0, 0.0))
+    places, inputs = world.copied, world.held_out[:, :-1]
+    targets = world.held_out[:, 1:][places]
+    trace = model.trace(inputs)
     mean = trace.outputs[0].mean((0, 2), keepdim=True).expand_as(trace.outputs[0])
     late = weights.layers[1][0]
 
     def loss(read: torch.Tensor) -> float:
         written = trace.patterns[1] @ (read @ (late.W_O @ late.W_V).float().mT)
-        stream = model.subject.model.embed(inputs) + trace.outputs[0].sum(1) + written.sum(1)
+        stream = model.embed(inputs) + trace.outputs[0].sum(1) + written.sum(1)
         return cross_entropy(stream[places] @ weights.W_U.float().mT, targets).item()
 
     clean, otherwise = loss(trace.outputs[0]), [loss(mean), loss(trace.outputs[0].roll(1, 0))]
-    found = edge_costs(model.subject.model, model.seen, places)
-    assert found["V"] == pytest.approx(min(otherwise) - clean, abs=1e-5)
+    found = at_copies(copies, weights, (0.0, 0.0))
+    assert found["V", 0, 0] == pytest.approx(min(otherwise) - clean, abs=1e-5)
     assert abs(otherwise[0] - otherwise[1]) > 1e-3
-    assert abs(found["V"]) > 1e-3
-    assert abs(found["Q"]) < 1e-6
-    assert abs(found["K"]) < 1e-6
+    assert abs(found["V", 0, 0]) > 1e-3
+    assert abs(found["Q", 0, 0]) < 1e-6
+    assert abs(found["K", 0, 0]) < 1e-6
 
 
-def test_only_two_layers_with_a_rule_to_learn_have_edges_to_cut(tmp_path: Path) -> None:
-    for n_layers, rule, names in (
+def test_only_two_layers_with_a_rule_to_learn_have_edges_to_remove() -> None:
+    for n_layers, rule, kinds in (
         (2, {"repeat_share": 0.5}, set("QKV")),
         (2, {}, set()),
         (1, {"repeat_share": 0.5}, set()),
     ):
-        assert set(untrained(config(n_layers=n_layers, tokens=1, **rule), tmp_path).edge_costs) == names
+        found = untrained(config(n_layers=n_layers, tokens=1, **rule)).edges
+        assert {kind for kind, *_ in found} == kinds

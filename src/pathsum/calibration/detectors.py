@@ -1,132 +1,121 @@
-"""What must each detector find in a planted world, and what does it find? One unit after another, as
-(planted, found); what cannot be known is left out."""
+"""What must each detector find in a world, and what does it find? One unit after another, as (planted, found); what
+cannot be known is left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import torch
 
-from pathsum.calibration.edges import composed
+from pathsum.calibration.skip_trigrams import found_by_model
 from pathsum.calibration.world import Grown
 from pathsum.circuits.bigram import direct_path
 from pathsum.circuits.phase_change import Onset, onset
-from pathsum.circuits.weights import Weights
 from pathsum.extraction import atlas, framework
-from pathsum.records import HeadRow, LabelRow
+from pathsum.records import LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
-UNUSED_NATS, USED_NATS = 0.1, 0.5  # most that an edge costs that a model does not rely on, and least that one does
+UNUSED_NATS, USED_NATS = 0.1, 0.5  # most that hangs on an edge that is not relied on, and least on one that is
 CHANGED_NATS = 1.0  # least fall of the loss on planted copies that is a change
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # planted, found
-Detector = Callable[[Sequence[Grown]], Iterator[Unit]]
+Detector = Callable[[Grown], Iterator[Unit]]
 
 
-def bigrams(models: Sequence[Grown]) -> Iterator[Unit]:
+def bigrams(grown: Grown) -> Iterator[Unit]:
     """Each word's likeliest successors: by the table, and by the direct path of models without layers."""
-    for grown in models:
-        if not grown.subject.weights.layers:
-            table = torch.tensor(grown.world.truth.bigram)
-            path = direct_path(grown.subject.weights)
-            found = (path.left[1:] @ path.right[:, 1:]).mT.topk(SUCCESSORS).indices.tolist()
-            for ours, theirs in zip(table.topk(SUCCESSORS).indices.tolist(), found, strict=True):
-                yield from _compared(set(ours), set(theirs))
+    if not grown.subject.weights.layers:
+        table = torch.tensor(grown.world.truth.bigram)
+        path = direct_path(grown.subject.weights)
+        found = (path.left[1:] @ path.right[:, 1:]).mT.topk(SUCCESSORS).indices.tolist()
+        for ours, theirs in zip(table.topk(SUCCESSORS).indices.tolist(), found, strict=True):
+            yield from _compared(set(ours), set(theirs))
 
 
-def skip_trigrams(models: Sequence[Grown]) -> Iterator[Unit]:
+def skip_trigrams(grown: Grown) -> Iterator[Unit]:
     """The planted triples, and those of the atlas that the held-out text bears out."""
-    for grown in models:
-        truth, words = grown.world.truth, grown.world.truth.words
-        if truth.skip_sources and grown.subject.weights.layers:
-            triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
-            rows = atlas.tables(grown.subject, grown.seen, grown.how)["skip_trigrams"]
-            listed = {(r.source, r.destination, r.out) for r in rows if r.borne_out}
-            yield from _compared({(words[s], words[d], words[o]) for s, d, o in triples}, listed)
+    if planted := _triples(grown):
+        rows = atlas.tables(grown.subject, grown.seen, grown.how)["skip_trigrams"]
+        words = grown.world.words
+        named = {(words[s], words[d], words[o]) for s, d, o in planted}
+        yield from _compared(named, {(r.source, r.destination, r.out) for r in rows if r.borne_out})
 
 
-def previous_token(models: Sequence[Grown]) -> Iterator[Unit]:
-    """First-layer heads where the word before the last tells of the next. In lookups either layer's may see to it, and
-    none counts."""
-    for grown in (grown for grown in models if not grown.world.config.corpus.n_answers):
-        told = grown.world.config.corpus.two_back_spread > 0 and grown.world.config.train.tokens > 0
+def skip_trigrams_of_model(grown: Grown) -> Iterator[Unit]:
+    """The planted triples, and those that the model's heads are worth something by, whatever the text says."""
+    if planted := _triples(grown):
+        yield from _compared(planted, found_by_model(grown.subject.model, grown.world.held_out))
+
+
+def previous_token(grown: Grown) -> Iterator[Unit]:
+    """The one head of one layer, where the word before the last tells of the next; and untrained heads. With more heads
+    it is not known which of them sees to it."""
+    config = grown.world.config
+    if config.model.n_layers == 1 or not config.train.tokens:
         for row in _labels(grown, "previous token"):
-            yield told and row.layer == 0, row.labelled
+            yield config.corpus.two_back_spread > 0 and config.train.tokens > 0, row.labelled
 
 
-def induction(models: Sequence[Grown]) -> Iterator[Unit]:
-    """The last layer's head where text repeats itself and keys can know what stood before them."""
-    for grown in models:
-        for row in _labels(grown, "induction: uniform"):
-            yield _copies(grown, row.layer), row.labelled
+def induction(grown: Grown) -> Iterator[Unit]:
+    """Some head of the last layer where text repeats itself and keys can know what stood before them; no other head."""
+    for layer, labelled in _by_layer(grown, [(r.layer, r.labelled) for r in _labels(grown, "induction: uniform")]):
+        if _copies(grown, layer):
+            yield True, any(labelled)
+        else:
+            yield from ((False, found) for found in labelled)
 
 
-def copying(models: Sequence[Grown]) -> Iterator[Unit]:
-    """Heads that must write what they read, by the eigenvalues of their OV circuits; induction heads are such. Heads
-    of text without copies or answers have no reason to."""
-    for grown in models:
-        for head in _heads(grown):
-            if _copies(grown, head.layer):
-                yield True, head.copies
-            elif _plain(grown):
-                yield False, head.copies
+def copying(grown: Grown) -> Iterator[Unit]:
+    """Some head of a layer that must write what it reads, by the eigenvalues of its OV circuit: induction heads are
+    such. Heads of text without copies or answers have no reason to."""
+    heads = framework.head_rows(grown.subject, grown.seen)
+    for layer, copies in _by_layer(grown, [(head.layer, head.copies) for head in heads]):
+        if _copies(grown, layer):
+            yield True, any(copies)
+        elif _plain(grown):
+            yield from ((False, found) for found in copies)
 
 
-def composition(kind: str) -> Detector:
-    """The edge that a text asks for, Q for lookups, K for copies and V for questions: there if the model relies on it.
-    And as many that cannot be there: from a head of one model to the later head of the next; they share no stream."""
+def composition(kinds: str) -> Detector:
+    """Every edge of these kinds within the model: there if the model relies on it, left out where that is in doubt."""
 
-    def detector(models: Sequence[Grown]) -> Iterator[Unit]:
-        asked = [g for g in models if _asks(g, kind)]
-        for ours, others in pairwise([*asked, *asked[:1]]):
-            W = ours.subject.weights
-            yield from _used(ours, kind)
-            if ours is not others:  # a lone model has no next one
-                later = others.subject.weights.layers[1]
-                yield False, kind in composed(Weights(W.W_E, W.W_U, (W.layers[0], later)), ours.how)
+    def detector(grown: Grown) -> Iterator[Unit]:
+        for edge, nats in grown.edges.items():
+            if edge[0] in kinds and not UNUSED_NATS < nats < USED_NATS:
+                yield nats >= USED_NATS, grown.composition[edge].significant
 
     return detector
 
 
-def any_composition(models: Sequence[Grown]) -> Iterator[Unit]:
-    """Every edge, whether or not the text asks for it: there if the model relies on it."""
-    for grown in models:
-        for kind in grown.edge_costs:
-            yield from _used(grown, kind)
-
-
-def phase_change(models: Sequence[Grown]) -> Iterator[Unit]:
+def phase_change(grown: Grown) -> Iterator[Unit]:
     """When the loss on planted copies is half-way down, and when prefix matching is half-way up: found if no
     evaluation lies between. A change at another time is found where none was planted."""
-    for grown in models:
-        log = grown.subject.log
-        if not grown.subject.weights.layers or len(log) < 2:
-            continue
-        tokens = [at.tokens_seen for at in log]
-        matching = [max(score for layer in at.prefix_matching for score in layer) for at in log]
-        found, planted = onset(tokens, matching), None
-        if "copied" in grown.losses:
-            planted = onset(tokens, [-loss for loss in grown.losses["copied"]], CHANGED_NATS)
-        if planted and found and _at_once(planted, found):
-            yield True, True
-        else:
-            if planted:
-                yield True, False
-            yield False, found is not None
+    curve = grown.curve
+    if not curve.matching or len(curve.tokens_seen) < 2:
+        return
+    found, planted = onset(curve.tokens_seen, curve.matching), None
+    if "copied" in curve.losses:
+        planted = onset(curve.tokens_seen, [-loss for loss in curve.losses["copied"]], CHANGED_NATS)
+    if planted and found and _at_once(planted, found):
+        yield True, True
+    else:
+        if planted:
+            yield True, False
+        yield False, found is not None
 
 
 DETECTORS: dict[str, Detector] = {
     "bigram": bigrams,
     "skip_trigram": skip_trigrams,
+    "skip_trigram_model": skip_trigrams_of_model,
     "previous_token": previous_token,
     "induction": induction,
     "copying": copying,
     "composition_q": composition("Q"),
     "composition_k": composition("K"),
     "composition_v": composition("V"),
-    "composition": any_composition,
+    "composition": composition("QKV"),
     "phase_change": phase_change,
 }
 
@@ -135,12 +124,20 @@ def _compared(planted: set[T], found: set[T]) -> Iterator[Unit]:
     return ((unit in planted, unit in found) for unit in planted | found)
 
 
+def _triples(grown: Grown) -> set[tuple[int, int, int]]:
+    """Planted skip-trigrams as tokens, where there is a head to learn them."""
+    truth = grown.world.truth
+    triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
+    return {(s + 1, d + 1, o + 1) for s, d, o in triples} if grown.subject.weights.layers else set()
+
+
 def _labels(grown: Grown, test: str) -> list[LabelRow]:
     return [row for row in grown.labels if row.behaviour == test]
 
 
-def _heads(grown: Grown) -> list[HeadRow]:
-    return framework.head_rows(grown.subject, grown.seen)
+def _by_layer(grown: Grown, heads: list[tuple[int, bool]]) -> Iterator[tuple[int, list[bool]]]:
+    for layer in range(grown.world.config.model.n_layers):
+        yield layer, [found for at, found in heads if at == layer]
 
 
 def _copies(grown: Grown, layer: int) -> bool:
@@ -152,19 +149,6 @@ def _copies(grown: Grown, layer: int) -> bool:
 def _plain(grown: Grown) -> bool:
     corpus = grown.world.config.corpus
     return not (corpus.repeat_share or corpus.questions or corpus.n_answers)
-
-
-def _asks(grown: Grown, kind: str) -> bool:
-    corpus, model = grown.world.config.corpus, grown.world.config.model
-    rule = {"Q": corpus.n_answers > 0, "K": corpus.repeat_share > 0, "V": corpus.questions}[kind]
-    return rule and model.n_layers == 2 and not model.smeared_keys
-
-
-def _used(grown: Grown, kind: str) -> Iterator[Unit]:
-    """The model's edge of ``kind``, unless its worth is in doubt."""
-    cost = grown.edge_costs[kind]
-    if not UNUSED_NATS < cost < USED_NATS:
-        yield cost >= USED_NATS, kind in grown.composed
 
 
 def _at_once(a: Onset, b: Onset) -> bool:

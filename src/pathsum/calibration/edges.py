@@ -1,5 +1,4 @@
-"""What does a model with one head a layer do through which edge? By composition scores, and by the truth that they are
-held against.
+"""Which edges between its heads does a two-layer model rely on? The truth that composition scores are held against.
 
 A text that asks for an edge need not get it: some models answer lookups by letting each of the two words vote, which
 layer 0 can do, and adding the votes up. And models use edges that their text does not ask for.
@@ -7,46 +6,72 @@ layer 0 can do, and adding the votes up. And models use edges that their text do
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import product
+
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.circuits.composition import composition_scores
-from pathsum.circuits.weights import Weights
-from pathsum.config import ExtractConfig
-from pathsum.extraction import framework
-from pathsum.extraction.evidence import Evidence
-from pathsum.model.intervene import READERS, Outcome, reading_otherwise, record, rerun
+from pathsum.model.intervene import READERS, Act, Recording, reading_otherwise, record, rerun
 from pathsum.model.transformer import Transformer
 
-
-def composed(weights: Weights, how: ExtractConfig) -> set[str]:
-    """Kinds of composition whose one edge is above chance, false discoveries counted over all three."""
-    generator = torch.Generator().manual_seed(0)
-    rows = framework.composition_rows(composition_scores(weights.to(torch.float64), how.rotations, generator))
-    return {row.kind for row in rows if row.significant}
+Edge = tuple[str, int, int]  # kind (Q, K or V), head of the first layer, head of the second
 
 
 @torch.no_grad()
-def edge_costs(model: Transformer, seen: Evidence, places: Bool[Tensor, "all pos"]) -> dict[str, float]:
-    """By how much does the loss at ``places`` rise when the second layer's queries, keys or values read something else
-    where the first layer's head wrote? Nats by "Q", "K" and "V"; patterns are computed again, the norm keeps its scale.
+def edge_worth(
+    model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
+) -> dict[Edge, float]:
+    """How much of the loss at ``places`` hangs on each edge? Nats: the larger of what its removal costs, and of what it
+    saves where it alone is left of all edges of its kind. The second counts edges that stand in for each other.
 
-    Read is the mean write, or that of another window at the same position; the cost is the smaller of the two rises, as
-    each alone can do harm by being unusual. Costs one trace and seven second layers on the held-out text.
-    """
-    inputs, targets = seen.held_out[:, :-1], seen.held_out[:, 1:][places].long()
+    An edge is removed as the second layer's head reads something else where the first layer's head wrote: the mean
+    write, or that of another window at the same position. The lower of the two losses counts, as each replacement can
+    do harm by being unusual. Patterns are computed again, the norm before the second layer keeps its scale
+    (FRAMEWORK §5). Costs one trace, and a second layer for each kind and set of first-layer heads."""
+    inputs, targets = windows[:, :-1], windows[:, 1:][places].long()
     clean = record(model, inputs)
-    written = clean.trace.outputs[0][:, 0]
-    others = (written.mean((0, 1)).expand_as(written), written.roll(1, 0))
+    early, late = (range(output.shape[1]) for output in clean.trace.outputs)
 
-    def loss(outcome: Outcome) -> float:
-        return cross_entropy(outcome.read[places] @ model.W_U.mT, targets).item()
+    def loss(acts: dict[tuple[int, int], Act]) -> float:
+        return cross_entropy(rerun(model, clean, acts).read[places] @ model.W_U.mT, targets).item()
 
-    def without(reader: str) -> float:
-        acts = [reading_otherwise(model, clean, 1, reader, (0, 0), other)[0] for other in others]
-        return min(loss(rerun(model, clean, {(1, 0): act})) for act in acts)
+    worth: dict[Edge, float] = {}
+    whole = loss({})
+    for kind in READERS:
+        acts = _acts(model, clean, kind)
+        everything = set(product(early, late))
 
-    whole = loss(rerun(model, clean, {}))
-    return {reader: without(reader) - whole for reader in READERS}
+        def without(removed: set[tuple[int, int]], acts: list[dict[tuple[int, ...], list[Act]]] = acts) -> float:
+            gone = {b: tuple(a for a in early if (a, b) in removed) for b in late}
+            return min(loss({(1, b): by[a][b] for b, a in gone.items() if a}) for by in acts)
+
+        nothing = without(everything)
+        for edge in everything:
+            worth[kind, *edge] = max(without({edge}) - whole, nothing - without(everything - {edge}))
+    return worth
+
+
+def _acts(model: Transformer, clean: Recording, kind: str) -> list[dict[tuple[int, ...], list[Act]]]:
+    """What each second-layer head does without its ``kind`` of edge from each set of first-layer heads, for each of the
+    two replacements."""
+    written = clean.trace.outputs[0]
+    found = []
+    for others in (written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0)):
+        change = others - written
+        found.append(
+            {
+                heads: reading_otherwise(model, clean, 1, kind, (0, 0), written[:, 0] + change[:, list(heads)].sum(1))
+                for heads in _subsets(range(written.shape[1]))
+            }
+        )
+    return found
+
+
+def _subsets(heads: Iterable[int]) -> list[tuple[int, ...]]:
+    sets: list[tuple[int, ...]] = [()]
+    for head in heads:
+        sets += [(*some, head) for some in sets]
+    return sets[1:]

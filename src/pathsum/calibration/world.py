@@ -1,51 +1,50 @@
-"""A planted world: text made by known rules, and a model trained on it that has one head a layer.
-
-One head a layer, because then it is known which head must do what, and through which edge, if the rule is learnt at
-all: nothing else is there to do it.
-"""
+"""Synthetic corpora with known structure, each with rules of its own and a model of its own: independent worlds."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, pad
 
-from pathsum.calibration.edges import composed, edge_costs
+from pathsum.calibration.edges import Edge, edge_worth
+from pathsum.calibration.stacked import train_together
+from pathsum.circuits.composition import composition_scores
+from pathsum.circuits.induction import prefix_matching
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
+from pathsum.data.bos import BOS
 from pathsum.data.planted import PlantedText, PlantedTruth, planted, planted_text
-from pathsum.data.windows import Windows
-from pathsum.evaluation import Evaluation
-from pathsum.extraction import behaviour
+from pathsum.data.repeated import repeated_random
+from pathsum.data.windows import order
+from pathsum.extraction import behaviour, framework
 from pathsum.extraction.evidence import Evidence, Subject, examine
-from pathsum.model.checkpoint import load_checkpoint
-from pathsum.records import LabelRow
-from pathsum.storage import read_lines
-from pathsum.training.loop import total_steps, train
-from pathsum.training.store import fingerprint, finished, locked
+from pathsum.model.transformer import Transformer
+from pathsum.records import CompositionRow, LabelRow
+from pathsum.training.loop import total_steps
 
-HELD_OUT = 512  # documents to judge by, each of them a window
-TUNING = 64  # documents for training's evaluations
-LEARNT = 0.5  # of the first loss at a rule's places: a model that keeps more has not learnt the rule
+HELD_OUT = 384  # documents to judge by, each of them a window
+TUNING = 64  # documents that heads are chosen on
+LOOKED_AT = 128  # held-out documents of each evaluation, and of the removal of edges
+LEARNT = 0.35  # of the first loss at a rule's places: a model that keeps more has not learnt the rule
 
 
 @dataclass(frozen=True)
 class World:
-    """Text whose words are tokens: word w is token w + 1, after BOS."""
+    """A text by rules of its own. Each document fills a window; word w is token w + 1, after BOS."""
 
     name: str
+    seed: int
     config: WorldConfig
     truth: PlantedTruth
-    tokens: Int[Tensor, "document word"]
-    train: Windows
-    tuning: Windows
-    held_out: Windows
+    train: Int[Tensor, "document window"]
+    tuning: Int[Tensor, "some window"]
+    held_out: Int[Tensor, "all window"]
     copied: Bool[Tensor, "all pos"]  # targets of the held-out windows that continue a copy
     ruled: Bool[Tensor, "all pos"]  # and those that a rule gave
 
@@ -54,31 +53,37 @@ class World:
         """By token."""
         return ["<bos>", *self.truth.words]
 
-    @cached_property
-    def origin(self) -> str:
-        """The text's hash, which stands for a tokenizer's too."""
-        return hashlib.sha256(self.tokens.numpy().tobytes()).hexdigest()
-
     @property
     def guess_nats(self) -> float:
         """What one loses who knows which answers lookups have, and not which of them comes."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 
-    def cell(self, seed: int) -> CellConfig:
-        return CellConfig(seed=seed, model=self.config.model, train=self.config.train)
+    @property
+    def rules(self) -> dict[str, Bool[Tensor, "all pos"]]:
+        """Where each rule of the text made a held-out word."""
+        return {name: at for name in ("copied", "ruled") if (at := getattr(self, name)).any()}
+
+
+@dataclass
+class Curve:
+    """A model's development, evaluation by evaluation."""
+
+    tokens_seen: list[int]
+    matching: list[float]  # largest prefix matching of a head
+    losses: dict[str, list[float]]  # nats at the places of each rule
 
 
 @dataclass(frozen=True)
 class Grown:
-    """A model that has grown up in a world, with all that the detectors look at."""
+    """A world's model, with all that the detectors look at."""
 
     world: World
     subject: Subject
     seen: Evidence
     how: ExtractConfig
-    losses: dict[str, list[float]]  # nats at the places of each rule ("copied", "ruled") by evaluation
-    edge_costs: dict[str, float]  # nats at those places that the loss rises by without each edge (Q, K, V)
+    curve: Curve
+    edges: dict[Edge, float]  # nats that the loss at the rules' places hangs on each edge by; none without rules
 
     @cached_property
     def labels(self) -> list[LabelRow]:
@@ -86,78 +91,110 @@ class Grown:
         return list(behaviour.tables(self.subject, self.seen, self.how)["labels"])
 
     @cached_property
-    def composed(self) -> set[str]:
-        """Kinds of its edges that composition scores put above chance."""
-        return composed(self.subject.weights, self.how)
+    def composition(self) -> dict[Edge, CompositionRow]:
+        """The composition score of each edge, false discoveries counted over all of the model."""
+        weights = self.subject.weights.to(torch.float64)
+        scores = composition_scores(weights, self.how.rotations, _generator(0))
+        rows = framework.composition_rows(scores, weights, self.subject.natural)
+        return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
     @property
     def learnt(self) -> bool:
-        return all(series[-1] < min(LEARNT * series[0], self.world.guess_nats) for series in self.losses.values())
+        """Does it know the rules of its text, by its loss on held-out text?"""
+        most = self.world.guess_nats
+        return all(series[-1] < min(LEARNT * series[0], most) for series in self.curve.losses.values())
 
 
-def make_world(name: str, config: WorldConfig) -> World:
-    """Write the text. Costs some seconds a million words."""
-    truth = planted(config.corpus)[1]
-    parts = list(planted_text(config.corpus, truth))
+def make_world(name: str, config: WorldConfig, seed: int) -> World:
+    """Deal the rules of ``seed`` and write their text. Costs some seconds a million words."""
+    corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
+    truth = planted(corpus)[1]
+    parts = list(planted_text(corpus, truth))
     text = PlantedText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
-    tokens, n_ctx = text.words + 1, config.model.n_ctx
+    if len(text.words) <= HELD_OUT + TUNING:
+        raise ValueError(
+            f"corpus.max_documents: expected more than the {HELD_OUT + TUNING} that are held out, got {len(text.words)}"
+        )
+    windows = pad(text.words + 1, (1, 0), value=BOS)
     return World(
         name=name,
+        seed=seed,
         config=config,
         truth=truth,
-        tokens=tokens,
-        train=Windows(tokens[: -HELD_OUT - TUNING].numpy().flatten(), n_ctx),  # numpy copies: a tensor that is sent to
-        tuning=Windows(tokens[-HELD_OUT - TUNING : -HELD_OUT].numpy().flatten(), n_ctx),  # another process moves, and
-        held_out=Windows(tokens[-HELD_OUT:].numpy().flatten(), n_ctx),  # a view of it would dangle
+        train=windows[: -HELD_OUT - TUNING],
+        tuning=windows[-HELD_OUT - TUNING : -HELD_OUT],
+        held_out=windows[-HELD_OUT:],
         copied=text.copied[-HELD_OUT:],
         ruled=text.ruled[-HELD_OUT:],
     )
 
 
-def raise_model(world: World, seed: int, runs: Path) -> Path:
-    """Train the world's model of ``seed``, unless the run store has it; its folder."""
-    cell = world.cell(seed)
-    run = runs / fingerprint(cell, world.origin)
-    with locked(run, wait=True):
-        if not finished(run, total_steps(cell)):
-            both = (world.train, world.tuning)
-            train(cell, len(world.words), world.origin, both, run, lambda _: None, f"{world.name} {seed}")
-    return run
+def grow(name: str, config: WorldConfig, seeds: Sequence[int], how: ExtractConfig) -> list[Grown]:
+    """Make a world of each seed and train its model, all models together; show each its world's held-out text."""
+    worlds = [make_world(name, config, seed) for seed in seeds]
+    cells = [CellConfig(seed=_number(name, seed, "model"), model=config.model, train=config.train) for seed in seeds]
+    models = [Transformer(config.model, len(w.words), _generator(c.seed)) for w, c in zip(worlds, cells, strict=True)]
+    curves = [Curve([], [], {rule: [] for rule in w.rules}) for w in worlds]
+
+    def batches(step: int) -> Int[Tensor, "model batch window"]:
+        return torch.stack(
+            [w.train[order(c.seed, step, config.train.batch, len(w.train))] for w, c in zip(worlds, cells, strict=True)]
+        )
+
+    def look(step: int) -> None:
+        for world, model, curve in zip(worlds, models, curves, strict=True):
+            curve.tokens_seen.append(step * config.train.batch * config.model.n_ctx)
+            _evaluate(world, model, curve)
+
+    train_together(models, batches, total_steps(cells[0]), config.train, look)
+    made = zip(worlds, cells, models, curves, strict=True)
+    return [
+        _examined(world, cell, model.eval().requires_grad_(False), curve, how) for world, cell, model, curve in made
+    ]
 
 
-def grow(world: World, seed: int, how: ExtractConfig, runs: Path) -> Grown:
-    """Raise the world's model, and show it the world's held-out text."""
-    run, cell, words, origin = raise_model(world, seed, runs), world.cell(seed), world.words, world.origin
+def _examined(world: World, cell: CellConfig, model: Transformer, curve: Curve, how: ExtractConfig) -> Grown:
+    tokens = torch.cat([world.train, world.tuning, world.held_out])[:, 1:]
     seen = Evidence(
-        held_out=world.held_out.batch(torch.arange(len(world.held_out))),
+        held_out=world.held_out,
         documents=torch.arange(len(world.held_out)),
-        windows=world.held_out.batch(torch.arange(how.windows)),
-        tuning=world.tuning.batch(world.tuning.spread(how.windows)),
-        unigram=torch.bincount(world.tokens.flatten(), minlength=len(words)).float(),
-        bigram_counts=torch.zeros(len(words), len(words)),  # the truth is known: nothing is held against counts
-        words=words,
-        tokenizer_hash=origin,
+        windows=world.held_out[: how.windows],
+        tuning=world.tuning,
+        unigram=torch.bincount(tokens.flatten(), minlength=len(world.words)).float(),
+        bigram_counts=torch.zeros(len(world.words), len(world.words)),  # the truth is known: no counts are needed
+        words=world.words,
+        tokenizer_hash="words",
     )
-    log = read_lines(run / "log.jsonl", Evaluation)
-    checkpoints = sorted((run / "checkpoints").iterdir())
-    subject = examine(load_checkpoint(checkpoints[-1], origin), cell, log, seen, how)
-    places = world.copied | world.ruled
-    costs = edge_costs(subject.model, seen, places) if cell.model.n_layers == 2 and places.any() else {}
-    return Grown(world, subject, seen, how, _losses(world, checkpoints, seen), costs)
+    places = (world.copied | world.ruled)[:LOOKED_AT]
+    edges = edge_worth(model, world.held_out[:LOOKED_AT], places) if cell.model.n_layers == 2 and places.any() else {}
+    return Grown(world, examine(model, cell, [], seen, how), seen, how, curve, edges)
 
 
 @torch.no_grad()
-def _losses(world: World, checkpoints: list[Path], seen: Evidence) -> dict[str, list[float]]:
-    places = {name: at for name in ("copied", "ruled") if (at := getattr(world, name)).any()}
-    series: dict[str, list[float]] = {name: [] for name in places}
-    for path in checkpoints:
-        losses = _token_losses(load_checkpoint(path, seen.tokenizer_hash)(seen.held_out[:, :-1]), seen.held_out)
-        for name, at in places.items():
-            series[name].append(losses[at].mean().item())
-    return series
+def _evaluate(world: World, model: Transformer, curve: Curve) -> None:
+    windows, d_vocab = world.held_out[:LOOKED_AT], len(world.words)
+    if world.rules:
+        losses = token_losses(model(windows[:, :-1]), windows)
+        for rule, at in world.rules.items():
+            curve.losses[rule].append(losses[at[:LOOKED_AT]].mean().item())
+    if model.config.n_layers:
+        present = (torch.arange(d_vocab) != BOS).float()
+        tokens, block = repeated_random(16, model.config.n_ctx, d_vocab, _generator(0), present)
+        matching = [prefix_matching(pattern, block).max() for pattern in model.trace(tokens).patterns]
+        curve.matching.append(torch.stack(matching).max().item())
 
 
-def _token_losses(
+def token_losses(
     logits: Float[Tensor, "batch pos vocab"], windows: Int[Tensor, "batch window"]
 ) -> Float[Tensor, "batch pos"]:
+    """Nats at each target."""
     return cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none").view(logits.shape[:2])
+
+
+def _number(*what: object) -> int:
+    """A seed for each kind of world, seed and use, so that no two share any random number."""
+    return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

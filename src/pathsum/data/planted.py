@@ -21,9 +21,9 @@ CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
 RULE_PROBABILITY = 0.9  # of the planted continuation where a skip-trigram or a question applies
 SKIP_REACH = 24  # words back in which the source of a skip-trigram counts
 COPY_LENGTHS = (6, 18)  # words in a copied stretch: of one length only, a head would learn to look that far back
-QUESTION_SHARE = 0.08  # of fresh words, for the marker and for the word that asks
+QUESTION_SHARE = 0.16  # of fresh words, for the marker and for the word that asks
 SELECTORS = 3  # words that a lookup may begin with, and as many that it may go on with: of 2, single votes tell enough
-SELECTOR_SHARE, KEY_SHARE = 0.2, 0.35  # of fresh words, for the first words of lookups together, and for keys
+SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # of fresh words, for the first words of lookups together, and for keys
 TOGETHER = 512  # documents made at a time
 
 

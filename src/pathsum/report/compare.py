@@ -69,7 +69,7 @@ def _calibration(base: Metrics, now: Metrics) -> list[str]:
     for name, a, b in both:
         changes = [_change(k, a.get(k), b.get(k)) for k in CALIBRATION_METRICS if a.get(k) != b.get(k)]
         told += [f"- {_named(name)}: {', '.join(changes)}"] if changes else []
-    return _titled("Detectors on planted truth", told)
+    return _titled("Detectors on synthetic corpora", told)
 
 
 def _numbers(base: Metrics, now: Metrics) -> list[str]:

@@ -218,8 +218,8 @@ ORIGINS = (
     Origin("token_tables", "circuits by token", "W_U W_OV W_E; W_Eᵀ W_QK W_E; W_U W_E", "circuits/qk_ov.py"),
     Origin(
         "calibration",
-        "each detector on planted truth",
-        "precision and recall, Wilson intervals",
+        "each detector on synthetic corpora",
+        "precision and recall, Wilson intervals for n / design effect by world",
         "calibration/score.py",
         "data/calibration.parquet",
         "calibrate",

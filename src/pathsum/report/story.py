@@ -66,7 +66,7 @@ EVIDENCE = {
 }  # every other claim: two layers
 DETECTORS = {  # by whose word each section speaks
     ZERO: ("bigram",),
-    ONE: ("skip_trigram", "copying"),
+    ONE: ("skip_trigram", "skip_trigram_model", "copying"),
     TWO: ("composition_q", "composition_k", "composition_v", "composition", "previous_token", "induction"),
     behaviour.TITLE: ("previous_token", "induction"),
     LEARNING: ("phase_change",),

@@ -16,78 +16,113 @@ TITLE = "How far to trust the detectors"
 PLANTED = {  # what was planted for each, and what counts as found
     "bigram": "the five likeliest successors of each word; those of the direct path of a zero-layer model",
     "skip_trigram": "source … destination → out; entries of the atlas that the text bears out",
-    "previous_token": "the word before the last tells of the next, which only one head can carry on; the label",
-    "induction": "stretches of text come again, and one head alone can tell what followed; the label",
+    "skip_trigram_model": "the same; triples that a head makes likelier by half a nat, on documents that "
+    "did not choose them, whatever the text says",
+    "previous_token": "the word before the last tells of the next, which the one head must see to; the label",
+    "induction": "stretches of text repeat, and one layer alone can tell what followed; the label of one of its heads",
     "copying": "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5",
-    "composition_q": "the edge into the queries by which an answer is looked up under two words; a significant score",
-    "composition_k": "the edge into the keys by which copies are foretold; a significant score",
-    "composition_v": "the edge into the values that makes a virtual head; a significant score",
-    "composition": "every edge that a model relies on, though its text may ask for another; a significant score",
+    "composition_q": "edges into queries that a model relies on; a significant score",
+    "composition_k": "edges into keys that a model relies on; a significant score",
+    "composition_v": "edges into values that a model relies on; a significant score",
+    "composition": "edges of any kind that a model relies on; a significant score",
     "phase_change": "when the loss on planted copies is half-way down; the onset of prefix matching, to one evaluation",
 }
 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
-    """The scoreboard of precision and recall on planted truth."""
+    """The scoreboard of precision and recall on synthetic corpora."""
     rows = results.calibration
     if not rows:
         return Section(TITLE, ("No detector was tried on text with known structure.",), ())
     left_out = max(r.not_learnt for r in rows)
-    models = max(r.models for r in rows) + left_out
     text = (
-        f"Detectors were tried on {plural(models, 'model')} trained on generated text with known structure. These have "
-        "one head a layer, so that it is known which head must do what, and through which edge, if the text is learnt "
-        f"at all; {left_out or 'none'} had not learnt it and {'was' if left_out == 1 else 'were'} left out. Nothing is "
-        "planted for a detector in the other texts, nor in untrained models, nor in edges from a head of one model to "
-        "the later head of another. An edge is there if the model relies on it, which an intervention tells: the loss "
-        "where the rule made the word rises by half a nat without the edge. (It is not there below a tenth; what lies "
-        "between is left out.) Precision is the "
+        "Detectors were tried on models of synthetic corpora with known structure. Each corpus is a world of its own: "
+        "rules, text and model share nothing with any other, and intervals count worlds. "
+        f"{plural(left_out, 'model')} had not learnt the rules of the text, by the loss on held-out text, and "
+        f"{'is' if left_out == 1 else 'are'} left out. Nothing is planted for a detector in worlds with other rules, "
+        "nor in untrained models. Composition is judged within each model of two layers with two heads each, on all "
+        "its twelve edges. An edge is there if the model relies on it, by intervention: the loss where a rule made the "
+        "word rises by half a nat when the edge is removed, or falls by as much when it alone is left of all "
+        "edges of its kind. It is not there below a tenth of a nat; what lies between is left out. Precision is the "
         "share of what was found that is there, recall the share of what is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
-    """``section``, with a word on each of its ``detectors`` that is not to be trusted."""
+    """``section``, with a word on each of its ``detectors`` whose shares or intervals fall below TRUSTED."""
     found = {r.detector: r for r in results.calibration}
-    doubts = [_doubt(found[name]) for name in detectors if name in found and not trusted(found[name])]
+    doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
     return replace(section, paragraphs=(*section.paragraphs, *doubts))
 
 
 def trusted(row: CalibrationRow) -> bool:
     """Whether precision and recall reach TRUSTED; what was not measured is not trusted."""
-    return all(share is not None and share >= TRUSTED for share in (row.precision, row.recall))
+    return _reach(row.precision, row.recall)
+
+
+def certain(row: CalibrationRow) -> bool:
+    """Whether their lower bounds do."""
+    return _reach(row.precision_low, row.recall_low)
+
+
+def _reach(*shares: float | None) -> bool:
+    return all(share is not None and share >= TRUSTED for share in shares)
 
 
 def _doubt(row: CalibrationRow) -> str:
+    shares = (
+        f"a precision of {_share(row.precision, row.precision_low, row.precision_high)} and a recall of "
+        f"{_share(row.recall, row.recall_low, row.recall_high)}"
+    )
+    if not trusted(row):
+        return f"Caution: on synthetic corpora the detector of {NAMES[row.detector]} has {shares}."
     return (
-        f"Caution: on planted truth the detector of {NAMES[row.detector]} has a precision of {number(row.precision)} "
-        f"and a recall of {number(row.recall)}."
+        f"On synthetic corpora the detector of {NAMES[row.detector]} has {shares}: too few worlds to say that both are "
+        f"above {TRUSTED}."
     )
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:
     weak = [NAMES[r.detector] for r in rows if not trusted(r)]
-    verdict = f"Under {TRUSTED}: {', '.join(weak)}." if weak else f"All reach {TRUSTED} in both."
+    unsure = [NAMES[r.detector] for r in rows if trusted(r) and not certain(r)]
+    verdict = f"Under {TRUSTED}: {'; '.join(weak)}." if weak else f"All reach {TRUSTED} in both."
+    if unsure:
+        verdict += f" At or above {TRUSTED}, with a lower bound under it: {'; '.join(unsure)}."
     return (
-        f"{verdict} Real models have several heads a layer that share a job, and words of which no table is known: "
-        "these shares are what the detectors do at their best."
+        f"{verdict} Real models have more heads that share a job, and words of which no table is known: these shares "
+        "are what the detectors do at their best."
     )
 
 
 def _table(rows: Sequence[CalibrationRow]) -> Table:
-    columns = ("detector", "planted; found if", "n", "planted", "found", "precision (95 %)", "recall (95 %)")
+    columns = (
+        "detector",
+        "planted; found if",
+        "n",
+        "worlds",
+        "planted",
+        "in worlds",
+        "found",
+        "precision (95 %)",
+        "recall (95 %)",
+    )
     fields = tuple(
         (
             Entry(NAMES[r.detector]),
             Entry(PLANTED[r.detector]),
-            *(Entry(str(count), "number") for count in (r.n, r.planted, r.found)),
+            *(Entry(str(count), "number") for count in (r.n, r.worlds, r.planted, r.planted_worlds, r.found)),
             Entry(_share(r.precision, r.precision_low, r.precision_high), "number"),
             Entry(_share(r.recall, r.recall_low, r.recall_high), "number"),
         )
         for r in rows
     )
-    return Table("The scoreboard: what each detector finds of what was planted.", columns, fields, "calibration.csv")
+    return Table(
+        "What each detector finds of what was planted: n units in independent worlds; 95 % intervals.",
+        columns,
+        fields,
+        "calibration.csv",
+    )
 
 
 def _share(value: float | None, low: float | None, high: float | None) -> str:

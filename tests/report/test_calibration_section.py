@@ -1,0 +1,49 @@
+"""The scoreboard says whose shares, and whose lower bounds, fall short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pathsum.report.document import Section
+from pathsum.report.figures.calibration import calibration
+from pathsum.report.sections.calibration import certain, marked, section, trusted
+from tests.report import synthetic
+
+RESULTS = synthetic.results()
+
+
+def told(**changes: object) -> tuple[str, str]:
+    """What the scoreboard says of the detector of induction heads, and what its section does."""
+    first, *others = [r for r in RESULTS.calibration if r.detector != "induction"]
+    good = replace(first, detector="induction", precision_low=0.93, recall_low=0.93)
+    rows = [replace(r, precision_low=0.95, recall_low=0.95) for r in (first, *others)]
+    results = replace(RESULTS, calibration=[*rows, replace(good, **changes)])  # type: ignore[arg-type]
+    board = section(results, {"calibration": calibration(results)})  # type: ignore[dict-item]
+    return board.paragraphs[1], " ".join(marked(Section("t", (), ()), ["induction"], results).paragraphs)
+
+
+def test_where_shares_and_lower_bounds_reach_it_nothing_is_added() -> None:
+    board, word = told()
+    assert board.startswith("All reach 0.9 in both. Real models")
+    assert word == ""
+
+
+def test_a_lower_bound_under_it_is_said() -> None:
+    board, word = told(recall_low=0.86)
+    assert "At or above 0.9, with a lower bound under it: induction heads." in board
+    assert "recall of 1.00 (0.86 to 1.00): too few worlds to say that both are above 0.9" in word
+
+
+def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> None:
+    for changes in (
+        {"recall": 0.5, "recall_low": 0.3},
+        {"precision": None, "precision_low": None, "precision_high": None},
+    ):
+        board, word = told(**changes)
+        assert "Under 0.9: induction heads." in board
+        assert word.startswith("Caution: on synthetic corpora the detector of induction heads has")
+
+
+def test_certainty_is_a_matter_of_both_bounds() -> None:
+    row = replace(RESULTS.calibration[0], precision=1.0, recall=1.0, precision_low=0.95, recall_low=0.89)
+    assert (trusted(row), certain(row), certain(replace(row, recall_low=0.9))) == (True, False, True)

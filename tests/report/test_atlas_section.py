@@ -38,7 +38,7 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
     ]
     text = " ".join(paragraphs([replace(ONE, skip_trigrams=rows)]))
     assert "the output is likelier to the model for 0 of 4" in text
-    assert "The judging documents bear out 1 of 3 (one head)" in text
+    assert "The judging documents confirm 1 of 3 (one head)" in text
 
 
 def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -> None:
@@ -46,15 +46,15 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     shares = [(100, 200), (50, 200), (30, 200)]
     tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.skip_trigram_tallies, shares, strict=True)]
     text = paragraphs([replace(ONE, skip_trigram_tallies=tallies)])[0]
-    assert "unselected, they bear out 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "before the text chooses, 0.30; of all places of the text, 0.016" in text
+    assert "unselected, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
+    assert "before this selection, 0.30; over all places in the text, 0.016" in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:
     far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.distances]
     rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.skip_trigrams]
     text = paragraphs([replace(ONE, distances=far, skip_trigrams=rows)])[0]
-    assert "Alone, the 1 head that copy by weights and behaviour and look far" in text
+    assert "For long-range copying heads alone (1 head; copying by weights and behaviour" in text
     assert "within 8 tokens): 1.00." in text
 
 

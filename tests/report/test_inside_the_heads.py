@@ -32,7 +32,7 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     assert isinstance(table, Table)
     assert table.rows[0][1].text == "L0H1 → L1H1"
     told = "most in L2H3S0 (L0H1 → L1H1). Where an induction head has formed, it ends there in 0 of 1 cell"
-    assert f"costs 0.50 nats a token, {told}" in " ".join(found.paragraphs)
+    assert f"costs 0.50 nats per token, {told}" in " ".join(found.paragraphs)
 
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:

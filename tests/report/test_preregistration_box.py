@@ -47,7 +47,7 @@ def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
     for text in both(FROZEN.model_copy(update={"changes": CHANGES})):
         assert "2 changes since" in text
         assert "≥ 0.4; since 2025-03-11; before: ≥ 0.5" in text
-        assert "computed otherwise since 2025-03-11: 0.610 before, 0.380 then" in text
+        assert "computation changed on 2025-03-11: 0.610 before, 0.380 after" in text
         table = text[text.index("Changed after freezing.") :]
         assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
 

@@ -27,12 +27,12 @@ WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 def test_a_preference_that_two_edges_make_is_told_with_its_edges_and_its_worth() -> None:
     method, behaviour, edges = section(only(WORKS), {}).paragraphs
-    assert "these sequences chose nothing" in method
+    assert "these sequences were not used to choose it" in method
     assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour
-    assert "A third token counts in 0 of 1" in behaviour
+    assert "A match of three tokens is preferred to one of two in 0 of 1" in behaviour
     assert "Without previous token → queries: 0.05 of the advantage and 1.00 of the attention" in edges
     assert "Without other heads → queries and keys (control): 1.00 of the advantage" in edges
-    assert "rises by 0.80 nats" in edges
+    assert "rises by 0.80 nats per token" in edges
 
 
 def test_where_no_head_prefers_the_longer_match_the_text_says_so_and_no_edge_is_credited() -> None:

@@ -29,10 +29,10 @@ def test_the_section_tells_the_order_and_which_losses_bend() -> None:
     told = section(WORKS, {})
     assert "previous-token head before it in 4 of 4 cells (−0.70 M tokens)" in told.paragraphs[1]
     assert "in-context loss drop before it in 0 of 4 cells (0.10 M tokens)" in told.paragraphs[1]
-    assert "half-way up before the attention of the previous-token head in 0 of 4 models" in told.paragraphs[2]
+    assert "before the attention of the previous-token head does in 0 of 4 models" in told.paragraphs[2]
     assert "fires in 0 of 4 models whose prefix" in told.paragraphs[3]
     assert "in 2 of 6 models (0 whatever windows are drawn) where it does not" in told.paragraphs[3]
-    assert "It fires more often where nothing changes: a negative result." in told.paragraphs[3]
+    assert "It fires more often where prefix matching does not rise: a negative result." in told.paragraphs[3]
 
 
 def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
@@ -50,8 +50,8 @@ def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
         for name, c in WORKS.cells.items()
     }
     told = section(dataclasses.replace(WORKS, cells=early), {}).paragraphs[2]
-    assert "in 4 of 4 models, in 4 with an evaluation between." in told
-    assert "is not what happens" in told
+    assert "in 4 of 4 models, in 4 of these with an evaluation in between." in told
+    assert "formation does not follow the order of the mechanism" in told
 
 
 def test_without_two_layers_nothing_is_drawn() -> None:

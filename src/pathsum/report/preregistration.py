@@ -26,8 +26,8 @@ def _note(change: Change) -> str:
     when = f"since {change.date}"
     return {
         "threshold": f"{when}; before: {_text(change.old)}",
-        "measure": f"measured otherwise {when}",
-        "computation": f"computed otherwise {when}: {_text(change.old)} before, {_text(change.new)} then",
+        "measure": f"measure changed on {change.date}",
+        "computation": f"computation changed on {change.date}: {_text(change.old)} before, {_text(change.new)} after",
         "added": f"added after freezing, {change.date}",
         "removed": "",
     }[change.what]

@@ -179,7 +179,7 @@ def _zero(results: Results) -> tuple[str, ...]:
         f"training's evaluations and for whatever is chosen, {corpus.verdict_documents:,} others for the verdicts: "
         f"models are judged on {corpus.judged_windows:,} windows of {corpus.judged_documents:,} of these, the largest "
         f"of which has {number(100 * corpus.largest_document, 1)} % of the windows. On them a unigram model loses "
-        f"{number(corpus.unigram_loss_nats, 3)} nats a token, the best smoothed bigram model "
+        f"{number(corpus.unigram_loss_nats, 3)} nats per token, the best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )
     if not cells:
@@ -235,10 +235,10 @@ def _two_loss_drops(results: Results) -> tuple[str, ...]:
         return ()
     late = span(sorted({c.summary.icl_late_token or 0 for c in results.cells.values()}), 0)
     return (
-        "Two ends of the window are in use. The suite's own are wide: 8 to 12 % of the window against its last tenth. "
-        f"ICL takes the 50th token against the 500th, here 50 ± 5 against {late} ± 5, as far as the window reaches. "
-        "The loss falls fastest in the first tokens, so the first is the larger number, and only the second "
-        f"compares with the paper's. Nats, range over models, ours and at ICL's positions: {'; '.join(told)}.",
+        "The loss drop is given at two pairs of positions. The suite's own: 8 to 12 % of the window against its last "
+        f"tenth. ICL takes the 50th token against the 500th, here 50 ± 5 against {late} ± 5, as far as the window "
+        "reaches. The loss falls fastest in the first tokens, so the two differ, and only the second can be compared "
+        f"with the paper's. Nats per token, range over models, ours and at ICL's positions: {'; '.join(told)}.",
     )
 
 

@@ -44,8 +44,8 @@ def table(
     caption = (
         f"{tally(claims)} A claim is judged on every cell it speaks about: reproduced where all of them pass, partly "
         "where some do. Ours: the median over those models, in brackets their range, smallest to largest: a range over "
-        "models, no confidence interval. Chance: what the number would be without what the claim speaks of. Each claim "
-        "leads to its evidence; what is measured stands below."
+        "models, no confidence interval. Chance: the value without the effect that the claim is about. Each claim "
+        "links to its evidence; the table below says how it is measured."
     )
     return Table(caption, columns, fields, "claims.csv", fold=False)
 

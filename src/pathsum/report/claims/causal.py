@@ -1,4 +1,4 @@
-"""What the framework says of which terms matter, and of the edge that induction hangs on."""
+"""What the framework says of which terms matter, and of the edge that induction depends on."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ CLAIMS: tuple[Claim, ...] = (
         "virtual_heads_little",
         "The direct path and single heads matter most, virtual heads little.",
         "AMF, Term Importance Analysis",
-        "fall of the held-out loss when content that moved twice joins what moved once or not at all, patterns fixed "
-        "(nats)",
-        "its interval is below those of content that did not move and that moved once",
+        "fall of the held-out loss when content that two heads moved is added to content that at most one head moved, "
+        "attention patterns fixed (nats)",
+        "its 95 % interval is below that of content that no head moved and below that of content that one head moved",
         each(2, virtual_heads_little),
     ),
     Claim(
         "induction_key_edge",
-        "Induction hangs on a head that reads the previous-token head through its keys.",
+        "Induction depends on a head that reads the previous-token head through its keys.",
         "AMF, How Induction Heads Work",
         "rise of the loss on repeated tokens without the K-edge from the previous-token head to the induction head, "
         "minus that without the strongest other edge, paired by window (nats)",
-        "> 0 by the 95 % interval, with zeros and with another window's writes in its place",
+        "its 95 % interval is above 0, with zero and with resample ablation",
         each(2, _key_edge),
     ),
 )

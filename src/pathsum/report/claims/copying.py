@@ -66,9 +66,9 @@ CLAIMS: tuple[Claim, ...] = (
         "one_layer_copying_heads",
         "Most heads of a one-layer model copy.",
         "AMF, Copying / Primitive In-Context Learning",
-        "share of heads that copy by their weights (OV eigenvalue positivity > 0.5, once the only measure) "
-        "and by behaviour (on repeated random tokens their output raises the token to come: 95 % interval above "
-        "the same score by another window's tokens)",
+        "share of heads that copy by their weights (OV eigenvalue positivity > 0.5, AMF's criterion) and "
+        "by behaviour (on repeated random tokens their output raises the next token's logit: 95 % interval above "
+        "the same score for another window's tokens)",
         "> 0.5",
         each(1, _copying_heads),
     ),

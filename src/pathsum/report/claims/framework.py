@@ -195,9 +195,9 @@ CLAIMS: tuple[Claim, ...] = (
         "one_layer_skip_trigrams",
         "A one-layer head is a table of skip-trigrams, spent mostly on copying.",
         "AMF, Interpretation as Skip-Trigrams",
-        "share of each head's strongest skip-trigrams whose output is their source again (case and leading space "
-        "aside): by the sum of their effects on the next token's logit over the places where they occur, of those that "
-        "the text holds beyond chance; the documents that choose them do not judge them",
+        "share of each head's strongest skip-trigrams that copy (output = source, up to case and a leading space); "
+        "strongest by summed effect on the next token's logit where they occur, among those that occur in the text "
+        "more often than chance; chosen and judged on different documents",
         "≥ 0.5",
         each(1, _copying_skip_trigrams),
     ),
@@ -230,8 +230,8 @@ CLAIMS: tuple[Claim, ...] = (
         "repeat_loss",
         "Two-layer models predict repeated random tokens.",
         "AMF, Induction Heads",
-        "loss of guessing among the tokens that are drawn, minus loss on the second copy (nats)",
-        "≥ 1 nat",  # the bar that once stood on the first copy, which costs more than guessing and so is too easy
+        "loss of a uniform guess among the sampled tokens, minus loss on the second copy (nats per token)",
+        "≥ 1 nat",  # guessing is the baseline: the first copy costs more than guessing and would be too easy to beat
         each(2, _repeat_gain),
     ),
     Claim(
@@ -263,7 +263,7 @@ CLAIMS: tuple[Claim, ...] = (
         "An induction head matches in its QK circuit and copies in its OV circuit.",
         "AMF, How Induction Heads Work",
         "smaller of QK matching and OV copying positivity, best induction head; matching on the pair of paths that "
-        "most of its preference comes by",
+        "carries the largest part of its preference",
         "> 0.5",
         each(2, _corner),
     ),

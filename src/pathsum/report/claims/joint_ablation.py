@@ -39,9 +39,9 @@ CLAIMS: tuple[Claim, ...] = (
         "joint_ablation",
         "Induction heads together carry most of the in-context learning of small attention-only models.",
         "ICL, Argument 3",
-        "share of the in-context loss drop that is lost without all heads that match prefixes at the end, the smaller "
-        "of zero and resample ablation",
-        f"≥ {MOST}, and more than without other heads or as much in random directions (paired intervals above 0)",
+        "share of the in-context loss drop that is lost when all heads with a prefix-matching score of at least 0.1 at "
+        "the end of training are ablated together, the smaller of zero and resample ablation",
+        f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
         each(2, _joint),
     ),
 )

@@ -41,8 +41,9 @@ CLAIMS: tuple[Claim, ...] = (
         "smeared_keys_earlier",
         "Keys that see the previous token move the onset of induction earlier.",
         "ICL, Argument 2",
-        "tokens from the onset of the two-layer control with smeared keys to that of its plain twin",
-        "> 0, the last evaluation of the one's rise not after the first of the other's",
+        "tokens seen at the onset of the same two-layer model without smeared keys, minus those at the onset of the "
+        "control with smeared keys",
+        "> 0, and the evaluation after the control's onset is not later than the one before the other onset",
         _earlier,
         digits=0,
     ),

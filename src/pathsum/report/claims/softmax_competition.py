@@ -26,7 +26,7 @@ def _no_preference(cell: Cell) -> Finding:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "one_layer_no_successor",
-        "In one layer, a repeated token does not make any head prefer the token after it.",
+        "In one layer, a repeated token makes no head prefer the token after its earlier occurrence.",
         "AMF, Induction Heads",
         "largest preference of any head for the token after the match over keys near it, in windows that repeat minus "
         "windows that do not (nats of log attention)",

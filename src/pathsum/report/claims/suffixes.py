@@ -50,7 +50,9 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     """The weaker of both edges and methods decides; nothing to explain where there is no advantage."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
     if row.low <= 0 or len({r.cut for r in found}) < 2:
-        return Finding(None, False, "prefers no longer match" if row.low <= 0 else "no head but previous-token heads")
+        return Finding(
+            None, False, "does not prefer the longer match" if row.low <= 0 else "no head but previous-token heads"
+        )
     left = max(r.high for r in found) / row.advantage
     kept = min(r.alone_low for r in found) / row.alone
     return Finding(left, left < LEFT < kept, f"one-token matching keeps {number(kept)}")
@@ -68,10 +70,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "two_token_edges",
-        "They do so because previous-token heads feed their queries and heads that look two back their keys.",
+        "They do so because previous-token heads feed their queries, and heads that attend two tokens back their keys.",
         "this suite",
-        "largest share of that advantage (upper end of its interval) left once either edge is ablated, by its mean or "
-        "by another window's",
+        "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
+        "resample ablation)",
         "< 0.5, while attention to a match of one token keeps more than 0.5 of its value (lower end)",
         _two_layers(_by_these_edges),
     ),

@@ -69,7 +69,7 @@ def trajectories(results: Results) -> Figure | None:
             _path(ax, path, results.cells[str(name)])
         for n in sorted(set(data["n_layers"])):
             ax.plot([], [], color=symbols.layer_colour(n), marker=".", label=symbols.layers_label(n))
-        ax.set(xlabel="component 1 (nats a token)", ylabel="component 2 (nats a token)")
+        ax.set(xlabel="component 1 (nats per token)", ylabel="component 2 (nats per token)")
         ax.legend(loc="best")
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)

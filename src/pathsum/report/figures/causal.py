@@ -82,5 +82,5 @@ def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
             ax.annotate(name, (at, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8.5)
     ax.axhline(0, color=symbols.FAINT, lw=0.8)
     ax.set_xticks(range(len(heads)), heads, rotation=90 if len(heads) > 10 else 0)
-    ax.set(ylabel="loss without − with the head\n(nats a token)")
+    ax.set(ylabel="loss without − with the head\n(nats per token)")
     ax.set_title(f"{cell.name}: {PANELS[column]}", pad=18)

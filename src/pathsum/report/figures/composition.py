@@ -43,12 +43,11 @@ def composition(results: Results) -> Figure | None:
     )
     caption = (
         "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Filled: the "
-        "first-layer head that looks most at the token before; grey: the induction head. Where they make induction, a "
-        "thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ 0.05, or under "
-        f"{COMPOSES} times chance without the direction that the early head writes everywhere); edges below "
-        "chance are left out. Edges of all models significantly above and below "
-        f"chance: {counts}. Drawn for each number of heads: the cell of "
-        "the lowest held-out loss; the CSV has all."
+        "first-layer head that attends most to the previous token; grey: the induction head. Where they make "
+        "induction, a thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ "
+        f"0.05, or under {COMPOSES} times chance without the direction that the early head writes everywhere); edges "
+        f"below chance are left out. Edges of all models significantly above and below chance: {counts}. Drawn for "
+        "each number of heads: the model with the lowest held-out loss; the CSV has all."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))

@@ -47,7 +47,7 @@ def eigenvalues(results: Results) -> Figure | None:
     ]
     caption = (
         "Heads right of the dashed line have an OV circuit of mostly positive eigenvalues, AMF's criterion of copying; "
-        "whether they copy in fact, the table of three kinds of evidence says. "
+        "the table of three kinds of evidence tests whether they do copy. "
         f"Above 0.5: {'; '.join(share)}. Right: the eigenvalues of the head of highest positivity of each depth."
     )
     return picture(

@@ -218,7 +218,7 @@ def _repeat_caption(results: Results) -> str:
         gains = symbols.span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
         parts.append(f"{symbols.layers_label(n)} {gains} nats (top-1 {symbols.span([s.repeat_top1 for s in known])})")
     return (
-        "Gain on the second copy over guessing among the tokens that are drawn, and how often its likeliest next token "
-        f"is right, range over models: {'; '.join(parts)}. The first copy costs more than guessing, for random tokens "
-        "are not the text that a model expects."
+        "Gain of the second copy over a uniform guess among the sampled tokens (per token), and top-1 accuracy there, "
+        f"range over models: {'; '.join(parts)}. The first copy costs more than guessing, because random tokens do "
+        "not follow the statistics of the text."
     )

@@ -24,7 +24,7 @@ from pathsum.results import Cell, Results
 SHOWN = {
     NONE: "none",
     QUERY_EDGE: "previous token\n→ queries",
-    KEY_EDGE: "two back\n→ keys",
+    KEY_EDGE: "two tokens back\n→ keys",
     ONE_TOKEN: "all but current\n× previous",
     CONTROL: "control:\nother heads",
 }
@@ -50,10 +50,10 @@ def suffixes(results: Results) -> Figure | None:
 
     rows = [r for c in cells if (r := uncut(c)) is not None]
     caption = (
-        "The induction head attends more to what followed the longer of two matches where filled dots lie above hollow "
-        "ones. Left and middle: its attention to both followers in one sequence, a pair of dots a model, by heads per "
-        "layer. Right: the difference (two tokens minus one) as the model is and with edges into the head ablated "
-        "(another window's writes), a dot a model; 0 is a head that matches the current token alone. Mean over "
+        "Where filled dots lie above hollow ones, the induction head attends more to what followed the longer of two "
+        "matches. Left and middle: its attention to both followers in one sequence, a pair of dots per model, by heads "
+        "per layer. Right: the difference (two tokens minus one) without ablation and with edges into the head ablated "
+        "(resample ablation), a dot per model; 0 is a head that matches the current token alone. Mean over "
         f"{symbols.span([r.sequences for r in rows])} sequences, each in both orders; bars: 95 % bootstrap over "
         "sequences."
     )

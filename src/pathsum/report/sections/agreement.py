@@ -43,15 +43,15 @@ def section(results: Results) -> Section:
 def _method() -> tuple[str, str]:
     return (
         "Three kinds of evidence, each made a yes or a no by a bar; those of weights and intervention were set before "
-        "anything was counted, those of behaviour with such models in view. Weights: "
-        f"an eigenvalue positivity above {COPYING} (copies: of OV; induction: of OV and of QK matching, the smaller), "
-        f"or a composition score above chance with q < {SIGNIFICANT} (edges; previous token: with the keys of the best "
-        "induction head where one has formed, for positions are not in these weights). Behaviour: what the head is "
-        "called in the section on what each head does (copies: its copying score's interval is above chance; a K-edge: "
-        "from a head that looks one or two tokens back to an induction head; a Q-edge: from a head that looks at "
-        "itself or one token back to an induction head; a V-edge: nothing tells). Intervention: the rise of the loss "
-        "on the second copy of repeated random tokens, with another window's writes in place; a head's 95 % interval "
-        f"must lie above its control's and above 0, an edge's above {NEEDED} nats.",
+        "anything was counted, those of behaviour with such models in view. Weights: an eigenvalue positivity above "
+        f"{COPYING} (copies: of OV; induction: of OV and of QK matching, the smaller), or a composition score above "
+        f"chance with q < {SIGNIFICANT} (edges; previous token: with the keys of the best induction head where one has "
+        "formed, for positions are not in these weights). Behaviour: what the head is called in the section on what "
+        "each head does (copies: its copying score's interval is above chance; a K-edge: from a head that attends one "
+        "or two tokens back to an induction head; a Q-edge: from a head that attends to its own position or one token "
+        "back to an induction head; a V-edge: no behaviour decides). Intervention: the rise of the loss on the second "
+        "copy of repeated random tokens, with another window's writes in place; a head's 95 % interval must lie above "
+        f"its control's and above 0, an edge's above {NEEDED} nats.",
         "Behaviour tells weights which previous-token and which induction head to ask about, no more. The second copy "
         "is one task: a head or an edge that it does not need may serve another, and one that it needs may serve it in "
         "another way than the question supposes.",

@@ -32,7 +32,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     prices = span([b.price_nats for b in bugs], 3)
     return (
         text,
-        "A head's attention hangs on source and destination, its output on the source alone. If it raises one output "
+        "A head's attention depends on source and destination, its output on the source alone. If it raises one output "
         "after one destination and another after another, both from the same source, it raises the crossed pairs too. "
         f"The dearest crossings that the text holds no more often than chance, {len(bugs)} over all heads, cost "
         f"{prices} nats each time something else follows. With the places where the output does follow, "
@@ -43,10 +43,10 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
 def _method() -> str:
     return (
         "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed "
-        "over the places where they occur. Half of the held-out documents choose: of those with the largest sums, the "
-        "atlas lists the ones that these documents hold beyond chance, for a head at rest adds as much to common "
-        "tokens, whatever its source. The other half of the documents judge. Patterns and norm scales are as they are; "
-        "with one layer this is exact. The first position and the destination itself are no sources."
+        "over the places where they occur. Of those with the largest sums on half of the held-out documents, the atlas "
+        "lists the ones that occur there more often than chance: a head without a match raises common tokens as much, "
+        "whatever the source. They are judged on the other half of the documents. Patterns and norm scales are fixed; "
+        "with one layer this is exact. The first position and the destination itself do not count as sources."
     )
 
 
@@ -58,13 +58,13 @@ def _copying(cells: Sequence[Cell]) -> str:
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies]
-        told += f"; before the text chooses, {number(before)}; of all places of the text, {span(base, 3)}"
+        told += f"; before this selection, {number(before)}; over all places in the text, {span(base, 3)}"
     far = [[r.copies for r in c.skip_trigrams if (r.layer, r.head) == place] for c in cells for place in _far(c)]
     if far:
         alone = span([sum(f) / len(f) for f in far if f])
         told += (
-            f". Alone, the {plural(len(far), 'head')} that copy by weights and behaviour and look far (under half of "
-            f"their attention within {NEAR} tokens): {alone}"
+            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behaviour, "
+            f"under half of the attention within {NEAR} tokens): {alone}"
         )
     return f"{told}."
 
@@ -88,13 +88,13 @@ def _borne_out(cells: Sequence[Cell]) -> str:
     tallies = [(t.borne_out, t.told) for c in cells for t in c.skip_trigram_tallies]
     helped = _share(r.change_nats > 0 for c in cells for r in c.skip_trigrams)
     told = (
-        f"The judging documents bear out {_share(r.borne_out for r in rows)} "
+        f"The judging documents confirm {_share(r.borne_out for r in rows)} "
         f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to tell: the "
         "output follows the destination more often with the source before it, by three standard errors or more"
     )
     if tallies:
         told += (
-            f". Of all candidates, unselected, they bear out {sum(b for b, _ in tallies):,} of "
+            f". Of all candidates, unselected, they confirm {sum(b for b, _ in tallies):,} of "
             f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
         )
     return f"{told}. With the source, the output is likelier to the model for {helped} (where they were chosen)."
@@ -123,11 +123,11 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     names = ("head", "source", "… destination", "→ out", "places")
     shown = [r for r in sorted(best.skip_trigrams, key=lambda r: (r.layer, r.head, r.rank)) if r.rank <= ENTRIES_A_HEAD]
     atlas = Table(
-        f"The skip-trigrams that each head of {best.name} is worth most by on held-out text, of those that the "
-        "choosing documents hold beyond chance. Effect and change are means over places; the change in log P is with "
-        "the source against without it. Lift: how much more often the output follows the destination with the source "
-        "before it (counts: followed by the output, of places with the source, in the judging documents); – where too "
-        "few. Every head of every cell is in the CSV.",
+        f"Each head's skip-trigrams with the largest summed effect on held-out text in {best.name}, among those that "
+        "occur more often than chance in the choosing documents. Effect and change are means over places; the change "
+        "in log P is with the source against without it. Lift: how much more often the output follows the destination "
+        "with the source before it (counts: followed by the output, of places with the source, in the judging "
+        "documents); – where too few. Every head of every cell is in the CSV.",
         (*names, "effect (logits)", "change in log P (nats)", "lift of the text"),
         tuple((*_names(r), _n(r.effect_logits), _n(r.change_nats), _lift(r)) for r in shown),
         "skip_trigrams.csv",

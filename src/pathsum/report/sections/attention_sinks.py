@@ -1,4 +1,4 @@
-"""Attention sinks: how much attention rests on the first token, and what that is worth."""
+"""Attention sinks: how much attention goes to the first token, and what that is worth."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def section(results: Results) -> Section:
     resting = sum(r.attention_low > SINK for r in heads)
     paying = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
-        "An attention sink is a first token that takes the attention of heads that have nothing to move. "
+        "An attention sink is a token, here the first, that heads attend to when they have nothing to move. "
         f"{resting} of {plural(len(heads), 'head')} give more than {SINK} of their attention to the beginning-of-"
-        f"sequence token. For {paying} the held-out loss rises when that token is forbidden and the other keys take "
-        "its share, by more than it does for the window's second token (the control)."
+        f"sequence (BOS) token. For {paying} the held-out loss rises when that token is masked and the other keys "
+        "take its share, by more than when the window's second token is masked (the control)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
@@ -34,14 +34,14 @@ def _table(cells: list[Cell]) -> Table:
         "heads",
         "attention",
         "uniform attention",
-        "value removed (nats)",
-        "forbidden (nats)",
-        "second token forbidden (nats)",
+        "value zeroed (nats per token)",
+        "first token masked (nats per token)",
+        "second token masked (nats per token)",
     )
     caption = (
-        "What the first token is to the head of each model that attends to it most, and to each layer as a whole: mean "
-        "attention on held-out text, and the rise of the loss when nothing is moved from it, and when it gets no "
-        "attention and the other keys take its share. 95 % intervals. Every head is in the CSV."
+        "How much the first token matters to the head of each model that attends to it most, and to each layer as a "
+        "whole: mean attention on held-out text (0..1), and the rise of the loss when its value is zeroed and when it "
+        "is masked, so that the other keys take its share. 95 % bootstrap intervals. Every head is in the CSV."
     )
     return Table(caption, columns, tuple(_row(c, r) for c in cells for r in _shown(c)), "attention_sinks.csv")
 

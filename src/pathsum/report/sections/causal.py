@@ -52,9 +52,9 @@ def heads(cells: Sequence[Cell]) -> Table:
         "another first-layer head with it",
     )
     caption = (
-        "Rise of the loss on the second copy of repeated random tokens (nats a token) with another window's writes in "
-        "a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which changes "
-        "little where it has one already, and into other first-layer heads instead of their own (range over "
+        "Rise of the loss on the second copy of repeated random tokens (nats per token) with another window's writes "
+        "in a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which "
+        "changes little where it has one already, and into other first-layer heads instead of their own (range over "
         "those heads)."
     )
     return Table(caption, columns, tuple(_cell(c) for c in cells), "ablations.csv")
@@ -90,9 +90,9 @@ def _contrasts(cells: Sequence[Cell]) -> tuple[str, ...]:
         for c, r in found
     )
     return (
-        "The K-edge from the previous-token head to the induction head against the strongest other edge, the rise of "
-        "the second copy's loss without the one minus that without the other, paired by window (nats, another window's "
-        f"writes in its place, 95 % interval; both heads are chosen on other data): {told}.",
+        "The K-edge from the previous-token head to the induction head against the strongest other edge: rise of the "
+        "second copy's loss without the former minus that without the latter, paired by window (nats per token, "
+        f"resample ablation, 95 % interval; both heads are chosen on other data): {told}.",
     )
 
 

@@ -45,11 +45,11 @@ def _meaning(edges: Sequence[CompositionRow], differ: Sequence[CompositionRow]) 
         return ()
     distance = statistics.median(abs(e.value - e.chance) for e in differ)
     return (
-        f"The null hypothesis turns one head against the other at random, their spectra kept. {len(differ)} of "
-        f"{len(edges)} edges reject it, the median of them {number(distance, 3)} from chance: trained heads share a "
-        "few directions of the residual stream, or keep out of one another's, so they are not turned at random to "
-        "begin with. A significant score then says that two heads are not independent, and no more. Which edges make a "
-        "circuit is for the size of the excess and for the interventions to say.",
+        f"The random-rotation null rotates one head against the other at random and keeps their spectra. {len(differ)} "
+        f"of {len(edges)} edges reject it, the median of them {number(distance, 3)} from chance. That is expected "
+        "where trained heads share a few directions of the residual stream or avoid each other's. A score that "
+        "differs from chance then says only that two heads are not independent; which edges form a circuit must be "
+        "judged by the size of the excess and by interventions.",
     )
 
 

@@ -54,9 +54,9 @@ def _small(small: Sequence[Cell]) -> tuple[str, ...]:
     names = ", ".join(c.name for c in small)
     return (
         f"In {names} the embedding starts small and stays small beside what the first layer writes. There, first-layer "
-        "heads that attend to their own token carry the current token, so that path names no longer mean what the "
-        "paper's do: what is Q&K-composition or a virtual head by name reads the current token, or moves content once, "
-        "by content. By content both recipes can be compared.",
+        "heads that attend to their own position can carry the current token, so that path names need not mean what "
+        "the paper's do: by content, Q&K-composition may read only the current token, and a virtual head may move "
+        "content only once. By content both recipes can be compared.",
     )
 
 
@@ -113,8 +113,8 @@ def worth(models: Sequence[Cell]) -> Table:
         for by_heads in (order(cell, n),)
     )
     caption = (
-        "Fall of the held-out loss as paths through 0, 1, 2 heads are added, and as content is added that moved at 0, "
-        "1, 2 heads; patterns fixed, 95 % intervals. By offset in the CSV."
+        "Fall of the held-out loss (nats per token) as paths through 0, 1, 2 heads are added, and as content that 0, "
+        "1, 2 heads moved is added; attention patterns fixed, 95 % intervals. The split by offset is in the CSV."
     )
     return Table(caption, columns, fields, "content.csv", source="content_worth")
 

@@ -30,13 +30,12 @@ def paragraph(cells: Sequence[Cell]) -> tuple[str, ...]:
     top1 = span([c.head.copying_top1 for c in by_weights])
     return (
         f"{counts(cells)}; weights and behaviour agree on {sum(c.shown for c in found)} of "
-        f"{plural(len(found), 'head')}. "
-        "A positive trace means that attending to a token raises that token on average, not that it raises it most: "
-        f"among the heads that pass by weights, the share of tokens that raise themselves most is {top1} (range over "
-        "heads). By behaviour: on repeated random tokens the head's output raises the token to come, 95 % interval of "
-        "the mean sign above that by another window's tokens. By intervention: the loss on the second copy rises "
-        "without the head (another window's writes in its place), interval above 0 and above the control's; heads that "
-        "copy together hide each other.",
+        f"{plural(len(found), 'head')}. A positive trace means that attending to a token raises its own logit on "
+        "average, not that it raises it most: among the heads that pass by weights, the share of tokens that raise "
+        f"their own logit most is {top1} (range over heads). By behaviour: on repeated random tokens the head's output "
+        "raises the next token's logit, 95 % interval of the mean sign above that for another window's tokens. By "
+        "intervention: the loss on the second copy rises without the head (another window's writes in its place), "
+        "interval above 0 and above the control's; where several heads copy, ablating one understates its part.",
     )
 
 

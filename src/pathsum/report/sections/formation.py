@@ -24,10 +24,10 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     if not cells:
         return Section(TITLE, ("No two-layer cell of this sweep changes in training.",), ())
     method = (
-        "Each quantity is followed through the checkpoints, of the heads that are the previous-token and the induction "
-        "head in the end. A rise is dated where it is half-way, the K-composition of the two by its score above "
-        "chance, their key edge by how much of the score of the token after a match goes when the keys read another "
-        "window's previous-token head, and the loss by the bend where its slope over log tokens becomes steeper."
+        "Each quantity is followed through the checkpoints, for the heads that are the previous-token head and the "
+        "induction head at the end. A rise is dated at its half-way point. The K-composition of the two is its score "
+        "above chance; their key edge is the fall of the preference for the token after a match when the keys read the "
+        "previous-token head's writes of another window; the loss is dated where its slope over log tokens steepens."
     )
     drawn = (figures["formation"],) if "formation" in figures else ()
     paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
@@ -59,14 +59,14 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     first = [(k, p) for k, p in pairs if k.tokens_seen < p.tokens_seen]
     clear = sum(k.high <= p.low for k, p in first)
     told = (
-        f"K-composition of the pair is half-way up before the attention of the previous-token head in {len(first)} of "
-        f"{plural(len(pairs), 'model')}, in {clear} with an evaluation between."
+        f"K-composition of the pair reaches half of its rise before the attention of the previous-token head does in "
+        f"{len(first)} of {plural(len(pairs), 'model')}, in {clear} of these with an evaluation in between."
     )
     if not first:
         return told
     return (
-        f"{told} There the order that the mechanism suggests, first the previous-token head and then the head that "
-        "reads it, is not what happens: the keys read a head that does not look one token back yet."
+        f"{told} There, formation does not follow the order of the mechanism (first the previous-token head, then the "
+        "head that reads it): the keys already read a head that has not yet become a previous-token head."
     )
 
 
@@ -106,12 +106,12 @@ def _bends(results: Results) -> str:
         return ""
     (hits, told), (false, told_without) = count(with_onset), count(without)
     verdict = (
-        "It fires more often where nothing changes: a negative result. A bend of the loss is no sign of the phase "
-        "change here, and no claim rests on it."
+        "It fires more often where prefix matching does not rise: a negative result. A bend of the loss is no sign of "
+        "the phase change here, and no claim uses it."
         if hits * len(without) < false * len(with_onset)
         else "It does not tell the two apart: a negative result, and no claim rests on it."
         if hits * len(without) == false * len(with_onset)
-        else "It fires more often where something changes."
+        else "It fires more often where prefix matching rises."
     )
     return (
         f"The detector of a bend of the loss to a steeper slope fires in {told} whose prefix matching rises, and in "

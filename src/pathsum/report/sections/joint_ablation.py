@@ -32,9 +32,9 @@ def _table(cells: list[Cell]) -> Table:
     columns = ("model", "heads", "in place", "loss drop lost (nats)", "share", "second-copy gain lost (nats)", "share")
     rows = tuple(_row(c, r) for c in cells for r in _shown(at_the_end(c)))
     caption = (
-        "Without its induction heads a model loses this much of its in-context loss drop on held-out text, and of the "
-        "gain of the second copy over the first on repeated random tokens, at the last checkpoint. The last row of "
-        "each model is the control that loses most. 95 % intervals."
+        "How much a model without its induction heads loses of its in-context loss drop on held-out text, and of the "
+        "gain of the second copy over the first on repeated random tokens, at the last checkpoint (nats per token). "
+        "The last row of each model is the control that loses most. 95 % intervals."
     )
     return Table(caption, columns, rows, "joint_ablation.csv")
 

@@ -24,8 +24,9 @@ def section(results: Results) -> Section:
         "The path expansion is exact with norm scales frozen, and the norms then divide each path by the size of the "
         "whole residual stream. At its own scale, a path is read as if it, its heads' single paths and the direct path "
         f"were all there is. Of {len(single)} single heads, {more} are worth more at their own scale and {less} less "
-        f"(95 % intervals); the difference is {span([r.difference_nats for r in single])} nats. The order of heads by "
-        f"worth is nearly the same both ways where the rank correlation is near 1: {span(_correlations(cells))}."
+        f"(95 % intervals); the difference is {span([r.difference_nats for r in single])} nats per token (range "
+        f"over heads). Spearman's rank correlation of the two worths over the heads of a model is "
+        f"{span(_correlations(cells))} (range over models)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 

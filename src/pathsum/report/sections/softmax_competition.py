@@ -28,11 +28,11 @@ def section(results: Results) -> Section:
 def _table(cells: list[Cell]) -> Table:
     columns = ("model", "head", "token after the match", "the match itself", "token before it", "inhibition by 1 nat")
     caption = (
-        "No one-layer head prefers the token after a match; the second layer's heads do. Preference over keys two to "
-        "five tokens away from the match, in nats of log attention: repeated random tokens minus windows that do not "
-        "repeat, for the head that prefers the token after the match most; 0 is chance. Last: the change of every "
-        "other key's log attention when the score of a query's strongest key rises by one nat. 95 % intervals over "
-        "windows."
+        "Whether a match makes a head prefer the token after it: an interval above 0 says that it does. Preference "
+        "over keys two to five tokens away from the place, in nats of log attention: repeated random tokens minus "
+        "windows that do not repeat, for the head that prefers the token after the match most; 0 is chance. Last: the "
+        "change of every other key's log attention when the score of a query's strongest key rises by one nat. 95 % "
+        "intervals over windows."
     )
     return Table(caption, columns, tuple(_row(c) for c in cells), "softmax_competition.csv")
 

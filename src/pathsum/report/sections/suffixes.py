@@ -35,7 +35,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "earlier matches compete in one sequence of random tokens that otherwise never repeat: both end in the current "
         "token, and before it one of them repeats one token more. Each sequence stands in both orders, so that neither "
         "distance nor the token that follows favours a side. The head is the one with the best prefix matching at "
-        "training's last evaluation; these sequences chose nothing."
+        "training's last evaluation; these sequences were not used to choose it."
     )
     drawn = (figures["suffixes"],) if "suffixes" in figures else ()
     text = (method, _behaviour(cells), _edges(cells), _heads(cells))
@@ -58,8 +58,8 @@ def _behaviour(cells: Sequence[Cell]) -> str:
         told += " These heads match the current token and no more."
     third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
     told += (
-        f" A third token counts in {sum(r.low > 0 for r in third)} of {len(third)} (three against two: difference "
-        f"{span([r.advantage for r in third])})."
+        f" A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
+        f"(difference {span([r.advantage for r in third])})."
     )
     gains = [clean for c in cells if (clean := uncut(c)) is not None]
     return told + (
@@ -76,10 +76,10 @@ def _edges(cells: Sequence[Cell]) -> str:
         return ""
     worth = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
     return (
-        f"Where it does, we ablate edges into the head (mean or another window's writes). {' '.join(told)} With every "
-        "path cut but the current token to the queries and the current and the previous token to the keys, which is "
-        f"matching by one token, the loss on the second copy of repeated random tokens rises by {span(worth)} nats: "
-        "what everything else is worth there, matches of two tokens included."
+        f"Where it does, we ablate edges into the head (mean or resample). {' '.join(told)} One-token matching leaves "
+        "only the current token to the queries, and the current and the previous token to the keys. With all other "
+        f"paths into the head ablated, the loss on the second copy of repeated random tokens rises by {span(worth)} "
+        "nats per token: this is what all else is worth there, two-token matching included."
     )
 
 
@@ -91,8 +91,8 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
     kept = [r.alone / clean.alone for r, clean in pairs if clean.alone > 0]
     return (
         f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: {span(left)} of the "
-        f"advantage and {span(kept)} of the attention to a lone match of one token are left, and the second copy loses "
-        f"{span([r.second_copy_nats for r, _ in pairs])} nats."
+        f"advantage and {span(kept)} of the attention to a lone match of one token are left, and the loss on the "
+        f"second copy rises by {span([r.second_copy_nats for r, _ in pairs])} nats per token."
     )
 
 

@@ -126,7 +126,7 @@ def _virtual(cells: Sequence[Cell]) -> str:
     return (
         "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix "
         "W_OV^late W_OV^early. Taking away the path of the strongest of each cell, all patterns and norm scales kept, "
-        f"costs {span([v.cost_nats for _, v in tops])} nats a token, most in {cell.name} ({_pair(most)}). Where an "
+        f"costs {span([v.cost_nats for _, v in tops])} nats per token, most in {cell.name} ({_pair(most)}). Where an "
         f"induction head has formed, it ends there in {sum(ends)} of {plural(len(ends), 'cell')}. {clear} of "
         f"{plural(len(known), 'virtual head')} cost more than {BEYOND} standard errors."
     )

@@ -29,6 +29,9 @@
 | ``pair``     | counted pair of tokens                                         |              |
 | ``path``     | path through heads; ``path_`` of a second axis                  |              |
 | ``group``    | group of content, by hops or by offset                         |              |
+| ``model``    | models trained together in one set of tensors                  |              |
+| ``place``    | window and position, flattened                                 |              |
+| ``cut``      | one ablated edge or path                                       |              |
 | ``kind``     | which of several counts                                        |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
 | ``top``      | place in a list of the largest                                 |              |

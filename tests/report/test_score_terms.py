@@ -38,7 +38,8 @@ def test_the_table_says_what_was_planted() -> None:
     results = only(2)
     (table,) = section(results, {}).blocks
     ((_, head, direct, _, K, _, _, _, through, carrier),) = [[e.text for e in row] for row in table.rows]  # type: ignore[union-attr]
-    assert (head, K[:3], through[:4]) == ("L1H0", "8.0", "L0H0")
+    assert (head, through[:4]) == ("L1H0", "L0H0")
+    assert float(K[:3]) == pytest.approx(8, abs=0.3)  # 8 nats are planted, with a little noise
     assert direct.removeprefix("−") in ("0.00 (0.00)", "0.01 (0.00)", "0.02 (0.00)")
     assert carrier.startswith("direct")
     assert through_keys(results.cells["L2H3S0"]) == pytest.approx(8, abs=0.1)

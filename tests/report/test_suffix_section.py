@@ -80,3 +80,20 @@ def test_the_table_and_the_figure_show_what_was_planted() -> None:
     figure = suffixes(only(WORKS, FAILS))
     assert figure is not None
     assert len(figure.data) == 2 * (2 + 5)
+
+
+def test_the_table_shows_which_contents_the_scores_compare() -> None:
+    """The mistake: the shares that say whether scores match one token or two stood in another section alone."""
+    rows = [
+        dataclasses.replace(
+            r, preference_nats={("0", "1"): 5.0, ("1", "2"): 3.0, ("2", "3+"): 2.0}.get((r.query, r.key), 0.0)
+        )
+        for r in WORKS.content_scores
+    ]
+    (table,) = section(only(dataclasses.replace(WORKS, content_scores=rows)), {}).blocks
+    assert table.columns[-3:] == (
+        "score: current × previous", "score: previous × two back", "score: two back × three or more back"
+    )  # fmt: skip
+    assert [entry.text for entry in table.rows[0][-3:]] == ["0.50", "0.30", "0.20"]
+    (table,) = section(only(dataclasses.replace(WORKS, content_scores=[])), {}).blocks
+    assert [entry.text for entry in table.rows[0][-3:]] == ["–"] * 3

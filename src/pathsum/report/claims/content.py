@@ -7,7 +7,7 @@ import math
 from pathsum.records import ContentRow, ContentScoreRow, MatchingRow
 from pathsum.results import Cell
 
-CURRENT, PREVIOUS, TWO_BACK = "0", "1", "2"  # offsets: whose content is read
+CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: whose content is read
 
 
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:

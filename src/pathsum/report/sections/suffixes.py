@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from pathsum.records import SuffixCutRow
+from pathsum.report.claims import content
 from pathsum.report.claims.suffixes import (
     CONTROL,
     KEY_EDGE,
@@ -23,6 +24,11 @@ from pathsum.report.symbols import head_label, interval, number, plural, span
 from pathsum.results import Cell, Results
 
 TITLE = "Matching more than one token"
+CONTENT = {  # offsets of the content that is compared: at the query, at the key
+    "current × previous": (content.CURRENT, content.PREVIOUS),
+    "previous × two back": (content.PREVIOUS, content.TWO_BACK),
+    "two back × three or more back": (content.TWO_BACK, content.FURTHER),
+}
 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
@@ -116,6 +122,7 @@ def _table(cells: Sequence[Cell]) -> Table:
     columns = (
         "model", "head", "two tokens", "one token", "difference", "three against two", "log-probability (nats)",
         *(f"without {cut}" for cut in (QUERY_EDGE, KEY_EDGE)), "second copy, one-token matching alone (nats)",
+        *(f"score: {label}" for label in CONTENT),
     )  # fmt: skip
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None])
     caption = (
@@ -123,7 +130,10 @@ def _table(cells: Sequence[Cell]) -> Table:
         "their difference, the same for three tokens against two, the difference in log-probability; the difference in "
         "attention without one edge (another window's writes); rise of the loss on the second copy of repeated random "
         f"tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over {sequences} sequences "
-        f"({span([r.windows for c in cells for r in c.suffix_cuts])} windows for the second copy). The CSV has both "
+        f"({span([r.windows for c in cells for r in c.suffix_cuts])} windows for the second copy). Last: shares of the "
+        "head's preference for the token after the earlier occurrence, on repeated random tokens, by the offset of the "
+        "content at the query × at the key. Matching one token compares current × previous, a second token previous × "
+        "two back, a third two back × three back; the last share has all keys from three back on. The CSV has both "
         "ablation methods and every cut."
     )
     return Table(caption, columns, tuple(_row(c) for c in cells), "suffix_cuts.csv")
@@ -146,6 +156,9 @@ def _row(cell: Cell) -> tuple[Entry, ...]:
         *cut,
         "–" if one is None else interval(one.second_copy_nats, one.second_copy_low, one.second_copy_high),
     )
+    scores = content.of_induction_head(cell)
+    shares = [content.share(scores, query, key) for query, key in CONTENT.values()]
+    numbers += tuple("–" if x is None else number(round(x, 2) + 0.0) for x in shares)
     return (Entry(cell.name), Entry(head_label(clean.layer, clean.head)), *(Entry(n, "number") for n in numbers))
 
 

@@ -40,9 +40,10 @@ def _of(names: list[str], all_cells: int) -> str:
 
 
 def _zero(results: Results) -> str:
-    excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in results.with_layers(0)]
+    models = results.with_layers(0)
+    excess = [c.summary.bigram_excess_nats for c in models if c.summary.bigram_excess_nats is not None]
     if not excess:
-        return "No zero-layer model was trained."
+        return "The bigram model was not measured." if models else "No zero-layer model was trained."
     worst = max(excess, key=abs)
     side = "above" if worst > 0 else "below"
     return (

@@ -9,11 +9,11 @@ import pytest
 
 from pathsum.preregistration import Preregistration
 from pathsum.records import word_of
-from pathsum.report.answer import shortfall
+from pathsum.report.answer import answer, shortfall
 from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
-from pathsum.report.verdicts import table
+from pathsum.report.verdicts import table, tally
 from pathsum.results import Results
 from tests.report import synthetic
 
@@ -65,8 +65,19 @@ def _with_summary(results: Results, name: str, **changes: Any) -> Results:
 
 
 def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above() -> None:
-    for loss in (3.4 - 0.06, 3.4 + 0.06):
-        assert judge(claim("zero_layer_bigram"), _with_summary(WORKS, "L0S0", val_loss_nats=loss)).verdict == PARTLY
+    for excess in (-0.06, 0.06):
+        spoilt = _with_summary(WORKS, "L0S0", bigram_excess_nats=excess)
+        assert judge(claim("zero_layer_bigram"), spoilt).verdict == PARTLY
+
+
+def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdict_alike() -> None:
+    """The mistake: the answer and the claim each subtracted two means, whatever windows they were over."""
+    moved = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=-0.2), "L0S1", bigram_excess_nats=0.01)
+    assert judge(claim("zero_layer_bigram"), moved).values == {"L0S0": -0.2, "L0S1": 0.01}
+    assert "0.200 nats below that of the best smoothed bigram model" in answer(moved)[0]
+    unknown = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=None), "L0S1", bigram_excess_nats=None)
+    assert judge(claim("zero_layer_bigram"), unknown).verdict == NOT
+    assert answer(unknown)[0] == "The bigram model was not measured."
 
 
 def test_a_unigram_model_holds_no_bigram_statistics() -> None:
@@ -165,3 +176,10 @@ def test_the_first_screen_names_the_models_that_fall_short() -> None:
     assert fine[0].startswith("Every model meets the threshold for loss against the bigram model, ")
     assert "prefix matching with two layers (≥ 0.4): L2H" in poor[0]
     assert shortfall([]) == ()
+
+
+def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:
+    judged = {c.id: c for c in judge_all(WORKS)}
+    counted = tally([judged["repeat_loss"], judged["two_token_matching"], judged["two_token_edges"]])
+    assert counted == "Of 1 claim of the papers: 1 reproduced. Of 2 claims of this suite: 2 reproduced."
+    assert tally([judged["repeat_loss"]]) == "Of 1 claim of the papers: 1 reproduced."

@@ -1,4 +1,4 @@
-"""The papers' claims at a glance: verdict, our value, what it must reach, what chance gives, what the papers have."""
+"""The claims at a glance: verdict, our value, what it must reach, what chance gives, what the papers have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathsum.preregistration import Preregistration
 from pathsum.records import ClaimResult
 from pathsum.report.chance import chance
 from pathsum.report.claims import CLAIMS
+from pathsum.report.claims.judging import OWN
 from pathsum.report.document import Entry, Table
 from pathsum.report.preregistration import beside
 from pathsum.report.symbols import number, plural, span
@@ -58,10 +59,16 @@ def measures(claims: Sequence[ClaimResult]) -> Table:
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:
-    """How many claims have each verdict."""
+    """Count the verdicts on the papers' claims, and on this suite's own."""
+    own = [c for c in claims if c.section == OWN]
+    papers = [c for c in claims if c.section != OWN]
+    return " ".join(_counted(some, source) for some, source in ((papers, "the papers"), (own, "this suite")) if some)
+
+
+def _counted(claims: Sequence[ClaimResult], source: str) -> str:
     counted = {v: sum(c.verdict == v for c in claims) for v in dict.fromkeys(c.verdict for c in claims)}
-    told = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counted.items(), key=lambda pair: -pair[1]))
-    return f"Of {plural(len(claims), 'claim')} of the papers: {told}."
+    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counted.items(), key=lambda pair: -pair[1]))
+    return f"Of {plural(len(claims), 'claim')} of {source}: {verdicts}."
 
 
 def _range(claim: ClaimResult) -> str:

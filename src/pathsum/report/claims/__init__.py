@@ -1,4 +1,4 @@
-"""The papers' claims as data, each with the measurement that decides it and the threshold it must pass.
+"""The papers' claims and this suite's own as data, each with the measurement that decides it and its threshold.
 
 AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), ICL is *In-context Learning and
 Induction Heads* (Olsson et al. 2022). A claim is judged a cell at a time: reproduced where every cell it speaks about

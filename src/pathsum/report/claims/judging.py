@@ -11,6 +11,7 @@ from pathsum.report.symbols import number
 from pathsum.results import Cell, Results
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
+OWN = "this suite"  # the section of a claim that is in neither paper
 
 
 @dataclass(frozen=True)

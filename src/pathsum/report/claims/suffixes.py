@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pathsum.records import SuffixCutRow, SuffixMatchRow
-from pathsum.report.claims.judging import Claim, Finding
+from pathsum.report.claims.judging import OWN, Claim, Finding
 from pathsum.report.symbols import interval, number
 from pathsum.results import Cell, Results
 
@@ -62,7 +62,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "two_token_matching",
         "Induction heads of two-layer models match more than the current token.",
-        "this suite",
+        OWN,
         "attention of the induction head to what followed a match of two tokens minus that to what followed a match of "
         "the same current token alone, both in one sequence",
         "its 95 % interval is above 0",
@@ -71,7 +71,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "two_token_edges",
         "They do so because previous-token heads feed their queries, and heads that attend two tokens back their keys.",
-        "this suite",
+        OWN,
         "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
         "resample ablation)",
         "< 0.5, while attention to a match of one token keeps more than 0.5 of its value (lower end)",

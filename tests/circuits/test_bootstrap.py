@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, mean_intervals, resampled_means, standard_errors
+from pathsum.circuits.bootstrap import independent, mean_intervals, ratio_interval, resampled_means, standard_errors
 from tests.handmade import normal
 
 
@@ -83,3 +83,18 @@ def test_each_document_is_drawn_whole() -> None:
     values, of = torch.tensor([[1.0, 1, 1, 0]]), torch.tensor([5, 5, 5, 9])
     drawn = resampled_means(values, of, generator(), 997)[0]
     assert {round(v, 9) for v in drawn.tolist()} == {0.0, 0.75, 1.0}  # twice the small one, each once, twice the large
+
+
+def test_a_ratio_has_the_error_of_its_denominator_and_none_where_both_move_together() -> None:
+    """The mistake: the upper end of the numerator over the mean of the denominator. By the delta method the error of a
+    ratio r of independent means is √(var(part) + r² var(whole)) / mean(whole)."""
+    g = generator(5)
+    part, whole = 2 + normal(g, 4001), 4 + 4 * normal(g, 4001)
+    found = ratio_interval(part, whole, independent(part), generator())
+    error = (part.var() + 0.25 * whole.var()).sqrt().item() / 4 / 4001**0.5
+    assert found.mean == pytest.approx((part.mean() / whole.mean()).item())
+    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    (alone,) = mean_intervals(part[None], independent(part), generator())
+    assert alone.high - alone.low < 0.6 * whole.mean() * (found.high - found.low)
+    exact = ratio_interval(whole / 2, whole, independent(whole), generator())
+    assert (exact.low, exact.high) == pytest.approx((0.5, 0.5))

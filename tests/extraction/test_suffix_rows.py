@@ -183,3 +183,19 @@ def test_the_key_edge_does_not_suffice_where_only_the_previous_tokens_are_compar
     assert set(left) == {sufficiency.CIRCUIT, sufficiency.OTHER, sufficiency.NOTHING}
     assert max(max(shares) for shares in left.values()) < 0.3
     assert alone(30.0, 0.0)[sufficiency.CIRCUIT][0] > 0.9
+
+
+def test_what_is_left_without_an_edge_is_a_share_with_the_error_of_both_means() -> None:
+    """Of a two-token matcher neither edge leaves an advantage; of a one-token matcher there is none to share."""
+    two, one = ablated(TWO), ablated(ONE)
+    assert (two["none", ""].left, two["none", ""].left_low, two["none", ""].left_high) == pytest.approx((1, 1, 1))
+    for (cut, method), r in two.items():
+        assert r.left is not None
+        assert r.left_low is not None
+        assert r.left_high is not None
+        assert r.left == pytest.approx(r.advantage / two["none", ""].advantage, abs=1e-6), (cut, method)
+        assert r.left_low <= r.left + 1e-9
+        assert r.left <= r.left_high + 1e-9
+    assert two["two back → keys", "mean"].left == pytest.approx(0, abs=0.05)
+    assert all(r.left is None for r in one.values())
+    assert one["none", ""].alone_left == pytest.approx(1)

@@ -57,7 +57,7 @@ def test_growth_with_heads_is_said_only_where_each_count_has_more() -> None:
     )
 
 
-@pytest.mark.parametrize("change", [{"low": 0.3, "high": 0.5, "advantage": 0.4}, {"alone_low": 0.1}])
+@pytest.mark.parametrize("change", [{"left": 0.9, "left_low": 0.8, "left_high": 1.0}, {"alone_left_low": 0.4}])
 def test_an_edge_without_which_the_advantage_stays_or_all_matching_goes_explains_nothing(
     change: dict[str, float],
 ) -> None:
@@ -97,3 +97,14 @@ def test_the_table_shows_which_contents_the_scores_compare() -> None:
     assert [entry.text for entry in table.rows[0][-3:]] == ["0.50", "0.30", "0.20"]
     (table,) = section(only(dataclasses.replace(WORKS, content_scores=[])), {}).blocks
     assert [entry.text for entry in table.rows[0][-3:]] == ["–"] * 3
+
+
+def test_a_share_is_judged_with_the_error_of_its_denominator_and_marked_where_that_decides() -> None:
+    """The mistake: an upper end of 0.18 over an advantage of 0.4, itself known to ± 0.15 only, was called 0.45."""
+    wide = {"left": 0.4, "left_low": 0.3, "left_high": 0.7, "advantage": 0.16, "high": 0.18}
+    rows = [dataclasses.replace(r, **wide) if r.cut == "two back → keys" else r for r in WORKS.suffix_cuts]
+    (found,) = [c for c in judge_all(only(dataclasses.replace(WORKS, suffix_cuts=rows))) if c.id == "two_token_edges"]
+    assert (found.verdict, found.value) == (NOT, 0.7)
+    assert "the threshold lies within the 95 % interval of L2H3S0" in found.detail
+    none = [dataclasses.replace(r, left=None, left_low=None, left_high=None) for r in WORKS.suffix_cuts]
+    assert verdicts(only(dataclasses.replace(WORKS, suffix_cuts=none)))["two_token_edges"] == NOT

@@ -47,6 +47,20 @@ def mean_intervals(
     return [Interval(*three) for three in torch.stack([means, low, high], -1).tolist()]
 
 
+def ratio_interval(
+    part: Float[Tensor, "batch"],
+    whole: Float[Tensor, "batch"],
+    documents: Int[Tensor, "batch"],
+    generator: torch.Generator,
+) -> Interval:
+    """Bound the mean of ``part`` over the mean of ``whole``, both drawn with the same documents: the 95 % percentile
+    interval, which has the error of the denominator too. Not a number where ``whole`` is 0; wide or meaningless where
+    its own interval has 0 in it. Costs and errors as ``mean_intervals``."""
+    drawn = resampled_means(torch.stack([part, whole]), documents, generator)
+    low, high = torch.quantile(drawn[0] / drawn[1], drawn.new_tensor([0.025, 0.975])).tolist()
+    return Interval((part.double().mean() / whole.double().mean()).item(), low, high)
+
+
 def resampled_means(
     values: Float[Tensor, "rows batch"],
     documents: Int[Tensor, "batch"],

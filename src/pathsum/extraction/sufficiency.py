@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, resampled_means
+from pathsum.circuits.bootstrap import independent, ratio_interval
 from pathsum.circuits.induction import prefix_matching
 from pathsum.circuits.labels import by_window
 from pathsum.config import ExtractConfig
@@ -94,28 +94,19 @@ def row(
     generator: torch.Generator,
 ) -> SufficiencyRow:
     """What remains, as shares of the whole model's."""
-    shares = {name: share(found[name], whole[name], generator) for name in found}
+    shares = {name: ratio_interval(x, whole[name], independent(x), generator) for name, x in found.items()}
     return SufficiencyRow(
         kept=NOTHING if early is None else CIRCUIT if early == previous else OTHER,
         early_head=None if early is None else early[1],
         layer=late[0],
         head=late[1],
         prefix_matching=found["matching"].mean().item(),
-        matching_share=shares["matching"][0],
-        matching_low=shares["matching"][1],
-        matching_high=shares["matching"][2],
+        matching_share=shares["matching"].mean,
+        matching_low=shares["matching"].low,
+        matching_high=shares["matching"].high,
         repeat_gain_nats=found["gain"].mean().item(),
-        gain_share=shares["gain"][0],
-        gain_low=shares["gain"][1],
-        gain_high=shares["gain"][2],
+        gain_share=shares["gain"].mean,
+        gain_low=shares["gain"].low,
+        gain_high=shares["gain"].high,
         windows=len(found["gain"]),
     )
-
-
-def share(
-    part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator
-) -> tuple[float, float, float]:
-    """Mean of ``part`` over mean of ``whole`` with its 95 % bootstrap interval, both drawn from the same windows."""
-    drawn = resampled_means(torch.stack([part, whole]), independent(part), generator)
-    low, high = torch.quantile(drawn[0] / drawn[1], torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
-    return (part.mean() / whole.mean()).item(), low, high

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import Interval, independent, mean_intervals
+from pathsum.circuits.bootstrap import Interval, independent, mean_intervals, ratio_interval
 from pathsum.circuits.labels import MOST, two_back
 from pathsum.circuits.paths import path_name
 from pathsum.circuits.suffixes import last_attention, longer_and_shorter
@@ -173,7 +173,7 @@ def _cut_rows(
         logits = F.linear(rerun(model, copies, acts).read[:, scored], model.W_U)
         return F.cross_entropy(logits.mT, tokens[:, block + 2 :], reduction="none").mean(-1)
 
-    uncut, rows = second_copy({}), []
+    uncut, rows, whole = second_copy({}), [], torch.empty(0)
     for name, edges in cuts(roles, heads).items():
         for method in METHODS if edges else ("",):
             both, alone = (_ablated(model, shown[c].clean, roles.induction, edges, method) for c in (RIVALS, ALONE))
@@ -182,12 +182,14 @@ def _cut_rows(
             read = rerun(model, shown[RIVALS].clean, both).read
             gains = longer_and_shorter(shown[RIVALS].log_probs(model, read))
             values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
+            whole = values[:2] if not edges else whole  # comes first
             cost = second_copy(_ablated(model, copies, roles.induction, edges, method)) - uncut
             known = [i for v in (values, cost[None]) for i in mean_intervals(v, independent(v), generator)]
             spread = [value for i in known for value in _numbers(i)]
             named = " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges)
             row: list[Any] = [name, named, method, *roles.induction, *spread, len(gains), len(tokens)]
-            rows.append(SuffixCutRow(*row))
+            shares = [x for part, of in zip(values, whole, strict=False) for x in _share(part, of, generator)]
+            rows.append(SuffixCutRow(*row, *shares))
     return rows
 
 
@@ -200,6 +202,14 @@ def _ablated(model: Transformer, clean: Recording, place: Place, edges: Edges, m
             output.roll(SHIFTS[reader], 0) if method == "resample" else output.mean(0, keepdim=True).expand_as(output)
         )
     return {place: patch_edges(model, clean, place, outputs)}
+
+
+def _share(
+    part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator
+) -> tuple[float | None, float | None, float | None]:
+    """What is left of ``whole``, by the same sequences; None where that is not surely above 0."""
+    (interval,) = mean_intervals(whole[None], independent(whole), generator)
+    return _numbers(ratio_interval(part, whole, independent(whole), generator)) if interval.low > 0 else (None,) * 3
 
 
 def _numbers(i: Interval) -> tuple[Any, Any, Any]:

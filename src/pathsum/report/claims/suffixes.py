@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pathsum.records import SuffixCutRow, SuffixMatchRow
-from pathsum.report.claims.judging import OWN, Claim, Finding
+from pathsum.report.claims.judging import OWN, Claim, Finding, within
 from pathsum.report.symbols import interval, number
 from pathsum.results import Cell, Results
 
@@ -53,9 +53,15 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
         return Finding(
             None, False, "does not prefer the longer match" if row.low <= 0 else "no head but previous-token heads"
         )
-    left = max(r.high for r in found) / row.advantage
-    kept = min(r.alone_low for r in found) / row.alone
-    return Finding(left, left < LEFT < kept, f"one-token matching keeps {number(kept)}")
+    left = [r.left_high for r in found if r.left_high is not None]
+    kept = [r.alone_left_low for r in found if r.alone_left_low is not None]
+    if min(len(left), len(kept)) < len(found):
+        return Finding(None, False, "too little attention to a match to take shares of")
+    unsure = any(
+        within(LEFT, r.left_low, r.left_high) or within(LEFT, r.alone_left_low, r.alone_left_high) for r in found
+    )
+    note = f"one-token matching keeps {number(min(kept))}"
+    return Finding(max(left), max(left) < LEFT < min(kept), note, unsure)
 
 
 CLAIMS: tuple[Claim, ...] = (

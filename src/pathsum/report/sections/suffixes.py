@@ -90,15 +90,15 @@ def _edges(cells: Sequence[Cell]) -> str:
 
 
 def _left(cells: Sequence[Cell], cut: str) -> str:
-    pairs = [(r, clean) for c in cells if (clean := uncut(c)) is not None for r in ablated(c, cut)]
-    if not pairs:
+    rows = [r for c in cells for r in ablated(c, cut)]
+    if not rows:
         return ""
-    left = [r.advantage / clean.advantage for r, clean in pairs]
-    kept = [r.alone / clean.alone for r, clean in pairs if clean.alone > 0]
+    left = [r.left for r in rows if r.left is not None]
+    kept = [r.alone_left for r in rows if r.alone_left is not None]
     return (
         f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: {span(left)} of the "
         f"advantage and {span(kept)} of the attention to a lone match of one token are left, and the loss on the "
-        f"second copy rises by {span([r.second_copy_nats for r, _ in pairs])} nats per token."
+        f"second copy rises by {span([r.second_copy_nats for r in rows])} nats per token."
     )
 
 

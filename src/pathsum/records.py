@@ -632,6 +632,12 @@ class SuffixCutRow:
     second_copy_high: float
     sequences: int
     windows: int  # of repeated random tokens
+    left: float | None  # advantage as a share of that without ablation; None where the latter's interval has 0 in it
+    left_low: float | None  # 95 % bootstrap of the ratio, both means over the same drawn sequences
+    left_high: float | None
+    alone_left: float | None  # likewise of ``alone``
+    alone_left_low: float | None
+    alone_left_high: float | None
 
 
 @dataclass(frozen=True)
@@ -667,6 +673,8 @@ class ContentScoreRow:
     preference_error_nats: float  # standard error over windows
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
     exactness: float  # of the whole head, added up by offset and by hops, as in ``ScorePathRow``
+    share_low: float | None  # of the pair's share of the head's preference: 95 % bootstrap over windows
+    share_high: float | None  # None where the head has no preference
 
 
 @dataclass(frozen=True)
@@ -770,6 +778,8 @@ class FormationRow:
     key_edge_nats: float | None  # of its score, through the edge from the one to the keys of the other; likewise
     prefix_matching: float | None  # 0..1
     loss_drop_nats: float  # on the windows whose bootstrap gives the intervals: fewer than the log's
+    loss_drop_low: float | None  # 95 % bootstrap over documents; None of a single document
+    loss_drop_high: float | None
     icl_loss_drop_nats: float | None  # at ICL's positions, as in CellSummary
     loss_nats: float
 

@@ -50,6 +50,12 @@ def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str,
     for h, pattern in enumerate(subject.repeated.patterns[1].unbind(1)):
         mine = [row for row in rows if row.head == h]
         assert sum(row.variance_share for row in mine) == pytest.approx(1, abs=1e-4)
+        whole = sum(row.preference_nats for row in mine)
+        for row in mine:
+            assert (row.share_low is None) is (whole <= 0)
+            if row.share_low is not None and row.share_high is not None:
+                assert row.share_low <= row.preference_nats / whole + 1e-6
+                assert row.preference_nats / whole <= row.share_high + 1e-6
         seen = torch.where(pattern > 0, pattern, 1).log() * preference_contrast(subject.block)
         assert sum(row.preference_nats for row in mine) == pytest.approx(seen.sum((1, 2)).mean().item(), abs=1e-3)
 

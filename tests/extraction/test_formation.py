@@ -42,6 +42,10 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
     again = evaluate(model, SEEN.windows, subject.repeated_tokens, subject.block, 0, 0)
     assert last.loss_nats == pytest.approx(again.val_loss_nats, rel=1e-5)
     assert last.loss_drop_nats == pytest.approx(again.in_context_loss_drop_nats, abs=1e-5)
+    for r in found["formation"]:
+        assert r.loss_drop_low is not None
+        assert r.loss_drop_high is not None
+        assert r.loss_drop_low < r.loss_drop_nats < r.loss_drop_high
     if not n_layers:
         assert last.previous_token is last.prefix_matching is last.k_composition is None
         return

@@ -335,10 +335,12 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
     rivals = {"two against one": found, "three against two": 0.0}
 
     def cut(name: str, method: str, left: float) -> SuffixCutRow:
-        cost = 0.0 if name == "none" else 0.8 * works
+        cost, share = 0.0 if name == "none" else 0.8 * works, (None,) * 3
+        if found:
+            share = (left / found, left / found - 0.1, left / found + 0.1)  # type: ignore[assignment]
         return SuffixCutRow(
             name, "Q←L0H0", method, 1, 0, left, left - 0.05, left + 0.05, 0.6, 0.5, 0.7, 5 * left, 4 * left - 0.1,
-            6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12,
+            6 * left + 0.1, cost, cost - 0.1, cost + 0.1, 64, 12, *share, 1.0, 0.9, 1.1,
         )  # fmt: skip
 
     without = {"previous token → queries": 0.02, "two back → keys": 0.02, "all but current × previous": 0.0}
@@ -374,7 +376,7 @@ def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.R
 
     def pair(h: HeadRow, query: str, key: str) -> ContentScoreRow:
         nats = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
-        return ContentScoreRow(h.layer, h.head, query, key, nats, 0.01, nats / 8, 1e-15)
+        return ContentScoreRow(h.layer, h.head, query, key, nats, 0.01, nats / 8, 1e-15, nats / 8 - 0.1, nats / 8 + 0.1)
 
     parts = ["embedding", *(f"L{n}" for n in range(n_layers)), *(f"L{h.layer}H{h.head}" for h in heads)]
     return {
@@ -431,10 +433,9 @@ def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[st
     ]
     return {
         "formation": [
-            FormationRow(
-                e.step, e.tokens_seen, 0.1, None, None, 0.1, e.in_context_loss_drop_nats, 0.05, e.val_loss_nats
-            )
+            FormationRow(e.step, e.tokens_seen, 0.1, None, None, 0.1, x, x - 0.02, x + 0.02, 0.05, e.val_loss_nats)
             for e in log
+            for x in (e.in_context_loss_drop_nats,)
         ],
         "changes": pieces if n_layers == 2 else [unsure] if n_layers == 0 else [],
     }

@@ -14,7 +14,7 @@ from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.report.verdicts import table, tally
-from pathsum.results import Results
+from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 IDS = [c.id for c in CLAIMS]
@@ -183,3 +183,34 @@ def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:
     counted = tally([judged["repeat_loss"], judged["two_token_matching"], judged["two_token_edges"]])
     assert counted == "Of 1 claim of the papers: 1 reproduced. Of 2 claims of this suite: 2 reproduced."
     assert tally([judged["repeat_loss"]]) == "Of 1 claim of the papers: 1 reproduced."
+
+
+def detail_of(name: str, cell: Cell) -> str:
+    return judge(claim(name), dataclasses.replace(WORKS, cells={cell.name: cell})).detail
+
+
+def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None:
+    """The mistake: a share of 0.52 ± 0.1 was reproduced without a mark."""
+    cell = WORKS.cells["L2H4S0"]
+
+    def known_to(error: float) -> Cell:
+        rows = [dataclasses.replace(r, share_low=0.52 - error, share_high=0.52 + error) for r in cell.content_scores]
+        return dataclasses.replace(cell, content_scores=rows)
+
+    assert "the threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
+    assert "the threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
+
+
+def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> None:
+    """The mistake: a loss drop of 0.14 ± 0.05 before the onset was under 0.15 without a mark."""
+    cell = WORKS.cells["L2H4S0"]
+
+    def known_to(error: float) -> Cell:
+        rows = [
+            dataclasses.replace(r, loss_drop_low=r.loss_drop_nats - error, loss_drop_high=r.loss_drop_nats + error)
+            for r in cell.formation
+        ]
+        return dataclasses.replace(cell, formation=rows)
+
+    assert "the threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
+    assert "the threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))

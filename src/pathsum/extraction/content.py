@@ -100,7 +100,14 @@ def score_rows(subject: Subject, errors: Errors) -> list[ContentScoreRow]:
         if layer
         for pair in pairs(model, layer, parts, grouping.names, subject.block)
     ]
-    return [ContentScoreRow(p.layer, p.head, p.query, p.key, *p.summary(), errors[p.layer, p.head]) for p in found]
+    generator = torch.Generator().manual_seed(_SEED)
+    whole = {place: torch.stack([p.nats for p in found if (p.layer, p.head) == place]).sum(0) for place in errors}
+    rows = []
+    for p in found:
+        share, place = p.share(whole[p.layer, p.head], generator), (p.layer, p.head)
+        ends = (share.low, share.high) if share else (None, None)
+        rows.append(ContentScoreRow(*place, p.query, p.key, *p.summary(), errors[place], *ends))
+    return rows
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.circuits.bootstrap import independent, resampled_means
+from pathsum.circuits.bootstrap import Interval, independent, mean_intervals, resampled_means
 from pathsum.circuits.composition import composition
 from pathsum.circuits.icl_positions import icl_loss_drop
 from pathsum.circuits.in_context import in_context_loss_drop
@@ -56,9 +56,10 @@ def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dic
     curves = {name: torch.stack([values[name] for values in each]) for name in each[0] if name in CHANGES}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
+    drops = loss_drop_intervals(curves["loss_drop_nats"], seen)
     found = [change(name, tokens, curve, documents_of(name, curve, seen), generator) for name, curve in curves.items()]
     return {
-        "formation": [formation_row(log[i], values) for i, values in zip(kept, each, strict=True)],
+        "formation": [formation_row(log[i], values, drop) for i, values, drop in zip(kept, each, drops, strict=True)],
         "changes": [row for row in found if row is not None],
     }
 
@@ -114,7 +115,13 @@ def key_edge(model: Transformer, clean: Recording, previous: int, late: Place, b
     return (seen * preference_contrast(block)).sum((-2, -1)).double()
 
 
-def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> FormationRow:
+def loss_drop_intervals(curve: Float[Tensor, "rows batch"], seen: Evidence) -> list[Interval | None]:
+    """Bound the loss drop at each checkpoint, had other documents been drawn; None where there is only one."""
+    documents, generator = seen.window_documents[: curve.shape[1]], torch.Generator().manual_seed(_SEED)
+    return [None] * len(curve) if len(documents.unique()) < 2 else [*mean_intervals(curve, documents, generator)]
+
+
+def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]], drop: Interval | None) -> FormationRow:
     """The means over windows."""
     mean = {name: value.mean().item() for name, value in values.items()}
     return FormationRow(
@@ -125,6 +132,8 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]]) -> 
         key_edge_nats=mean.get("key_edge_nats"),
         prefix_matching=mean.get("prefix_matching"),
         loss_drop_nats=mean["loss_drop_nats"],
+        loss_drop_low=drop.low if drop else None,
+        loss_drop_high=drop.high if drop else None,
         icl_loss_drop_nats=mean.get("icl_loss_drop_nats"),
         loss_nats=mean["loss_nats"],
     )

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pathsum.circuits.bootstrap import independent, standard_errors
+from pathsum.circuits.bootstrap import Interval, independent, ratio_interval, standard_errors
 from pathsum.circuits.paths import exactness
 from pathsum.circuits.score_paths import by_distance, contrasted, preference_contrast, score_sum, variance_contrast
 from pathsum.circuits.weights import Head
@@ -35,6 +35,10 @@ class Pair:
     key: str
     nats: Float[Tensor, "batch"]  # preference
     shares: Float[Tensor, "batch"]  # of the variance over keys
+
+    def share(self, whole: Float[Tensor, "batch"], generator: torch.Generator) -> Interval | None:
+        """Return this pair's share of the head's ``whole`` preference; None where that is not positive."""
+        return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
 
     def summary(self) -> tuple[float, float, float]:
         """Return the preference, its standard error over windows, and the share of variance."""

@@ -142,8 +142,11 @@ def _coincides(cell: Cell) -> Finding:
     around = formed_across_onset(cell)
     if around is None:
         return Finding(None, False, "no onset")
+    bars = (0.15, 0.3)
     before, after = (f.loss_drop_nats for f in around)
-    return Finding(after - before, before < 0.15 and after > 0.3, f"{number(before)} before, {number(after)} after")
+    unsure = any(within(bar, f.loss_drop_low, f.loss_drop_high) for bar, f in zip(bars, around, strict=True))
+    note = f"{number(before)} before, {number(after)} after"
+    return Finding(after - before, before < bars[0] and after > bars[1], note, unsure)
 
 
 def repeat_gain(cell: Cell) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pathsum.records import ScorePathRow
 from pathsum.report.claims import content
-from pathsum.report.claims.judging import Claim, Finding, at_least
+from pathsum.report.claims.judging import Claim, Finding, within
 from pathsum.report.symbols import head_label, number
 from pathsum.results import Cell, Results
 
@@ -60,7 +60,9 @@ def _by_content(cell: Cell) -> Finding:
         return Finding(None, False, "prefers no such key" if rows else "the best prefix-matching head is in layer 0")
     two = content.share(rows, content.PREVIOUS, content.TWO_BACK)
     by_heads = f"by heads K {number(share_of(cell, 'K'))}, Q&K {number(share_of(cell, 'Q&K'))}"
-    return at_least(value, 0.5, f"previous token against two tokens back {number(two)}; {by_heads}")
+    row = next(r for r in rows if (r.query, r.key) == (content.CURRENT, content.PREVIOUS))
+    note = f"previous token against two tokens back {number(two)}; {by_heads}"
+    return Finding(value, value >= 0.5, note, within(0.5, row.share_low, row.share_high))
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -70,6 +70,7 @@ HOSTILE = (
     "\\x80",
     "x" * 10_000,
 )
+METHODS = ("zero", "mean", "resample")
 N_CTX, EVALS, BUDGET = 64, 12, 8_000_000
 
 
@@ -278,14 +279,17 @@ def _how_induction_works(
     def lost(at: Evaluation, ablated: str, method: str, x: float) -> JointAblationRow:
         three = (x, x - 0.05, x + 0.05)
         behind = (much - x, much - x - 0.05, much - x + 0.05)
-        return JointAblationRow(at.step, at.tokens_seen, ablated, "L1H0", method, 0.5, *three, *behind, 4.0, *three, 12)
+        head = "L1H0" if ablated == "induction" else "L1H1"
+        return JointAblationRow(
+            at.step, at.tokens_seen, ablated, head, 1, method, 0.5, *three, *behind, 4.0, *three, 12
+        )  # fmt: skip
 
     def left(kept: str, early: int | None, x: float) -> SufficiencyRow:
         return SufficiencyRow(kept, early, 1, 0, x, x, x - 0.1, x + 0.1, 4 * x, x, x - 0.1, x + 0.1, 12)
 
     worth = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
-    trials = (("induction", ("zero", "mean", "resample"), much), ("induction", ("turned",), little))
-    tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", ("resample",), little)) for m in ms]
+    trials = (("induction", METHODS, much), ("induction", ("turned",), little))
+    tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", METHODS, little)) for m in ms]
     circuit = [left("circuit", 0, 2 * much), left("another head", 1, 0.02), left("nothing", None, 0.01)]
     return {
         "joint_ablation": [lost(at, *trial) for at in log[4:] for trial in tried if two],

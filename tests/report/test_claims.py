@@ -13,6 +13,7 @@ from pathsum.report.answer import answer, shortfall
 from pathsum.report.chance import LEVELS, chance
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
+from pathsum.report.sections import joint_ablation
 from pathsum.report.verdicts import table, tally
 from pathsum.results import Cell, Results
 from tests.report import synthetic
@@ -214,3 +215,18 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
 
     assert "the threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
     assert "the threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
+
+
+def test_fewer_other_heads_are_no_control() -> None:
+    """The mistake: where a layer had one other head for two induction heads, or none, the claim passed without it."""
+    cell = WORKS.cells["L2H2S0"]
+    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.joint_ablation]
+    none = [r for r in two if r.ablated == "induction"]
+    resampled = [r for r in cell.joint_ablation if (r.ablated, r.method) != ("others", "zero")]
+    for rows in (two, none, resampled):
+        changed = dataclasses.replace(cell, joint_ablation=rows)
+        assert judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed})).verdict == NOT
+        assert "no control: its layers have fewer than" in detail_of("joint_ablation", changed)
+    fewer = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, joint_ablation=two)})
+    (table,) = joint_ablation.section(fewer, {}).blocks
+    assert any("L1H1 (control, 1 of 2)" in entry.text for row in table.rows for entry in row)  # type: ignore[union-attr]

@@ -76,11 +76,19 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
 
 def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
     """Everything at the last checkpoint, which is judged; before it one way and one set of other heads."""
-    ways = (*METHODS, CONTROL) if last else ("resample", CONTROL)
+    ways = METHODS if last else ("resample",)
     return [
-        *((INDUCTION, heads, way) for way in ways),
-        *((OTHERS, some, "resample") for some in (others if last else others[:1])),
+        *((INDUCTION, heads, way) for way in (*ways, CONTROL)),
+        *((OTHERS, some, way) for some in (others if last else others[:1]) for way in ways),
     ]
+
+
+def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> list[int]:
+    """With which ablation of the induction heads is each trial compared? With the one by its own method; random
+    directions with the one that loses least."""
+    ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
+    least = min(ours.values(), key=lambda i: drops[i].mean().item())
+    return [ours.get(method, least) for _, _, method in tried]
 
 
 def checkpoint_rows(
@@ -96,8 +104,8 @@ def checkpoint_rows(
     drop, gain = loss_drops(model, text, [], ""), repeat_gains(model, repeats, block, [], "")
     drops = torch.stack([drop - loss_drops(model, text, heads, method) for _, heads, method in tried])
     gains = torch.stack([gain - repeat_gains(model, repeats, block, heads, method) for _, heads, method in tried])
-    ours = next(i for i, (kind, _, method) in enumerate(tried) if (kind, method) == (INDUCTION, "resample"))
-    lost = [mean_intervals(values, documents, generator) for values in (drops, drops[ours] - drops)]
+    behind = drops[compared(tried, drops)] - drops
+    lost = [mean_intervals(values, documents, generator) for values in (drops, behind)]
     lost.append(mean_intervals(gains, independent(gains), generator))
     return [
         JointAblationRow(
@@ -105,6 +113,7 @@ def checkpoint_rows(
             tokens_seen=at.tokens_seen,
             ablated=kind,
             heads=" ".join(f"L{layer}H{head}" for layer, head in heads),
+            n_heads=len(heads),
             method=method,
             loss_drop_nats=drop.mean().item(),
             loss_drop_lost=a.mean,

@@ -22,14 +22,22 @@ def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     return [r for r in rows if r.ablated != "induction" or r.method == "turned"]
 
 
+def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
+    """Controls that ablate as many heads: others that are fewer control nothing."""
+    most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
+    return [r for r in controls(rows) if r.n_heads >= most]
+
+
 def _joint(cell: Cell) -> Finding:
     rows = at_the_end(cell)
     ours = [r for r in rows if r.ablated == "induction" and r.method in METHODS]
     if not ours or ours[0].loss_drop_nats <= 0:
         return Finding(None, False, "no loss drop" if ours else "no induction heads")
-    share = min(r.loss_drop_lost / r.loss_drop_nats for r in ours)
-    others = controls(rows)
-    worst = max((r.loss_drop_lost for r in others), default=0.0)
+    share, others = min(r.loss_drop_lost / r.loss_drop_nats for r in ours), as_many(rows)
+    missing = [m for m in METHODS if not any(r.ablated != "induction" and r.method == m for r in others)]
+    if missing:
+        return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
+    worst = max(r.loss_drop_lost for r in others)
     note = f"lost without {ours[0].heads}; controls lose up to {number(worst)} nats"
     return Finding(share, share >= MOST and all(r.behind_low > 0 for r in others), note)
 

@@ -22,7 +22,10 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     method = (
         "Every head whose prefix matching is at least 0.1 at training's last evaluation is ablated at once, at each "
         "checkpoint, on windows that did not choose the heads. Controls: as many other heads of the same layers, and "
-        "what heads of the same patterns and sizes would have written in random directions."
+        "what heads of the same patterns and sizes would have written in random directions. Other heads are compared "
+        "with the induction heads window by window, ablated in the same way; random directions with the ablation of "
+        "the induction heads that loses least. Where the layers have too few other heads, fewer are ablated: the table "
+        "says so, and that model has no such control."
     )
     drawn = (figures["joint_ablation"],) if "joint_ablation" in figures else ()
     return Section(TITLE, (method,), (*drawn, _table(cells)))
@@ -34,28 +37,34 @@ def _table(cells: list[Cell]) -> Table:
     caption = (
         "How much a model without its induction heads loses of its in-context loss drop on held-out text, and of the "
         "gain of the second copy over the first on repeated random tokens, at the last checkpoint (nats per token). "
-        "The last row of each model is the control that loses most. 95 % intervals."
+        "The last rows of each model are the controls that lose most: other heads, and random directions. 95 % "
+        "intervals."
     )
     return Table(caption, columns, rows, "joint_ablation.csv")
 
 
 def _shown(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     others = controls(rows)
-    worst = max(others, key=lambda r: r.loss_drop_lost, default=None)
-    return [*(r for r in rows if r not in others), *([worst] if worst else [])]
+    kinds = [[r for r in others if r.ablated == kind] for kind in ("others", "induction")]
+    return [*(r for r in rows if r not in others), *(max(k, key=lambda r: r.loss_drop_lost) for k in kinds if k)]
 
 
 def _row(cell: Cell, r: JointAblationRow) -> tuple[Entry, ...]:
     place = {"zero": "zeros", "mean": "mean", "resample": "another window", "turned": "random directions"}[r.method]
     return (
         Entry(cell.name),
-        Entry(r.heads if r.ablated == "induction" else f"{r.heads} (control)"),
+        Entry(r.heads if r.ablated == "induction" else f"{r.heads} (control{_fewer(cell, r)})"),
         Entry(place + " (control)" * (r.method == "turned")),
         Entry(interval(r.loss_drop_lost, r.loss_drop_lost_low, r.loss_drop_lost_high), "number"),
         Entry(share(r.loss_drop_lost, r.loss_drop_nats), "number"),
         Entry(interval(r.repeat_gain_lost, r.repeat_gain_lost_low, r.repeat_gain_lost_high), "number"),
         Entry(share(r.repeat_gain_lost, r.repeat_gain_nats), "number"),
     )
+
+
+def _fewer(cell: Cell, r: JointAblationRow) -> str:
+    most = max(x.n_heads for x in cell.joint_ablation if x.ablated == "induction")
+    return f", {r.n_heads} of {most}" if r.n_heads < most else ""
 
 
 def share(lost: float, whole: float) -> str:

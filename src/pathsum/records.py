@@ -259,7 +259,9 @@ class SkipTrigramTallyRow:
     copying: int  # of those, output = source
     told: int  # of those, frequent enough to tell in the judging documents
     borne_out: int  # of those, held beyond chance there
-    base_rate: float  # share of all places source … destination → out of the text where output = source
+    passing: int  # of all candidates, those that both the choosing and the judging documents hold beyond chance
+    passing_copying: int  # of those, output = source
+    base_rate: float | None  # share with output = source of triples drawn from the text that pass the same two tests
 
 
 @dataclass(frozen=True)

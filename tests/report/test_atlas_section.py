@@ -47,7 +47,8 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.skip_trigram_tallies, shares, strict=True)]
     text = paragraphs([replace(ONE, skip_trigram_tallies=tallies)])[0]
     assert "unselected, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "before this selection, 0.30; over all places in the text, 0.016" in text
+    assert "of all candidates that both halves hold, 0.40; of triples drawn from the text that both halves" in text
+    assert "whatever heads add there, 0.016; of all candidates before either test, 0.30." in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:

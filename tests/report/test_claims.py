@@ -103,7 +103,7 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
         ("repeat_loss", "0 (guessing)"),
         ("k_composition", "0; the right head: 1 of 2 to 4 heads"),
         ("induction_scores_k", "0.04"),  # of 10 pairs of paths 2, of 26 pairs 4
-        ("one_layer_skip_trigrams", "0.016 (all places of the text)"),
+        ("one_layer_skip_trigrams", "0.016 (drawn from the text, same tests); 0.40 (all candidates that pass them)"),
         ("path_expansion_exact", "–"),
     ],
 )
@@ -230,3 +230,16 @@ def test_fewer_other_heads_are_no_control() -> None:
     fewer = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, joint_ablation=two)})
     (table,) = joint_ablation.section(fewer, {}).blocks
     assert any("L1H1 (control, 1 of 2)" in entry.text for row in table.rows for entry in row)  # type: ignore[union-attr]
+
+
+def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:
+    """The mistake: copying skip-trigrams that only the choosing documents held made up the share."""
+    cell = WORKS.cells["L1H2S0"]
+    (first, *others) = cell.skip_trigrams
+    rows = [dataclasses.replace(first, out="other"), *(dataclasses.replace(r, text_hits=10) for r in others)]
+    found = judge(claim("one_layer_skip_trigrams"), dataclasses.replace(WORKS, cells={
+        cell.name: dataclasses.replace(cell, skip_trigrams=rows)
+    }))  # fmt: skip
+    assert (found.value, found.verdict) == (0, NOT)
+    none = dataclasses.replace(cell, skip_trigrams=rows[1:])
+    assert "no skip-trigram that both halves hold" in detail_of("one_layer_skip_trigrams", none)

@@ -1,8 +1,9 @@
 """Skip-trigrams of a head by what they are worth on real text: source … destination → out.
 
 An occurrence is a place of a text and a token that stands before it: the destination is the token at the place, out the
-one after it, the source all earlier positions with that token together. Position 0, which begins every sequence, and
-the destination itself are no sources: what they add is a bigram.
+one after it, the source all earlier positions of the same document with that token together. A window may run over the
+end of a document; the next one begins with the token that begins every window. That token and the destination itself
+are no sources: what they add is a bigram.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Occurrences:
     """Every occurrence in some windows, sorted by (source, destination, out)."""
 
     windows: Int[Tensor, "batch window"]
-    first: Int[Tensor, "batch pos"]  # where the token of each position stands first, after position 0
+    first: Int[Tensor, "batch pos"]  # where the token of each position stands first in its document; 0 of its beginning
     window: Int[Tensor, "n"]
     query: Int[Tensor, "n"]
     key: Int[Tensor, "n"]  # the source's first position
@@ -54,15 +55,17 @@ class SkipTrigram:
 
 
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
-    """Where does which token stand before which two? Costs batch · pos² numbers and a sort of half as many."""
+    """Where does which token stand before which two in one document? Costs batch · pos² numbers and a sort of half as
+    many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
     places = torch.arange(tokens.shape[1], device=windows.device)
-    same = tokens[:, :, None] == tokens[:, None, :]
-    same[:, :, 0] = False
+    begins = tokens == tokens[:, :1]
+    document = begins.cumsum(1)
+    together = (document[:, :, None] == document[:, None, :]) & ~begins[:, None, :]
+    same = together & (tokens[:, :, None] == tokens[:, None, :])
     first = same.to(torch.uint8).argmax(-1)
-    first[:, 0] = 0
-    new = (first == places) & (places > 0)
-    window, query, key = (new[:, None, :] & (places < places[:, None])).nonzero(as_tuple=True)
+    new = (first == places) & ~begins
+    window, query, key = (together & new[:, None, :] & (places < places[:, None])).nonzero(as_tuple=True)
     source, destination, out = tokens[window, key], tokens[window, query], nexts[window, query]
     size = int(windows.max()) + 1
     triples, order = ((source * size + destination) * size + out).sort(stable=True)

@@ -14,7 +14,8 @@ FEW = 5  # hits, found or expected, under which a lift is noise
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a triple source … destination → out. A source counts from position 1 to before the destination."""
+    """Of a triple source … destination → out. A source counts from position 1 to before the destination, in the same
+    document."""
 
     places: int  # destination with the source before it
     hits: int  # of those, followed by out
@@ -34,12 +35,14 @@ class Counts:
 
 @dataclass(frozen=True)
 class Text:
-    """Where each token stands, in windows of which position 0, which begins every one, is left out."""
+    """Where each token stands, in windows of which position 0, which begins every one, is left out. A window may run
+    over the end of a document: the next one begins with the token that begins every window."""
 
-    nexts: Int[Tensor, "all pos"]  # what follows
-    window: Int[Tensor, "n"]  # of each place, sorted by token, then as they stand
+    document: Int[Tensor, "n"]  # of each place, sorted by token, then as they stand; each window has its own
     pos: Int[Tensor, "n"]
+    nexts: Int[Tensor, "n"]  # what follows
     starts: Int[Tensor, "k"]  # where each token's places begin, and the last one's end
+    documents: int
 
     @staticmethod
     def of(windows: Int[Tensor, "all window"]) -> Text:
@@ -47,31 +50,30 @@ class Text:
         tokens = windows[:, 1:-1]
         found, order = tokens.flatten().sort(stable=True)
         size = int(found[-1]) + 1 if len(found) else 0
-        pos = max(1, tokens.shape[1])
-        return Text(windows[:, 2:], order // pos, order % pos, torch.searchsorted(found, torch.arange(size + 1)))
+        begins = tokens == windows[:, :1]
+        begins[:, :1] = True
+        document, pos = begins.flatten().cumsum(0) - 1, order % max(1, tokens.shape[1])
+        starts = torch.searchsorted(found, torch.arange(size + 1))
+        return Text(document[order], pos, windows[:, 2:].flatten()[order], starts, int(begins.sum()))
 
-    def places(self, token: int) -> tuple[Int[Tensor, "k"], Int[Tensor, "k"]]:
-        """Window and position of each place of ``token``."""
+    def places(self, token: int) -> slice:
+        """Which places are of ``token``?"""
         if token + 1 >= len(self.starts):
-            return self.window[:0], self.pos[:0]
-        here = slice(int(self.starts[token]), int(self.starts[token + 1]))
-        return self.window[here], self.pos[here]
+            return slice(0, 0)
+        return slice(int(self.starts[token]), int(self.starts[token + 1]))
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """How often does out follow the destination, with the source before it in the window and in all? In the order of
+    """How often does out follow the destination, with the source before it in the document and in all? In the order of
     ``triples``. Costs the places of each triple's destination."""
-    windows, pos = text.nexts.shape
-    first, places = {}, {}
+    first = {}
     for s in {s for s, _, _ in triples}:
-        window, at = text.places(s)
-        first[s] = at.new_full((windows,), pos).scatter_reduce_(0, window, at, "amin")
-    for d in {d for _, d, _ in triples}:
-        window, query = text.places(d)
-        places[d] = (window, query, text.nexts[window, query])
+        here = text.places(s)
+        nowhere = text.pos.new_full((text.documents,), torch.iinfo(text.pos.dtype).max)
+        first[s] = nowhere.scatter_reduce_(0, text.document[here], text.pos[here], "amin")
     result = []
     for s, d, o in triples:
-        window, query, following = places[d]
-        before, hit = query > first[s][window], following == o
-        result.append(Counts(int(before.sum()), int((before & hit).sum()), len(query), int(hit.sum())))
+        here = text.places(d)
+        before, hit = text.pos[here] > first[s][text.document[here]], text.nexts[here] == o
+        result.append(Counts(int(before.sum()), int((before & hit).sum()), len(hit), int(hit.sum())))
     return result

@@ -68,8 +68,12 @@ def _or_unknown(level: str, after: str, before: str = "") -> str:
 
 
 def _base_rate(results: Results) -> str:
-    rates = [t.base_rate for c in results.with_layers(1) for t in c.skip_trigram_tallies]
-    return _or_unknown(span(rates, 3), " (all places of the text)")
+    tallies = [t for c in results.with_layers(1) for t in c.skip_trigram_tallies]
+    drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
+    candidates = sum(t.passing_copying for t in tallies) / max(1, sum(t.passing for t in tallies))
+    return _or_unknown(
+        drawn, f" (drawn from the text, same tests); {number(candidates)} (all candidates that pass them)"
+    )
 
 
 LEVELS: dict[str, Callable[[Results], str]] = {

@@ -29,13 +29,14 @@ def _exact(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Of the skip-trigrams that the heads are worth most by, which share copies its source? None without heads."""
-    copying = [row.copies for row in cell.skip_trigrams]
+    """Of the listed skip-trigrams that the judging documents bear out, which share copies its source? None where there
+    is none."""
+    copying = [row.copies for row in cell.skip_trigrams if row.borne_out]
     return sum(copying) / len(copying) if copying else None
 
 
 def _copying_skip_trigrams(cell: Cell) -> Finding:
-    return at_least(share := copying_share(cell), 0.5, "no table" if share is None else "")
+    return at_least(share := copying_share(cell), 0.5, "no skip-trigram that both halves hold" if share is None else "")
 
 
 def _no_induction(cell: Cell) -> Finding:
@@ -199,9 +200,9 @@ CLAIMS: tuple[Claim, ...] = (
         "one_layer_skip_trigrams",
         "A one-layer head is a table of skip-trigrams, spent mostly on copying.",
         "AMF, Interpretation as Skip-Trigrams",
-        "share of each head's strongest skip-trigrams that copy (output = source, up to case and a leading space); "
-        "strongest by summed effect on the next token's logit where they occur, among those that occur in the text "
-        "more often than chance; chosen and judged on different documents",
+        "share of skip-trigrams that copy (output = source, up to case and a leading space), of each head's strongest "
+        "by summed effect on the next token's logit where they occur, among those that occur more often than chance "
+        "both in the documents that chose them and in other documents, which judge",
         "≥ 0.5",
         each(1, _copying_skip_trigrams),
     ),

@@ -51,15 +51,25 @@ def _method() -> str:
 
 
 def _copying(cells: Sequence[Cell]) -> str:
-    """Say which share copies: listed, before the text chooses, by chance, and of long-range copying heads."""
+    """Say which share copies: of those listed and borne out, by the same tests without a head's choice, and of
+    long-range copying heads."""
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.skip_trigram_tallies]
-    told = f"Of those listed, a share of {shares} copy their source (range over models)"
+    told = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
-        base = [t.base_rate for t in tallies]
-        told += f"; before this selection, {number(before)}; over all places in the text, {span(base, 3)}"
-    far = [[r.copies for r in c.skip_trigrams if (r.layer, r.head) == place] for c in cells for place in _far(c)]
+        passing = sum(t.passing_copying for t in tallies) / max(1, sum(t.passing for t in tallies))
+        base = [t.base_rate for t in tallies if t.base_rate is not None]
+        told += (
+            f"; of all candidates that both halves hold, {number(passing)}; of triples drawn from the text that both "
+            f"halves hold, whatever heads add there, {span(base, 3)}; of all candidates before either test, "
+            f"{number(before)}"
+        )
+    far = [
+        [r.copies for r in c.skip_trigrams if (r.layer, r.head) == place and r.borne_out]
+        for c in cells
+        for place in _far(c)
+    ]
     if far:
         alone = span([sum(f) / len(f) for f in far if f])
         told += (

@@ -93,7 +93,7 @@ class NGramRow:
 
 @dataclass(frozen=True)
 class CellSummary:
-    """The numbers that the claims and metrics.json take from a cell; head scores are the best head's."""
+    """The numbers that the claims and metrics.json take from a model; head scores are the best head's."""
 
     cell: str
     n_layers: int
@@ -235,7 +235,7 @@ class SkipTrigramRow:
     ov_logit: float  # what attending to source adds to out, centred over the vocabulary, from the weights
     text_places: int  # of the judging documents, which chose nothing: source before destination
     text_hits: int  # of those, followed by out
-    text_expected: float  # hits if the source told nothing
+    text_expected: float  # hits if the output did not depend on the source
     text_lift: float | None  # hits over expected; None where both are under 5
 
     @property
@@ -311,7 +311,7 @@ class TokenClusterRow:
     rank: int  # from 1, by eigenvalue
     eigenvalue: float  # logits
     cohesion: float  # mean logit that they add to each other, in standard deviations of the circuit
-    chance: float  # mean of the same in the head with its writes turned at random
+    chance: float  # mean of the same in the head with its writes rotated at random
     spread: float  # and its standard deviation
     tokens: str  # printable, largest weight first, joined by U+241F
 
@@ -478,8 +478,8 @@ class SoftmaxCompetitionRow:
 
 @dataclass(frozen=True)
 class AttentionSinkRow:
-    """How much of a head's attention rests on the first token of held-out windows, and what the loss is without: with
-    the change minus without it, nats a token. Intervals: 95 % bootstrap."""
+    """How much a head attends to the first token of held-out windows (attention sink), and what the loss is without:
+    with the change minus without it, nats per token. Intervals: 95 % bootstrap."""
 
     layer: int
     head: int | None  # None: all heads of the layer together
@@ -544,7 +544,7 @@ class TermRow:
 @dataclass(frozen=True)
 class NormScaleRow:
     """A path's worth on held-out windows when it joins the direct path and its own heads' single paths: fall of the
-    loss, nats a token, patterns frozen. Intervals: 95 % bootstrap."""
+    loss, nats per token, patterns frozen. Intervals: 95 % bootstrap."""
 
     path: str
     order: int  # heads on it
@@ -739,7 +739,7 @@ class LensRow:
 
 @dataclass(frozen=True)
 class TokenLossRow:
-    """A checkpoint's loss on single held-out tokens: the same tokens for every cell with the same context."""
+    """A checkpoint's loss on single held-out tokens: the same tokens for every model with the same context."""
 
     step: int
     tokens_seen: int
@@ -798,7 +798,7 @@ class ChangePointRow:
     high: int
     low_documents: (
         int | None
-    )  # 95 % bootstrap over documents (of prefix matching, windows); None where the change hangs on them
+    )  # 95 % bootstrap over documents (of prefix matching, windows); None where the change depends on them
     high_documents: int | None
     windows: int | None  # None of composition, which is of the weights
 
@@ -867,7 +867,7 @@ class ClaimResult:
     measure: str  # what was measured, in words
     threshold: str  # when it counts as reproduced
     value: float | None
-    values: dict[str, float | None]  # a cell each
+    values: dict[str, float | None]  # a model each
     verdict: str  # reproduced | partly | not | not testable here
     detail: str  # one sentence on the result, numbers included
     short: list[str] = field(default_factory=list)  # models that miss the threshold

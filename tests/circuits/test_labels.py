@@ -63,7 +63,7 @@ def called(pattern: Tensor, copies: Tensor, text: Tensor, on_text: Tensor) -> li
         "previous token": (by_window(positional.previous_token, on_text), positional.previous_token(chance)),
         "two tokens back": (by_window(two_back, on_text), two_back(chance)),
         "offset": (by_window(lambda p: at_offset(p, offsets), on_text[1::2]), at_offset(chance, offsets)),
-        "rests on BOS": (by_window(positional.bos, on_text), positional.bos(chance)),
+        "attends to BOS (attention sink)": (by_window(positional.bos, on_text), positional.bos(chance)),
         "duplicate token": (by_window(duplicate, pattern), duplicate(chance)),
         "induction: uniform": (by_window(matching, pattern), matching(chance)),
         "induction: by frequency": (
@@ -156,7 +156,9 @@ def test_a_duplicate_token_head_is_called_so() -> None:
     copies, text = handmade.repeated_tokens(5, BATCH, D_VOCAB, BLOCK), random_text(5)
     resting = torch.zeros(POS, POS, dtype=torch.float64)
     resting[:, 0] = 1
-    assert called(pattern, copies, text, resting.expand(BATCH, 1, POS, POS)) == [("rests on BOS", "duplicate token")]
+    assert called(pattern, copies, text, resting.expand(BATCH, 1, POS, POS)) == [
+        ("attends to BOS (attention sink)", "duplicate token")
+    ]
 
 
 def test_the_mean_over_windows_of_a_positional_score_is_the_score_itself() -> None:

@@ -404,7 +404,11 @@ def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.R
 def _behaviour(n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
     def rows(h: HeadRow) -> list[LabelRow]:
         kinds = (*("induction: " + k for k in ("uniform", "by frequency", "natural")), "uniform, value-weighted")
-        scores = {"previous token": h.previous_token, "copies the next token": h.copying, "rests on BOS": h.bos}
+        scores = {
+            "previous token": h.previous_token,
+            "copies the next token": h.copying,
+            "attends to BOS (attention sink)": h.bos,
+        }
         scores |= {"BOS, value-weighted": h.bos, "offset": h.previous_token} | dict.fromkeys(kinds, h.prefix_matching)
         return [
             LabelRow(h.layer, h.head, b, x, x - 0.02, x + 0.02, 0.01, 0.1, h.head if b == "offset" else None, x > 0.5)

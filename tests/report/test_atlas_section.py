@@ -23,7 +23,7 @@ def test_the_first_of_each_head_are_shown_with_their_counts() -> None:
     assert len(bugs.rows) == BUGS
 
 
-def test_the_dearest_bug_over_the_text_comes_first() -> None:
+def test_the_most_expensive_bug_over_the_text_comes_first() -> None:
     dear = replace(ONE.skip_trigram_bugs[-1], price_nats=0.01, places=9999)
     bugs = tables([replace(ONE, skip_trigram_bugs=[*ONE.skip_trigram_bugs[:-1], dear])])[1]
     assert bugs.rows[0][4].text == "9,999"

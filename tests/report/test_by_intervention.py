@@ -15,7 +15,7 @@ def test_a_sweep_without_a_second_layer_says_that_nothing_was_intervened_on() ->
     results = synthetic.results(layers=(0, 1))
     found = section(results, draw_all(results))
     assert found.blocks == ()
-    assert found.paragraphs == ("This sweep has no cell of two layers to intervene on.",)
+    assert found.paragraphs == ("This sweep has no model of two layers to intervene on.",)
 
 
 def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval() -> None:

@@ -120,8 +120,8 @@ def test_without_a_cell_the_page_has_no_explorer(tmp_path: Path) -> None:
     source, markdown = page(synthetic.results(layers=()), tmp_path)
     assert source.count("<script") == len(SCRIPTS)
     assert blocks(source) == {}
-    assert "This sweep has no cell to explore." in source
-    assert "This sweep has no cell to explore." in markdown
+    assert "This sweep has no model to explore." in source
+    assert "This sweep has no model to explore." in markdown
 
 
 def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:

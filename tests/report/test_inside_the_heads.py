@@ -31,7 +31,7 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     table = found.blocks[-1]
     assert isinstance(table, Table)
     assert table.rows[0][1].text == "L0H1 → L1H1"
-    told = "most in L2H3S0 (L0H1 → L1H1). Where an induction head has formed, it ends there in 0 of 1 cell"
+    told = "most in L2H3S0 (L0H1 → L1H1). Where an induction head has formed, it ends there in 0 of 1 model"
     assert f"costs 0.50 nats per token, {told}" in " ".join(found.paragraphs)
 
 

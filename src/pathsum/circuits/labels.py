@@ -28,7 +28,7 @@ THRESHOLDS = {
     "induction: by frequency": 0.1,
     "induction: natural": 0.1,
     "copies the next token": 0.5,  # of a mean sign: the next token is raised three times in four
-    "rests on BOS": MOST,
+    "attends to BOS (attention sink)": MOST,
 }
 TIMES_CHANCE = 3
 

@@ -24,7 +24,7 @@ class Counts:
 
     @property
     def expected(self) -> float:
-        """Hits if the source told nothing."""
+        """Hits if out did not depend on the source."""
         return self.places * self.all_hits / max(1, self.all_places)
 
     @property

@@ -44,7 +44,7 @@ CROSSED = 60  # skip-trigrams of a head whose crossings are looked through for b
 ENOUGH = 30  # places of source … destination in the text, under which it says nothing of a bug
 DRAWN = 6000  # occurrences of the text, for the base rate of copying
 _SEED = 2026
-SUSPECTS, BUGS = 40, 3  # the dearest crossings of a head that are looked up in the text, and listed
+SUSPECTS, BUGS = 40, 3  # the most expensive crossings of a head that are looked up in the text, and listed
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """The dearest suspects of each head that the text holds no more often than chance, with their rank."""
+    """The most expensive suspects of each head that the text holds no more often than chance, with their rank."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, asked, strict=True):
         looked, _, paid = suspect

@@ -1,4 +1,4 @@
-"""How much attention rests on the beginning-of-sequence token, and what that is worth on held-out text."""
+"""How much heads attend to the beginning-of-sequence token (attention sink), and what that is worth on text."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _on_text(text: Shown, weighted: Shown, seen: Evidence) -> list[Measure]:
         _measure("previous token", positional.previous_token, text).of(documents),
         _measure("two tokens back", two_back, text).of(documents),
         _after("induction: natural", text, keys).of(repeating),
-        _measure("rests on BOS", positional.bos, text).of(documents),
+        _measure("attends to BOS (attention sink)", positional.bos, text).of(documents),
         _measure("BOS, value-weighted", positional.bos, weighted).of(documents),
         _after("natural, value-weighted", weighted, keys).of(repeating),
     ]

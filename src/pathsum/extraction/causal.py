@@ -1,4 +1,4 @@
-"""What the losses hang on: heads, edges and virtual heads taken away."""
+"""What the losses depend on: heads, edges and virtual heads taken away."""
 
 from __future__ import annotations
 

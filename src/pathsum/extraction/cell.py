@@ -1,4 +1,4 @@
-"""A trained cell, taken apart: its checkpoints and held-out tokens in, the records of every circuit out."""
+"""A trained model, taken apart: its checkpoints and held-out tokens in, the records of every circuit out."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _SEED = 2021
 def extract(
     name: str, cell: CellConfig, log: list[Evaluation], checkpoints: Sequence[Path], seen: Evidence, how: ExtractConfig
 ) -> Cell:
-    """Every record of the cell whose ``checkpoints`` (in order of training) and ``log`` are given, in float32, its
+    """Every record of the model whose ``checkpoints`` (in order of training) and ``log`` are given, in float32, its
     identities in float64."""
     model = load_checkpoint(checkpoints[-1], seen.tokenizer_hash)
     subject = examine(model, cell, log, seen, how)
@@ -86,7 +86,7 @@ def extract(
 
 
 def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, list[Any]]) -> CellSummary:
-    """The numbers that metrics.json and the claims take from a cell."""
+    """The numbers that metrics.json and the claims take from a model."""
     cell, log, model = subject.cell, subject.log, subject.model
     heads: list[HeadRow] = tables["heads"]
     fit = bigram.compare_with_corpus(bigram.direct_path(subject.weights), seen.bigram_counts, SMOOTHING)

@@ -32,7 +32,7 @@ class Evidence:
     bigram_counts: CountRows
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
-    bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``, nats a token
+    bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``, nats per token
 
     @property
     def window_documents(self) -> Int[Tensor, "batch"]:
@@ -54,7 +54,7 @@ class Examined:
 
 @dataclass(frozen=True)
 class Subject(Examined):
-    """A cell of this project: where the model comes from, too."""
+    """A model of this project, with its configuration and its log."""
 
     model: Transformer
     cell: CellConfig
@@ -62,7 +62,7 @@ class Subject(Examined):
 
 
 def examine(model: Transformer, cell: CellConfig, log: list[Evaluation], seen: Evidence, how: ExtractConfig) -> Subject:
-    """Show a cell's ``model`` the evidence. Costs as ``show``."""
+    """Show a ``model`` of this project the evidence. Costs as ``show``."""
     e = show(model, cell.model.n_ctx, seen, how)
     return Subject(model, e.weights, e.natural, e.repeated_tokens, e.block, e.repeated, cell, log)
 

@@ -141,7 +141,7 @@ def loss_drops(model: Transformer, text: Bench, heads: Sequence[Place], method: 
 def repeat_gains(
     model: Transformer, copies: Bench, block: int, heads: Sequence[Place], method: str
 ) -> Float[Tensor, "batch"]:
-    """The first copy's loss minus the second's in each window with ``heads`` replaced together. Nats a token; damage
+    """The first copy's loss minus the second's in each window with ``heads`` replaced together. Nats per token; damage
     that is the same for both copies does not count."""
     losses = copies.losses(model, rerun(model, copies.clean, _acts(copies, heads, method)).read).double()
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)

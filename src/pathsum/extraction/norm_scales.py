@@ -100,7 +100,7 @@ def joined(model: Transformer, clean: Recording, path: Path, *, own: bool) -> tu
 def _losses(
     model: Transformer, x: Stream, scale: Scale | None, W_U: Float[Tensor, "vocab d_model"], targets: Tensor
 ) -> Float[Tensor, "batch"]:
-    """The loss of a residual stream, read at ``scale`` or at its own; nats a token, a window each."""
+    """The loss of a residual stream, read at ``scale`` or at its own; nats per token, a window each."""
     scale = model.normalise(x)[1] if scale is None else scale
     some = slice(STEP - 1, None, STEP)
     return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])

@@ -75,7 +75,7 @@ def keep_edge(model: Transformer, clean: Recording, early: Place | None, late: P
 def worth(
     model: Transformer, outcome: Outcome, late: Place, tokens: Int[Tensor, "batch pos"], block: int
 ) -> Mapping[str, Float[Tensor, "batch"]]:
-    """Prefix matching of ``late`` and the first copy's loss minus the second's (nats a token), by window."""
+    """Prefix matching of ``late`` and the first copy's loss minus the second's (nats per token), by window."""
     pattern = outcome.patterns[late[0]][late[1]][:, None]
     logits, targets = F.linear(outcome.read[:, :-1], model.W_U), tokens[:, 1:]
     losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape).double()

@@ -22,7 +22,7 @@ def answer(results: Results) -> tuple[str, ...]:
 
 
 def _curriculum(results: Results) -> tuple[str, ...]:
-    """What text training began with, where it chose; cells are named where not all with layers did."""
+    """What text training began with, where it chose; models are named where not all with layers did."""
     cells = [c for c in results.cells.values() if c.summary.n_layers]
     kinds: dict[tuple[int, float], list[str]] = {}
     for summary in (c.summary for c in cells if c.summary.curriculum_tokens):
@@ -85,7 +85,7 @@ def _two(results: Results) -> str:
         )
     return (
         f"With two layers, heads read one another, and induction heads appear in a phase change in {len(onsets)} of "
-        f"{plural(len(cells), 'cell')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
+        f"{plural(len(cells), 'model')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
         f"continue what stood before (prefix matching {scores}), and {context}. Two numbers are a range over models."
     )
 

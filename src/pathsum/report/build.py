@@ -60,7 +60,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
 
 
 def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
-    """The same tables of one cell alone, where it has any rows."""
+    """The same tables of one model alone, where it has any rows."""
     printed = {name: kind for name, kind in TABLES.items() if name not in UNPRINTED}
     return {name: frame(rows, kind) for name, kind in printed.items() if (rows := getattr(cell, name))}
 
@@ -71,7 +71,7 @@ def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
 
 
 def _long(results: Results, name: str, kind: type[Any]) -> pd.DataFrame:
-    """One table of every cell, under one another, the cell's name first."""
+    """One table of every model, under one another, the model's name first."""
     rows = [(c.name, *dataclasses.astuple(r)) for c in results.cells.values() for r in getattr(c, name)]
     return pd.DataFrame(rows, columns=["cell", *(f.name for f in dataclasses.fields(kind))]).convert_dtypes()
 

@@ -78,11 +78,11 @@ def _numbers(base: Metrics, now: Metrics) -> list[str]:
         return []
     beyond = sum(m.spreads is not None and m.spreads > 1 for m in found)
     alone = sum(m.spread is None for m in found)
-    note = f"{plural(len(found), 'number')} of cells moved, {beyond} by more than one spread over seeds"
-    note += f"; {alone} in cells with one seed, which has no spread." if alone else "."
+    note = f"{plural(len(found), 'number')} of models moved, {beyond} by more than one spread over seeds"
+    note += f"; {alone} in models with one seed, which has no spread." if alone else "."
     most = f" The {SHOWN} that moved most:" if len(found) > SHOWN else ""
     head = [
-        "| cell | number | base | now | change | spread (seeds) | in spreads |",
+        "| model | number | base | now | change | spread (seeds) | in spreads |",
         "| --- | --- " + "| ---: " * 5 + "|",
     ]
     return _titled("Numbers", [note + most, "", *head, *(_row(m) for m in found[:SHOWN])])
@@ -100,7 +100,7 @@ def _weights(base: Metrics, now: Metrics) -> list[str]:
     before, after = (part(part(m, "provenance"), "weights") for m in (base, now))
     both = before.keys() & after.keys()
     other = sum(before[name] != after[name] for name in both)
-    return [f"Weights differ in {other} of {plural(len(both), 'cell')}.", ""] if other else []
+    return [f"Weights differ in {other} of {plural(len(both), 'model')}.", ""] if other else []
 
 
 # ---- how ------------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Table:
 @dataclass(frozen=True)
 class ExplorerCell:
     name: str
-    data: Mapping[str, Any]  # for explorer.js; where it has "tables", the circuit explorer shows the cell
+    data: Mapping[str, Any]  # for explorer.js; where it has "tables", the circuit explorer shows the model
 
     @property
     def tables(self) -> bool:
@@ -76,7 +76,7 @@ class ExplorerCell:
 class Explorer:
     """The attention and the circuit explorer, on the page alone: Markdown leaves them out."""
 
-    first: str  # the cell that they open with
+    first: str  # the model that they open with
     cells: tuple[ExplorerCell, ...]
     name = "explorers"
 

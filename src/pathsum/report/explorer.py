@@ -1,4 +1,4 @@
-"""The explorers' data: what the records of a cell hold of passages, patterns, splits and tokens, packed for the page.
+"""The explorers' data: what the records of a model hold of passages, patterns, splits and tokens, packed for the page.
 
 Numbers are little-endian arrays, deflated, in base64: they make up half of the page. ``templates/explorer.js`` reads
 them.
@@ -72,7 +72,7 @@ def splits(cell: Cell, words: Words) -> str:
 
 
 def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
-    """All of a cell's tables, one after the other, ``k`` entries a token."""
+    """All of a model's tables, one after the other, ``k`` entries a token."""
     found, values = [], []
     for row in rows:
         found += words.all_of(row.found)

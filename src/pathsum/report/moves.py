@@ -11,7 +11,7 @@ from typing import Any
 from pathsum.report.metrics import CELL_METRICS
 
 Metrics = Mapping[str, Any]
-IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a cell is, not how it came out
+IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a model is, not how it came out
 MEASURED = tuple(m for m in CELL_METRICS if m not in IDENTITY)
 PROMISED = ("cells", "claims", "corpus")
 AS_EVER = 1e-6  # of the number itself: what another machine's rounding moves, and less
@@ -19,7 +19,7 @@ AS_EVER = 1e-6  # of the number itself: what another machine's rounding moves, a
 
 @dataclass(frozen=True)
 class Move:
-    """A number of one cell that is not what it was."""
+    """A number of one model that is not what it was."""
 
     cell: str
     metric: str
@@ -53,7 +53,7 @@ def check(found: Any, where: str) -> Metrics:
 
 
 def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Every number of a cell in both that is not what it was, the most moved against its spread first."""
+    """Every number of a model in both that is not what it was, the most moved against its spread first."""
     before, after = every_cell(base), every_cell(now)
     found = []
     for cell in before.keys() & after.keys():
@@ -75,7 +75,7 @@ def _order(move: Move) -> tuple[bool, bool, float, float, str, str]:
 
 
 def _over_seeds(cells: Mapping[str, Metrics], name: str, metric: str) -> list[float]:
-    """The values of ``metric`` in the cells that differ from ``name`` in the seed only."""
+    """The values of ``metric`` in the models that differ from ``name`` in the seed only."""
     kin = [c for n, c in cells.items() if _but_for_seed(n, c) == _but_for_seed(name, cells[name])]
     return [float(c[metric]) for c in kin if is_number(c.get(metric))]
 
@@ -90,7 +90,7 @@ def part(values: Metrics, key: str) -> Metrics:
 
 
 def every_cell(values: Metrics) -> dict[str, Metrics]:
-    """The grid's cells and the controls."""
+    """The grid's models and the controls."""
     return {**part(values, "cells"), **part(values, "controls")}
 
 

@@ -26,7 +26,7 @@ SUMMARY, LOG = "CELL/summary.json", "CELL/log.jsonl"
 ORIGINS = (
     Origin(
         "summary",
-        "a cell's losses, best head scores and onset",
+        "a model's losses, best head scores and onset",
         "loss drop = loss at 8 to 12 % of the window − loss in its last tenth; of 512 tokens: near the 50th − near the "
         "500th",
         "extraction/cell.py",
@@ -227,7 +227,7 @@ ORIGINS = (
     Origin(
         "claims",
         "verdict of every claim",
-        "all cells pass, or some; median over cells",
+        "all models pass, or some; median over models",
         "report/claims/judging.py",
         "data/claims.json",
         "verify",

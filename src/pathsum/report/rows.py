@@ -43,7 +43,7 @@ def bigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
 
 
 def sweep(results: Results) -> tuple[Table, ...]:
-    """One row a cell."""
+    """One row a model."""
     if not results.cells:
         return ()
     columns = (
@@ -63,7 +63,7 @@ def sweep(results: Results) -> tuple[Table, ...]:
         "onset (tokens)",
     )
     fields = tuple(_sweep_row(c) for c in results.cells.values())
-    return (Table("Every cell; head scores are the best head's.", columns, fields, "cells.csv"),)
+    return (Table("Every model; head scores are the best head's.", columns, fields, "cells.csv"),)
 
 
 def _sweep_row(cell: Cell) -> tuple[Entry, ...]:
@@ -90,7 +90,7 @@ def _sweep_row(cell: Cell) -> tuple[Entry, ...]:
 
 
 def exactness(results: Results) -> tuple[Table, ...]:
-    """The exactness certificate of every cell."""
+    """The exactness certificate of every model."""
     fields = tuple(
         (
             Entry(c.name),
@@ -155,7 +155,7 @@ def _agrees(condition: bool) -> str:
 def _copying(one: Sequence[Cell]) -> tuple[str, str, str, str]:
     copying, total = sum(c.summary.copying_heads or 0 for c in one), sum(len(c.heads) for c in one)
     if not total:
-        return "one-layer heads that copy", "10 of 12 (AMF)", "–", "no such cell"
+        return "one-layer heads that copy", "10 of 12 (AMF)", "–", "no such model"
     name = "one-layer heads of positive OV eigenvalues (AMF's criterion of copying)"
     return name, "10 of 12 (AMF)", f"{copying} of {total}", _agrees(copying >= 0.7 * total)
 
@@ -183,7 +183,7 @@ def _joint_copying(two: Sequence[Cell]) -> tuple[str, str, str, str]:
     name, paper = "top-1 copying by the best head of a pattern / all of it together", "31 % / 96 % (two heads)"
     groups = [g for c in two for g in c.joint_copying if g.layer > 0]
     if not groups:
-        return name, paper, "–", "no two later heads look at the same places" if two else "no such cell"
+        return name, paper, "–", "no two later heads look at the same places" if two else "no such model"
     best = max(groups, key=lambda g: g.top1)
     return name, paper, f"{best.best_top1:.0%} / {best.top1:.0%}".replace("%", " %"), _agrees(best.top1 >= 0.9)
 
@@ -199,7 +199,7 @@ def _rank_of_terms(two: Sequence[Cell]) -> tuple[str, str, str, str]:
 
 
 def _worth_of(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> str | None:
-    """Ranges over cells of what orders 0, 1 and 2 add at their own scale; None where it is not known of every cell."""
+    """Ranges over models of what orders 0, 1 and 2 add at their own scale; None where it is not known of all."""
     worth = [[t.own_scale_nats for n in range(3) if (t := term(c, n)) is not None] for c in cells]
     known = [[v for v in values if v is not None] for values in worth]
     if not known or not all(len(values) == 3 for values in known):
@@ -221,5 +221,5 @@ def _formed(two: Sequence[Cell], name: str, paper: str, low: float, which: str) 
     scores = [c.summary.prefix_matching if which == "pm" else c.summary.previous_token for c in two]
     known = [s for s in scores if s is not None]
     if not known:
-        return name, paper, "–", "no such cell"
+        return name, paper, "–", "no such model"
     return name, paper, span(known), _agrees(min(known) >= low)

@@ -93,7 +93,7 @@ def story(
     figures: Mapping[str, Figure],
     registered: Preregistration = UNFROZEN,
 ) -> Document:
-    """The whole report. Sections whose cells are absent say so."""
+    """The whole report. Sections whose models are absent say so."""
 
     def drawn(*names: str) -> tuple[Figure, ...]:
         return tuple(figures[n] for n in names if n in figures)
@@ -162,12 +162,12 @@ def _warnings(results: Results) -> tuple[str, ...]:
     if not results.missing:
         return ()
     names = ", ".join(results.missing)
-    count = plural(len(results.missing), "declared cell")
+    count = plural(len(results.missing), "declared model")
     return (f"{count} left no records and {'is' if len(results.missing) == 1 else 'are'} not in this report: {names}.",)
 
 
 def _absent(what: str) -> tuple[str, ...]:
-    return (f"This sweep has no {what} cell.",)
+    return (f"This sweep has no {what} model.",)
 
 
 def _zero(results: Results) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ def _two_loss_drops(results: Results) -> tuple[str, ...]:
 def _sweep(results: Results) -> tuple[str, ...]:
     counts = [f"{len(results.with_layers(n))} with {layers_label(n)}" for n in results.layer_counts()]
     missing = ", ".join(results.missing) or "none"
-    return (f"{plural(len(results.cells), 'cell')}: {', '.join(counts) or 'none'}. Declared but missing: {missing}.",)
+    return (f"{plural(len(results.cells), 'model')}: {', '.join(counts) or 'none'}. Declared but missing: {missing}.",)
 
 
 def _trust(results: Results) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def table(
         for c in claims
     )
     caption = (
-        f"{tally(claims)} A claim is judged on every cell it speaks about: reproduced where all of them pass, partly "
+        f"{tally(claims)} A claim is judged on every model it speaks about: reproduced where all of them pass, partly "
         "where some do. Ours: the median over those models, in brackets their range, smallest to largest: a range over "
         "models, no confidence interval. Chance: the value without the effect that the claim is about. Each claim "
         "links to its evidence; the table below says how it is measured."
@@ -52,9 +52,9 @@ def table(
 
 
 def measures(claims: Sequence[ClaimResult]) -> Table:
-    """How each claim was measured, and what each cell says."""
+    """How each claim was measured, and what each model says."""
     fields = tuple((Entry(c.claim), Entry(c.measure), Entry(c.detail)) for c in claims)
-    caption = "How each claim is measured, and how its cells fare."
+    caption = "How each claim is measured, and how its models fare."
     return Table(caption, ("claim", "measure", "cells"), fields, "claims.csv")
 
 
@@ -73,4 +73,4 @@ def _counted(claims: Sequence[ClaimResult], source: str) -> str:
 
 def _range(claim: ClaimResult) -> str:
     known = [v for v in claim.values.values() if v is not None]
-    return f"({span(known, DIGITS[claim.id])})" if len(known) > 1 else "(one cell)"
+    return f"({span(known, DIGITS[claim.id])})" if len(known) > 1 else "(one model)"

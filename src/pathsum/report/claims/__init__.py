@@ -1,8 +1,8 @@
 """The papers' claims and this suite's own as data, each with the measurement that decides it and its threshold.
 
 AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), ICL is *In-context Learning and
-Induction Heads* (Olsson et al. 2022). A claim is judged a cell at a time: reproduced where every cell it speaks about
-passes, partly where some do, not where none does, "not testable here" where there is no such cell.
+Induction Heads* (Olsson et al. 2022). A claim is judged a model at a time: reproduced where every model it speaks about
+passes, partly where some do, not where none does, "not testable here" where there is no such model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a claim is judged: a finding for each cell that it speaks about, and a verdict over all of them."""
+"""How a claim is judged: a finding for each model that it speaks about, and a verdict over all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OWN = "this suite"  # the section of a claim that is in neither paper
 
 @dataclass(frozen=True)
 class Finding:
-    """What one cell says about a claim: its number, whether that is enough, and what to know besides."""
+    """What one model says about a claim: its number, whether that is enough, and what to know besides."""
 
     value: float | None
     passes: bool
@@ -31,12 +31,12 @@ class Claim:
     section: str
     measure: str
     threshold: str
-    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each cell that the claim speaks about
+    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim speaks about
     digits: int = 2
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:
-    """Does ``claim`` hold here? ``value`` is the median over cells; ``values`` has each."""
+    """Does ``claim`` hold here? ``value`` is the median over models; ``values`` has each."""
     findings = claim.evaluate(results)
     passing = sum(f.passes for f in findings.values())
     known = [f.value for f in findings.values() if f.value is not None]
@@ -59,13 +59,13 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
 
 def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
     if not findings:
-        return "No cell of this sweep can tell."
+        return "No model of this sweep can tell."
     values = _range([number(v, claim.digits) for v in sorted(known)])
     notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
     unsure = [name for name, f in findings.items() if f.unsure]
     if unsure:
         notes.append(f"the threshold lies within the 95 % interval of {', '.join(unsure)}")
-    return f"{passing} of {len(findings)} cells pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
+    return f"{passing} of {len(findings)} models pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
 
 
 def _range(known: list[str]) -> str:
@@ -76,7 +76,7 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """``find`` asked of every cell with ``n_layers`` layers, or of all."""
+    """``find`` asked of every model with ``n_layers`` layers, or of all."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)

@@ -19,7 +19,7 @@ COMPONENTS = 2
 
 
 def logit_lens(results: Results) -> Figure | None:
-    """The held-out loss if the residual stream is unembedded after each layer, a line a cell."""
+    """The held-out loss if the residual stream is unembedded after each layer, a line a model."""
     rows = [
         (c.name, c.summary.n_layers, r.layers, r.loss_nats, r.low, r.high)
         for c in results.cells.values()
@@ -51,14 +51,14 @@ def logit_lens(results: Results) -> Figure | None:
     ]
     caption = (
         "Where the early dots of a line lie above the bigram model, the residual stream does not hold predictions yet, "
-        f"but what later layers read. Loss in nats after 0, 1, … layers: {'; '.join(after)}. Each line is a cell, bars "
-        "are 95 % intervals over windows."
+        f"but what later layers read. Loss in nats after 0, 1, … layers: {'; '.join(after)}. Each line is a model; "
+        "bars are 95 % intervals over windows."
     )
     return picture("logit_lens", "What is known after each layer", caption, data, (6.6, 4.2), paint)
 
 
 def trajectories(results: Results) -> Figure | None:
-    """Every cell's path through the plane in which the losses on single tokens move most, over all cells together."""
+    """Every model's path through the plane in which the losses on single tokens move most, over all models together."""
     data, explained = _plane(results)
     if data.empty:
         return None
@@ -74,10 +74,10 @@ def trajectories(results: Results) -> Figure | None:
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (
-        "The losses on the same held-out tokens at each checkpoint of all cells, on their two leading principal "
-        f"components ({shares} of all movement). Each line is a cell on its way through training, from the circle; the "
-        "dot without colour is the first checkpoint after the onset of induction. Where the ways of two depths part, "
-        "one learns what the other cannot. A bend alone says little: any smooth path bends in a plane."
+        "The losses on the same held-out tokens at each checkpoint of all models, on their two leading principal "
+        f"components ({shares} of all movement). Each line is a model on its way through training, from the circle; "
+        "the dot without colour is the first checkpoint after the onset of induction. Where the ways of two depths "
+        "part, one learns what the other cannot. A bend alone says little: any smooth path bends in a plane."
     )
     return picture("trajectories", "How the losses on single tokens moved", caption, data, (7.4, 5.0), paint)
 

@@ -17,7 +17,7 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 
 
 def bigrams(results: Results) -> Figure | None:
-    """log P(next | token), direct path against corpus, for one cell of each depth; and what it means for the loss."""
+    """log P(next | token), direct path against corpus, for one model of each depth; and what it means for the loss."""
     shown = [cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.bigrams])]
     if not shown:
         return None

@@ -43,7 +43,7 @@ def ablations(results: Results) -> Figure | None:
         f"{windows} windows. Later layers are computed again."
     )
     if len(cells) > len(shown):
-        caption += f" Drawn are the first {len(shown)} of {len(cells)} cells; the table has all."
+        caption += f" Drawn are the first {len(shown)} of {len(cells)} models; the table has all."
     return picture("ablations", "What is lost without each head", caption, data, (12.0, 0.6 + 2.7 * len(shown)), paint)
 
 

@@ -14,7 +14,7 @@ DASHES = ("--", ":", "-.")
 
 
 def controls(results: Results) -> Figure | None:
-    """Best prefix matching against tokens seen: the controls over the grid's one- and two-layer cells."""
+    """Best prefix matching against tokens seen: the controls over the grid's one- and two-layer models."""
     rows = [
         (c.name, c.summary.n_layers, e.tokens_seen / 1e6, matching)
         for c in (*results.cells.values(), *results.controls.values())
@@ -43,6 +43,6 @@ def controls(results: Results) -> Figure | None:
 
     caption = (
         "What must rise does so as two layers do, what must not stays at the bottom; the table says which is which. "
-        f"Thin lines: the cells of the grid.{curriculum_caption(results)}"
+        f"Thin lines: the models of the grid.{curriculum_caption(results)}"
     )
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)

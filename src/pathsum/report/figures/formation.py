@@ -1,4 +1,4 @@
-"""What forms when: the change-points of training, cell by cell."""
+"""What forms when: the change-points of training, model by model."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ QUANTITIES = {  # in the order in which a mechanism would form
     "loss_nats": "bend of the loss",
 }
 MARKS = "osD^v"  # by heads a layer
-SHARE = 0.7  # of a row's height that its cells stand in
+SHARE = 0.7  # of a row's height that its models stand in
 
 
 def formation(results: Results) -> Figure | None:
-    """A row a quantity, a mark a two-layer cell, with the evaluations on either side and the interval over windows."""
+    """A row a quantity, a mark a two-layer model, with the evaluations on either side and the interval over windows."""
     cells = [c for c in results.with_layers(2) if c.changes]
     fields = [f.name for f in dataclasses.fields(ChangePointRow)]
     rows = [(c.name, c.summary.n_heads, c.summary.seed, *dataclasses.astuple(r)) for c in cells for r in c.changes]
@@ -45,7 +45,7 @@ def formation(results: Results) -> Figure | None:
             _marks(ax, part, (at + 0.5) / len(cells) * SHARE - SHARE / 2, marks[part["n_heads"].iloc[0]])
         counts = {q: int((data["quantity"] == q).sum()) for q in QUANTITIES}
         of = len(results.with_layers(2))
-        labels = [f"{name}\n({counts[q]} of {symbols.plural(of, 'cell')})" for q, name in QUANTITIES.items()]
+        labels = [f"{name}\n({counts[q]} of {symbols.plural(of, 'model')})" for q, name in QUANTITIES.items()]
         ax.set_yticks(range(len(labels)), labels)
         ax.set(xlabel=symbols.TOKENS_SEEN, xlim=(0, max(c.summary.tokens_seen for c in cells) / 1e6))
         ax.set_ylim(len(labels) - 0.5, -0.5)
@@ -54,11 +54,11 @@ def formation(results: Results) -> Figure | None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="a layer")
 
     caption = (
-        "If marks move to the right from row to row, what stands above forms first. Each mark is a two-layer cell, in "
+        "If marks move to the right from row to row, what stands above forms first. Each mark is a two-layer model, in "
         "the same order in every row: half of a quantity's rise, and for the loss the bend to a steeper slope over log "
         "tokens. Faint bars reach to the evaluations on either side: where they overlap, the order is open. Lines are "
-        "95 % intervals over windows; hollow marks hang on which windows are drawn. Composition is of the weights and "
-        "has no windows."
+        "95 % intervals over windows; hollow marks depend on which windows are drawn. Composition is of the weights "
+        "and has no windows."
     )
     return picture("formation", "What forms when", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 

@@ -56,7 +56,7 @@ def eigenvalues(results: Results) -> Figure | None:
 
 
 def attention_by_distance(results: Results) -> Figure | None:
-    """Mean attention by distance for every head; the strongest previous-token head of each cell drawn bold."""
+    """Mean attention by distance for every head; the strongest previous-token head of each model drawn bold."""
     rows = [
         {"cell": c.name, "group": _group(c.summary.n_layers, r.layer), **frame([r], type(r)).iloc[0].to_dict()}
         for c in results.cells.values()
@@ -74,7 +74,7 @@ def attention_by_distance(results: Results) -> Figure | None:
             ax.set_title(group)
 
     caption = (
-        "A spike at distance 1 is a previous-token head. Bold: the strongest of each cell's first layer; its mean "
+        "A spike at distance 1 is a previous-token head. Bold: the strongest of each model's first layer; its mean "
         f"attention to the token before: {_previous_token_spans(results)}."
     )
     return picture(

@@ -13,7 +13,7 @@ from pathsum.results import Cell, Results
 
 
 def headline(results: Results) -> Figure | None:
-    """Prefix matching and the loss drop against tokens seen, a thin line a cell, a thick one a depth."""
+    """Prefix matching and the loss drop against tokens seen, a thin line a model, a thick one a depth."""
     data = _training(results)
     if data.empty:
         return None
@@ -110,7 +110,7 @@ def _lines(
     alpha: float,
     dash: tuple[int, int] | None = None,
 ) -> None:
-    """One line a cell, coloured by depth; the first of each depth carries the legend entry."""
+    """One line a model, coloured by depth; the first of each depth carries the legend entry."""
     for n_layers in results.layer_counts():
         for cell in results.with_layers(n_layers):
             part = data[data["cell"] == cell.name].dropna(subset=[column])
@@ -127,7 +127,7 @@ def _lines(
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
-    """The mean over the cells of a depth, where they were evaluated at the same tokens."""
+    """The mean over the models of a depth, where they were evaluated at the same tokens."""
     known = data.dropna(subset=[column])
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
     shared = known[known["layers"].map(grids) == 1]
@@ -199,7 +199,7 @@ def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
     if not onsets:
         return f"{label}: no phase change within {symbols.millions(budget)} tokens, {reach}."
     return (
-        f"{label}: a phase change in {len(onsets)} of {symbols.plural(len(cells), 'cell')}, half-way after "
+        f"{label}: a phase change in {len(onsets)} of {symbols.plural(len(cells), 'model')}, half-way after "
         f"{symbols.span(onsets, 1)} M tokens; {reach}."
     )
 

@@ -18,7 +18,7 @@ MOST_CELLS, MOST_WRITTEN = 4, 9  # panels; paths up to which each number is writ
 
 
 def score_paths(results: Results) -> Figure | None:
-    """Preference of each cell's best induction head, path to the query by path to the key."""
+    """Preference of each model's best induction head, path to the query by path to the key."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
         return None
@@ -41,7 +41,7 @@ def score_paths(results: Results) -> Figure | None:
         "A bias by distance is left out."
     )
     if len(cells) > len(shown):
-        caption += f" Drawn are the first {len(shown)} of {len(cells)} cells; the table has all."
+        caption += f" Drawn are the first {len(shown)} of {len(cells)} models; the table has all."
     width = max(4.5, 3.4 * len(shown))
     return picture("score_paths", "What an induction head's scores are made of", caption, data, (width, 3.9), paint)
 

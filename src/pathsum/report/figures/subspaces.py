@@ -74,7 +74,7 @@ def _overlaps(ax: Axes, data: pd.DataFrame) -> None:
     ax.axhline(1, color=symbols.FAINT, ls="--", lw=1.2)
     for at, kind in enumerate(KINDS):
         part = data[data["kind"] == kind].reset_index(drop=True)
-        x = at + 0.7 * ((part.index + 0.5) / max(len(part), 1) - 0.5)  # side by side, in order of cells and heads
+        x = at + 0.7 * ((part.index + 0.5) / max(len(part), 1) - 0.5)  # side by side, in order of models and heads
         colours = [
             symbols.ACCENT if i else symbols.layer_colour(n)
             for i, n in zip(part["induction"], part["n_layers"], strict=True)

@@ -1,4 +1,4 @@
-"""The sweep: how the phase change, the loss drop and what heads do hang on layers, heads, their width and seed."""
+"""The sweep: how the phase change, the loss drop and what heads do depend on layers, heads, their width and seed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUANTITIES = {
 }
 FIXED, NAMELESS = "looks elsewhere by distance", "none of these"
 BACK = ("previous token", "two tokens back")  # the offsets that have names of their own
-ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", "rests on BOS")
+ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", "attends to BOS (attention sink)")
 
 
 def sweep(results: Results) -> Figure | None:
@@ -71,14 +71,14 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
     caption = (
         f"A point a seed; a dash the mean, a bar {interval}. "
         f"No phase change, and no point, in {', '.join(none)}. Right: the share of heads that are called by a "
-        "behaviour, a point a cell, the dash its mean over cells; a head may have several names."
+        "behaviour, a point a model, the dash its mean over models; a head may have several names."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
 
 
 def _without(cells: Sequence[Cell]) -> str:
     none = sum(c.summary.onset_tokens is None for c in cells)
-    return f"{none} of {len(cells)} cells with {symbols.layers_label(cells[0].summary.n_layers)}"
+    return f"{none} of {len(cells)} models with {symbols.layers_label(cells[0].summary.n_layers)}"
 
 
 def _numbers(cell: Cell) -> dict[str, object]:
@@ -96,7 +96,7 @@ def _numbers(cell: Cell) -> dict[str, object]:
 
 
 def _roles(cell: Cell) -> dict[str, object]:
-    """Share of the cell's heads that have each name; nothing where heads have no labels."""
+    """Share of the model's heads that have each name; nothing where heads have no labels."""
     if not cell.labels:
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
     labelled = [(_name(r), (r.layer, r.head)) for r in cell.labels if r.labelled]
@@ -160,5 +160,5 @@ def _shares(ax: Axes, data: pd.DataFrame) -> None:
             ax.plot([mean, mean], [y - 0.11, y + 0.11], color=colour, lw=2.4)
     ax.set_yticks(range(len(roles)), roles)
     ax.invert_yaxis()
-    ax.set(xlim=(-0.03, 1.03), xlabel="share of a cell's heads (0..1)")
+    ax.set(xlim=(-0.03, 1.03), xlabel="share of a model's heads (0..1)")
     ax.grid(visible=False, axis="y")

@@ -34,7 +34,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         text,
         "A head's attention depends on source and destination, its output on the source alone. If it raises one output "
         "after one destination and another after another, both from the same source, it raises the crossed pairs too. "
-        f"The dearest crossings that the text holds no more often than chance, {len(bugs)} over all heads, cost "
+        f"The most expensive crossings that the text holds no more often than chance, {len(bugs)} over all heads, cost "
         f"{prices} nats each time something else follows. With the places where the output does follow, "
         f"{_share(b.balance_nats > 0 for b in bugs)} cost on balance.",
     )
@@ -125,7 +125,7 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The atlas of the cell with the lowest loss, and its dearest bugs."""
+    """The atlas of the model with the lowest loss, and its most expensive bugs."""
     known = [c for c in cells if c.skip_trigrams]
     if not known:
         return ()
@@ -137,7 +137,7 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         "occur more often than chance in the choosing documents. Effect and change are means over places; the change "
         "in log P is with the source against without it. Lift: how much more often the output follows the destination "
         "with the source before it (counts: followed by the output, of places with the source, in the judging "
-        "documents); – where too few. Every head of every cell is in the CSV.",
+        "documents); – where too few. Every head of every model is in the CSV.",
         (*names, "effect (logits)", "change in log P (nats)", "lift of the text"),
         tuple((*_names(r), _n(r.effect_logits), _n(r.change_nats), _lift(r)) for r in shown),
         "skip_trigrams.csv",
@@ -146,8 +146,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     if not worst:
         return (atlas,)
     bugs = Table(
-        f"Skip-trigram bugs of {best.name}, dearest over the text first. Price: mean rise of the loss by the head's "
-        "effect on the output's logit, at places where something else follows, and on balance over all places. "
+        f"Skip-trigram bugs of {best.name}, most expensive over the text first. Price: mean rise of the loss by the "
+        "head's effect on the output's logit, at places where something else follows, and on balance over all places. "
         "Lift as above, of the judging documents.",
         (*names, "price (nats)", "on balance (nats)", "QK (nats)", "OV (logit)", "lift of the text"),
         tuple(

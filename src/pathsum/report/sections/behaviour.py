@@ -21,7 +21,7 @@ SCORES = (
     "induction: by frequency",
     "induction: natural",
     "copies the next token",
-    "rests on BOS",
+    "attends to BOS (attention sink)",
 )  # columns; the value-weighted scores stand in the text
 
 
@@ -70,7 +70,7 @@ def _weighted(cells: Sequence[Cell]) -> str:
     by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.labels}
     heads = [(c.name, h.layer, h.head) for c in cells for h in c.heads]
     resting = [
-        abs(by_head[*head, "BOS, value-weighted"] - by_head[*head, "rests on BOS"])
+        abs(by_head[*head, "BOS, value-weighted"] - by_head[*head, "attends to BOS (attention sink)"])
         for head in heads
         if (*head, "BOS, value-weighted") in by_head
     ]

@@ -1,4 +1,4 @@
-"""By intervention: what the losses hang on."""
+"""By intervention: what the losses depend on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """What is lost without a head or an edge, and what each order of paths is worth."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.ablations]
     if not cells:
-        return Section(TITLE, ("This sweep has no cell of two layers to intervene on.",), ())
+        return Section(TITLE, ("This sweep has no model of two layers to intervene on.",), ())
     method = (
         "What a head writes is replaced by zeros, by its mean over windows, or by what it writes in another window; "
         "everything after it is computed again. The control takes away what a head of the same pattern and size would "
@@ -123,7 +123,7 @@ def _signed(value: float) -> str:
 
 
 def edges(cells: Sequence[Cell]) -> Table:
-    """Of each kind, the edge that the second copy hangs on most."""
+    """Of each kind, the edge that the second copy depends on most."""
     columns = (
         "cell",
         "edge",

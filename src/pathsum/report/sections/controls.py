@@ -1,4 +1,4 @@
-"""Controls: cells beside the grid in which induction must form, or must not."""
+"""Controls: models beside the grid in which induction must form, or must not."""
 
 from __future__ import annotations
 

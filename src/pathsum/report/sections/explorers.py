@@ -14,7 +14,7 @@ TITLE = "Explorers"
 def section(results: Results) -> Section:
     cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.passages]
     if not cells:
-        return Section(TITLE, ("This sweep has no cell to explore.",), ())
+        return Section(TITLE, ("This sweep has no model to explore.",), ())
     best = {n: _best(results.with_layers(n)) for n in results.layer_counts()}
     with_tables = {c.name for c in best.values() if c is not None}
     blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
@@ -24,7 +24,7 @@ def section(results: Results) -> Section:
 
 
 def _best(cells: Sequence[Cell]) -> Cell | None:
-    """The cell with the lowest loss, of those with tables over tokens."""
+    """The model with the lowest loss, of those with tables over tokens."""
     return min((c for c in cells if c.token_tables), key=lambda c: c.summary.val_loss_nats, default=None)
 
 
@@ -41,8 +41,8 @@ def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     if not with_tables:
         return (attention,)
     circuits = (
-        "Circuits, by the weights alone, of the lowest-loss cell of each layer count: which outputs a head raises when "
-        "it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
+        "Circuits, by the weights alone, of the lowest-loss model of each layer count: which outputs a head raises "
+        "when it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
         "destinations look for it most (QK, over their mean key, without positions; of later layers the part that "
         "reads tokens directly), and what comes next by the direct path alone, beside the training text."
     )

@@ -19,10 +19,10 @@ MECHANISM = ("previous_token", "key_edge_nats", "prefix_matching")
 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
-    """The change-points of two-layer cells, and their order."""
+    """The change-points of two-layer models, and their order."""
     cells = [c for c in results.with_layers(2) if c.changes]
     if not cells:
-        return Section(TITLE, ("No two-layer cell of this sweep changes in training.",), ())
+        return Section(TITLE, ("No two-layer model of this sweep changes in training.",), ())
     method = (
         "Each quantity is followed through the checkpoints, for the heads that are the previous-token head and the "
         "induction head at the end. A rise is dated at its half-way point. The K-composition of the two is its score "
@@ -35,7 +35,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
 
 
 def _order(cells: Sequence[Cell]) -> str:
-    """When each quantity changes, against prefix matching in the same cell."""
+    """When each quantity changes, against prefix matching in the same model."""
     told = []
     for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
         lags = [
@@ -46,7 +46,7 @@ def _order(cells: Sequence[Cell]) -> str:
         if lags:
             before = sum(lag < 0 for lag in lags)
             told.append(
-                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'cell')} ({span(lags)} M tokens)"
+                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'model')} ({span(lags)} M tokens)"
             )
     return f"Against prefix matching in the same model, lags as a range over models: {'; '.join(told)}." if told else ""
 
@@ -125,8 +125,8 @@ def _table(cells: Sequence[Cell]) -> Table:
     heads = sorted({c.summary.n_heads for c in cells})
     fields = tuple(_row(n, [c for c in cells if c.summary.n_heads == n]) for n in heads)
     caption = (
-        "Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where no cell "
-        "changes. Intervals over windows of each cell are in the CSV."
+        "Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where no "
+        "model changes. Intervals over windows of each model are in the CSV."
     )
     return Table(caption, columns, fields, "changes.csv")
 

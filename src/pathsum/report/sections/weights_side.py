@@ -14,7 +14,7 @@ from pathsum.results import Cell, Results
 
 TITLE = "Inside the heads"
 BEYOND = 3  # standard deviations from which something is called beyond chance
-CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown a cell
+CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown a model
 TOKENS = 6  # shown of each group
 FIXED = 0.1  # mean attention from which a virtual head is said to look at a distance
 
@@ -48,7 +48,7 @@ def _clusters(cells: Sequence[Cell]) -> str:
         "An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that a head maps onto "
         "itself. The matrix is not normal, so the tokens of largest weight need not raise each other: of "
         f"{plural(len(found), 'leading eigenvector')}, {clear} are groups that do, by {BEYOND} standard deviations "
-        "above those of the same head with its writes turned at random."
+        "above those of the same head with its writes rotated at random."
     )
 
 
@@ -79,8 +79,8 @@ def _bandwidth(cells: Sequence[Cell]) -> str:
     demand = [sum(b.effective_rank for b in c.bandwidth if b.part == "W_OV") for c in some]
     d_model = span([c.summary.d_model for c in some], 0)
     return (
-        f"The residual stream of the deepest cells has {d_model} directions. By the participation ratio of singular "
-        f"values a head's W_OV uses {span(heads, 0)} of them, all heads of a cell together ask for {span(demand, 0)}, "
+        f"The residual stream of the deepest models has {d_model} directions. By the participation ratio of singular "
+        f"values a head's W_OV uses {span(heads, 0)} of them, all heads of a model together ask for {span(demand, 0)}, "
         f"and tokens differ along {span(used['W_E'], 0)} in W_E and {span(used['W_U'], 0)} in W_U."
     )
 
@@ -125,9 +125,9 @@ def _virtual(cells: Sequence[Cell]) -> str:
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
         "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix "
-        "W_OV^late W_OV^early. Taking away the path of the strongest of each cell, all patterns and norm scales kept, "
+        "W_OV^late W_OV^early. Taking away the path of the strongest of each model, all patterns and norm scales kept, "
         f"costs {span([v.cost_nats for _, v in tops])} nats per token, most in {cell.name} ({_pair(most)}). Where an "
-        f"induction head has formed, it ends there in {sum(ends)} of {plural(len(ends), 'cell')}. {clear} of "
+        f"induction head has formed, it ends there in {sum(ends)} of {plural(len(ends), 'model')}. {clear} of "
         f"{plural(len(known), 'virtual head')} cost more than {BEYOND} standard errors."
     )
 
@@ -148,10 +148,10 @@ def _token_table(results: Results) -> tuple[Table, ...]:
     if not fields:
         return ()
     caption = (
-        "What heads are about, in the cell of lowest loss of each depth: the groups of tokens that raise each other "
+        "What heads are about, in the model of lowest loss of each depth: the groups of tokens that raise each other "
         "most clearly (cohesion in standard deviations of the circuit's entries; in brackets, with the head's writes "
-        "turned at random), and the singular directions of the largest share of W_OV (read → written). Every head of "
-        "every cell is in token_clusters.csv and directions.csv."
+        "rotated at random), and the singular directions of the largest share of W_OV (read → written). Every head of "
+        "every model is in token_clusters.csv and directions.csv."
     )
     columns = ("cell", "head", "tokens", "→ written", "cohesion (by chance)", "share of W_OV")
     return (Table(caption, columns, tuple(fields), "token_clusters.csv"),)
@@ -195,7 +195,7 @@ def _virtual_table(cells: Sequence[Cell]) -> tuple[Table, ...]:
         "prefix matching",
     )
     caption = (
-        f"The {VIRTUAL} virtual heads of each cell that cost most: loss without the path minus loss with it, ± "
+        f"The {VIRTUAL} virtual heads of each model that cost most: loss without the path minus loss with it, ± "
         "standard error over windows of held-out text; weights, and mean attention of A^late A^early "
         f"(to its favourite distance where that is ≥ {FIXED}, and prefix matching on repeated random tokens)."
     )

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 COPYING = 0.5  # eigenvalue positivity from which a head copies by its weights
 SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
-COMPOSES = 1.3  # times chance, tuned on synthetic corpora (conf/calibrate); 2 is the most where d_head = d_model / 4
+COMPOSES = 0.6  # times chance, from which heads compose; tuned on synthetic corpora of seeds 100 to 123
+FALSE_COMPOSITION = 0.1  # share of false discoveries among the edges that compose
+COMPOSITION_RULE = (  # in the words of the report
+    f"a composition score above chance (one-sided Benjamini–Hochberg q < {FALSE_COMPOSITION}) that is at least "
+    f"{COMPOSES} times chance when multiplied by the size of the early head, both without the direction of its mean "
+    "write; its size is by how much its writes vary on held-out text, against an average part of what the later layer "
+    "reads"
+)
 SPACES = " ␣Ġ▁"  # a leading space, as tokenizers print it
 JOINER = "\u241f"  # joins printable tokens, none of which holds it
 
@@ -182,10 +189,12 @@ class CompositionRow:
     late_head: int
     value: float  # 0..1
     varying: float  # the same without the direction of the early head's mean write, which carries nothing
+    size: float  # variation of the early head's writes over that of an average part of what the later layer reads
     chance: float  # root mean square under spectrum-preserving random rotations
     p_value: float  # two-sided
     p_floor: float  # the smallest that so many rotations can give: there p is an upper bound, "<"
     q_value: float  # Benjamini–Hochberg over all edges of the model
+    varying_q_value: float  # the same of ``varying``, one-sided: above chance
 
     @property
     def above(self) -> bool:
@@ -193,11 +202,14 @@ class CompositionRow:
         return self.value > self.chance and self.q_value < SIGNIFICANT
 
     @property
-    def significant(self) -> bool:
-        """Do the heads compose: above chance, and by COMPOSES times chance in what varies? A head that attends alike
-        everywhere writes one direction everywhere: later heads come to be aligned with it, and lose nothing without
-        it."""
-        return self.above and self.varying >= COMPOSES * self.chance
+    def composes(self) -> bool:
+        """Does the later head read what the earlier one writes, by COMPOSITION_RULE? A head that attends alike
+        everywhere writes one direction everywhere: later heads become aligned with it, and lose nothing without it."""
+        return (
+            self.varying > self.chance
+            and self.varying_q_value < FALSE_COMPOSITION
+            and self.varying * self.size >= COMPOSES * self.chance
+        )
 
     @property
     def below(self) -> bool:

@@ -68,11 +68,13 @@ def small_world(config: WorldConfig, held_out: int = HELD_OUT, seed: int = 0, na
 
 def stand_in(grown: Grown, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None) -> Grown:
     """``weights`` in the place of the grown model; ``bias`` is what each layer adds to the score of the token before,
-    in nats, and ``smear`` the logit of a key's own share. It is said to have learnt all and to rely on every edge."""
+    in nats, and ``smear`` the logit of a key's own share. It is said to have learnt all, and to rely on every edge and
+    every later head."""
     model = transformer(weights, grown.world.config.model, bias, smear)
     cell = CellConfig(seed=0, model=model.config, train=grown.world.config.train)
     edges = {(kind, 0, 0): 9.0 for kind in "QKV"} if len(weights.layers) == 2 else {}
-    return replace(grown, subject=examine(model, cell, [], grown.seen, HOW), curve=Curve([], [], {}), edges=edges)
+    subject, late = examine(model, cell, [], grown.seen, HOW), {late: 9.0 for _, _, late in edges}
+    return replace(grown, subject=subject, curve=Curve([], [], {}), edges=edges, late=late)
 
 
 def transformer(

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from pathsum.calibration.edges import Edge, edge_worth
+from pathsum.calibration.edges import Edge, edge_worth, late_worth
 from pathsum.calibration.world import Grown
 from pathsum.circuits.weights import Weights
 from tests import handmade
@@ -88,3 +88,23 @@ def test_only_two_layers_with_a_rule_to_learn_have_edges_to_remove() -> None:
     ):
         found = untrained(config(n_layers=n_layers, tokens=1, **rule)).edges
         assert {kind for kind, *_ in found} == kinds
+
+
+def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_edge_is(copies: Grown) -> None:
+    """Twins stand in for each other: each is worth what it saves alone."""
+    weights, world = handmade.induction_pair(D_VOCAB), copies.world
+    (early,), (late,) = weights.layers
+    silent = replace(late, W_O=0 * late.W_O)
+    heads = {
+        "lone": (late, silent),
+        "twins": (late, late),
+    }
+    found = {}
+    for name, pair in heads.items():
+        layers = ((early, replace(early, W_O=0 * early.W_O)), pair)
+        model = transformer(replace(weights, layers=layers), world.config.model, PREVIOUS)
+        found[name] = late_worth(model, world.held_out, world.copied)
+    assert found["lone"][0] > 0.1
+    assert abs(found["lone"][1]) < 1e-6
+    assert found["twins"][0] == pytest.approx(found["twins"][1], abs=1e-6)
+    assert found["twins"][0] > 0.9 * found["lone"][0]

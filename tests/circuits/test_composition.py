@@ -16,7 +16,10 @@ from pathsum.circuits.composition import (
     benjamini_hochberg,
     composition,
     composition_scores,
+    one_sided,
     reader,
+    sizes,
+    variance,
     varying,
 )
 from pathsum.circuits.weights import Head, Weights
@@ -197,3 +200,24 @@ def test_without_its_mean_write_a_head_writes_nothing_along_it_and_all_else_as_b
     torch.testing.assert_close(u @ less.W_O, torch.zeros_like(u @ less.W_O), atol=1e-12, rtol=0)
     torch.testing.assert_close(head.W_O - less.W_O, torch.outer(u, u @ head.W_O), atol=1e-12, rtol=0)
     torch.testing.assert_close(varying(head, 0 * mean).W_O, head.W_O, atol=0, rtol=0)
+
+
+def test_the_variance_of_writes_leaves_out_what_is_written_everywhere() -> None:
+    g = torch.Generator().manual_seed(0)
+    written = handmade.normal(g, 3, 5, 4).double()
+    expected = (written - written.mean((0, 1))).square().sum(-1).mean().item()
+    assert variance(written) == pytest.approx(expected, rel=1e-12)
+    assert variance(written + 1e3) == pytest.approx(expected, rel=1e-8)
+    assert variance(torch.ones(3, 5, 4)) == 0.0
+
+
+def test_a_part_is_sized_against_an_average_part() -> None:
+    sized = sizes(torch.tensor([4.0, 1.0, 1.0, 2.0], dtype=torch.float64))
+    torch.testing.assert_close(sized, torch.tensor([2.0, 0.5, 0.5, 1.0], dtype=torch.float64).sqrt())
+    assert sizes(torch.zeros(3)).tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize(("value", "p", "expected"), [(0.3, 0.04, 0.02), (0.1, 0.04, 0.98), (0.1, 1.0, 0.5)])
+def test_a_one_sided_p_value_is_small_above_chance_alone(value: float, p: float, expected: float) -> None:
+    score = CompositionScore("K", (0, 0), (1, 0), value, 0.2, p, 0.01)
+    assert one_sided(score) == pytest.approx(expected)

@@ -73,7 +73,8 @@ def test_a_head_as_costly_as_its_control_is_not_needed() -> None:
 
 
 def test_a_composition_score_below_chance_is_no_claim_however_significant() -> None:
-    below = [dataclasses.replace(e, value=0.1, q_value=0.001) for e in CELL.composition]
+    at = {"value": 0.1, "varying": 0.1, "q_value": 0.001, "varying_q_value": 1.0}
+    below = [dataclasses.replace(e, **at) for e in CELL.composition]
     items = judged(dataclasses.replace(CELL, composition=below))
     assert {says(i)[0] for i in items if i.question.endswith("edge")} == {False}
 
@@ -129,16 +130,24 @@ def test_the_table_counts_and_names_what_was_planted() -> None:
 
 
 def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_significant() -> None:
-    planted = [e for e in CELL.composition if e.significant]
+    planted = [e for e in CELL.composition if e.composes]
     assert len(planted) == 1
-    assert not any(dataclasses.replace(e, varying=1.29 * e.chance).significant for e in planted)
-    assert all(dataclasses.replace(e, varying=1.31 * e.chance).significant for e in planted)
-    assert all(dataclasses.replace(e, varying=0.0).above for e in planted)
+    e = planted[0]
+    assert dataclasses.replace(e, varying=0.0).above
+    for varying, size, q, composes in (
+        (0.0, 1.0, 0.01, False),
+        (1.01, 0.6, 0.01, True),
+        (1.01, 0.59, 0.01, False),
+        (0.99, 2.0, 0.01, False),
+        (1.01, 0.6, 0.1, False),
+    ):
+        changed = dataclasses.replace(e, varying=varying * e.chance, size=size, varying_q_value=q)
+        assert changed.composes == composes
 
 
 def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_needed() -> None:
     claimed = [
-        dataclasses.replace(e, value=0.3, varying=0.3, q_value=0.01)
+        dataclasses.replace(e, value=0.3, varying=0.3, varying_q_value=0.01)
         if e.kind == "V" or e.late_head == 0 == e.early_head
         else e
         for e in CELL.composition
@@ -146,9 +155,9 @@ def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_need
     found = section(only(dataclasses.replace(CELL, composition=claimed)))
     (told,) = [p for p in found.paragraphs if p.startswith("The second copy needs") and "edge" in p]
     assert told.startswith(
-        "The second copy needs 1 of 1 K-edge with a significant score, 0 of 8 without; 0 of 1 Q-edge with a "
-        "significant score, 0 of 8 without; 0 of 9 V-edges with a significant score, 0 of 0 without. Most significant "
-        "scores of K-edges are confirmed. Most significant scores of Q-edges and V-edges are not confirmed: heads"
+        "The second copy needs 1 of 1 K-edge that composes, 0 of 8 others; 0 of 1 Q-edge that composes, 0 of 8 others; "
+        "0 of 9 V-edges that compose, 0 of 0 others. Most K-edges that compose are confirmed. Most Q-edges and V-edges "
+        "that compose are not confirmed: heads"
     )
 
 
@@ -169,7 +178,7 @@ def test_the_widest_disagreements_are_named() -> None:
         for a in CELL.ablations
     ]
     claimed = [
-        dataclasses.replace(e, value=0.9, varying=0.9, q_value=0.01)
+        dataclasses.replace(e, value=0.9, varying=0.9, varying_q_value=0.01)
         if (e.kind, e.early_head, e.late_head) == ("Q", 2, 1)
         else e
         for e in CELL.composition
@@ -190,7 +199,7 @@ def test_without_heads_there_is_nothing_to_compare() -> None:
 def test_one_layer_is_asked_whether_its_heads_copy_and_nothing_else() -> None:
     found = section(synthetic.results(layers=(1,), seeds=(0,)))
     assert [row[0].text for row in found.blocks[0].rows] == ["copies"]  # type: ignore[union-attr]
-    assert not any("significant score" in p for p in found.paragraphs)
+    assert not any("that compose" in p for p in found.paragraphs)
 
 
 def test_the_csv_has_every_head_and_edge_with_its_numbers() -> None:

@@ -141,9 +141,9 @@ def test_k_composition_with_another_head_than_the_previous_token_head_does_not_c
     assert "strongest partner L0H1, previous-token head L0H0" in found.detail
 
 
-def test_an_insignificant_edge_is_no_partner() -> None:
+def test_an_edge_that_may_be_chance_is_no_partner() -> None:
     cell = WORKS.cells["L2H4S0"]
-    weak = [dataclasses.replace(e, q_value=0.05) for e in cell.composition]
+    weak = [dataclasses.replace(e, varying_q_value=0.1) for e in cell.composition]
     results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=weak)})
     assert judge(claim("k_composition"), results).verdict == NOT
 

@@ -21,8 +21,8 @@ def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_
     figure = composition(results)
     assert figure is not None
     assert len(figure.data) == sum(len(c.composition) for c in results.cells.values())
-    assert set(figure.data.loc[figure.data["significant"], "kind"]) == {"K"}
-    assert "above and below chance: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40" in figure.caption
+    assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
+    assert "edges below chance: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40" in figure.caption
 
 
 def test_a_deeper_model_has_a_graph_too() -> None:
@@ -42,13 +42,15 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
     cells = synthetic.results().with_layers(2)
     heads, edges = mechanism.tables(cells)
     assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
-    assert len(edges.rows) == sum(e.significant for c in cells for e in c.composition)
+    assert len(edges.rows) == sum(e.composes for c in cells for e in c.composition)
     assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
 
 
 def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
     """An edge for each (value, p), chance 0.18, of 9,999 rotations."""
-    return [CompositionRow("K", 0, h, 1, h, value, value, 0.18, p, 2e-4, p) for h, (value, p) in enumerate(rows)]
+    return [
+        CompositionRow("K", 0, h, 1, h, value, value, 1.0, 0.18, p, 2e-4, p, p) for h, (value, p) in enumerate(rows)
+    ]
 
 
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
@@ -67,7 +69,9 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = dataclasses.replace(synthetic.cell(2, 2, 0), composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
-    assert len(paragraphs([cell])) == 1
+    _, rule = paragraphs([cell])
+    assert rule.startswith("An edge is said to compose only if")
+    assert "1 of 3 edges do" in rule
 
 
 def test_without_composition_there_is_no_graph() -> None:

@@ -3,6 +3,7 @@ cannot be known is left out."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -12,11 +13,15 @@ from pathsum.calibration.skip_trigrams import found_by_model
 from pathsum.calibration.world import Grown
 from pathsum.circuits.bigram import direct_path
 from pathsum.circuits.phase_change import Onset, onset
-from pathsum.extraction import atlas, framework
-from pathsum.records import LabelRow
+from pathsum.extraction import atlas, content, framework
+from pathsum.records import ContentScoreRow, LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
-UNUSED_NATS, USED_NATS = 0.1, 0.5  # most that hangs on an edge that is not relied on, and least on one that is
+UNUSED_NATS, USED_NATS = (
+    0.1,
+    0.5,
+)  # most that depends on an unused edge; least on a used edge or head
+PREFERS_NATS = 1.0  # least preference for the token after a match that has parts to speak of
 CHANGED_NATS = 1.0  # least fall of the loss on planted copies that is a change
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # planted, found
@@ -78,14 +83,30 @@ def copying(grown: Grown) -> Iterator[Unit]:
 
 
 def composition(kinds: str) -> Detector:
-    """Every edge of these kinds within the model: there if the model relies on it, left out where that is in doubt."""
+    """Every edge of these kinds into a head that the model relies on: there if the model relies on the edge, left out
+    where that is in doubt. What a head reads cannot be told from the loss where the loss does not need the head."""
 
     def detector(grown: Grown) -> Iterator[Unit]:
         for edge, nats in grown.edges.items():
-            if edge[0] in kinds and not UNUSED_NATS < nats < USED_NATS:
-                yield nats >= USED_NATS, grown.composition[edge].significant
+            if edge[0] in kinds and grown.late[edge[2]] >= USED_NATS and not UNUSED_NATS < nats < USED_NATS:
+                yield nats >= USED_NATS, grown.composition[edge].composes
 
     return detector
+
+
+def keys_of_previous_token(grown: Grown) -> Iterator[Unit]:
+    """Some head of the second layer of two, where text repeats itself: its scores must compare the current token with
+    the token before the key. No other rule asks that of a head."""
+    if grown.world.config.model.n_layers != 2 or not grown.world.rules:
+        return
+    heads: dict[int, list[ContentScoreRow]] = {}
+    for row in content.score_rows(grown.subject, defaultdict(float)):
+        heads.setdefault(row.head, []).append(row)
+    found = [_compares_with_previous(rows) for rows in heads.values()]
+    if _copies(grown, 1):
+        yield True, any(found)
+    else:
+        yield from ((False, one) for one in found)
 
 
 def phase_change(grown: Grown) -> Iterator[Unit]:
@@ -116,6 +137,7 @@ DETECTORS: dict[str, Detector] = {
     "composition_k": composition("K"),
     "composition_v": composition("V"),
     "composition": composition("QKV"),
+    "keys_of_previous_token": keys_of_previous_token,
     "phase_change": phase_change,
 }
 
@@ -149,6 +171,12 @@ def _copies(grown: Grown, layer: int) -> bool:
 def _plain(grown: Grown) -> bool:
     corpus = grown.world.config.corpus
     return not (corpus.repeat_share or corpus.questions or corpus.n_answers)
+
+
+def _compares_with_previous(rows: list[ContentScoreRow]) -> bool:
+    """At least half of a preference of ``PREFERS_NATS`` or more, by the content read at query and key."""
+    part = sum(row.preference_nats for row in rows if (row.query, row.key) == ("0", "1"))
+    return part >= max(PREFERS_NATS, 0.5 * sum(row.preference_nats for row in rows))
 
 
 def _at_once(a: Onset, b: Onset) -> bool:

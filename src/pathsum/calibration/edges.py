@@ -54,6 +54,26 @@ def edge_worth(
     return worth
 
 
+@torch.no_grad()
+def late_worth(
+    model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
+) -> dict[int, float]:
+    """How much of the loss at ``places`` depends on each head of the second layer? Nats, as ``edge_worth``: the larger
+    of what its removal costs, and of what it saves where it alone is left. A head writes its mean, or what it writes in
+    another window. Costs one trace, and an unembedding for each set of heads."""
+    targets = windows[:, 1:][places].long()
+    clean = record(model, windows[:, :-1])
+    written, patterns = clean.trace.outputs[1], clean.trace.patterns[1]
+    others = (written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0))
+
+    def without(heads: set[int]) -> float:
+        acts = [{(1, b): Act(patterns[:, b], other[:, b]) for b in heads} for other in others]
+        return min(cross_entropy(rerun(model, clean, a).read[places] @ model.W_U.mT, targets).item() for a in acts)
+
+    every = set(range(written.shape[1]))
+    return {b: max(without({b}) - without(set()), without(every) - without(every - {b})) for b in every}
+
+
 def _acts(model: Transformer, clean: Recording, kind: str) -> list[dict[tuple[int, ...], list[Act]]]:
     """What each second-layer head does without its ``kind`` of edge from each set of first-layer heads, for each of the
     two replacements."""

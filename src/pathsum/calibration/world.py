@@ -13,9 +13,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from pathsum.calibration.edges import Edge, edge_worth
+from pathsum.calibration.edges import Edge, edge_worth, late_worth
 from pathsum.calibration.stacked import train_together
-from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.induction import prefix_matching
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
 from pathsum.data.bos import BOS
@@ -83,7 +82,8 @@ class Grown:
     seen: Evidence
     how: ExtractConfig
     curve: Curve
-    edges: dict[Edge, float]  # nats that the loss at the rules' places hangs on each edge by; none without rules
+    edges: dict[Edge, float]  # nats of the loss at the rules' places that depend on each edge; none without rules
+    late: dict[int, float]  # and on each head of the second layer
 
     @cached_property
     def labels(self) -> list[LabelRow]:
@@ -93,9 +93,7 @@ class Grown:
     @cached_property
     def composition(self) -> dict[Edge, CompositionRow]:
         """The composition score of each edge, false discoveries counted over all of the model."""
-        weights = self.subject.weights.to(torch.float64)
-        scores = composition_scores(weights, self.how.rotations, _generator(0))
-        rows = framework.composition_rows(scores, weights, self.subject.natural)
+        rows = framework.composition_rows(self.subject, self.seen, self.how)
         return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
     @property
@@ -166,8 +164,11 @@ def _examined(world: World, cell: CellConfig, model: Transformer, curve: Curve, 
         tokenizer_hash="words",
     )
     places = (world.copied | world.ruled)[:LOOKED_AT]
-    edges = edge_worth(model, world.held_out[:LOOKED_AT], places) if cell.model.n_layers == 2 and places.any() else {}
-    return Grown(world, examine(model, cell, [], seen, how), seen, how, curve, edges)
+    edges, late = {}, {}
+    if cell.model.n_layers == 2 and places.any():
+        edges = edge_worth(model, world.held_out[:LOOKED_AT], places)
+        late = late_worth(model, world.held_out[:LOOKED_AT], places)
+    return Grown(world, examine(model, cell, [], seen, how), seen, how, curve, edges, late)
 
 
 @torch.no_grad()

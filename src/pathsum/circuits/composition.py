@@ -62,6 +62,26 @@ def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
     return replace(head, W_O=head.W_O - torch.outer(u, u @ head.W_O))
 
 
+def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
+    """How much does each part of a residual stream vary, against an average part? √(v_i / mean v), with v_i the mean
+    squared distance of part i from its mean (``variance``); 1 where all vary alike, 0 for a part that is constant.
+
+    A composition score leaves out the norm of what is written: a head whose writes hardly vary among those of others
+    tells a later head little, however well the two are aligned. Zeros where nothing varies."""
+    return (varied / varied.mean().clamp(min=torch.finfo(varied.dtype).tiny)).sqrt()
+
+
+def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
+    """Mean squared distance of what is written from its mean, over all positions: E‖x‖² − ‖E x‖² ≥ 0."""
+    mean = written.mean((0, 1), dtype=torch.float64)
+    return max(0.0, (written.square().sum(-1).mean(dtype=torch.float64) - mean.square().sum()).item())
+
+
+def one_sided(score: CompositionScore) -> float:
+    """The p-value of a score above chance alone, from its two-sided one."""
+    return score.p_value / 2 if score.value > score.chance else 1 - score.p_value / 2
+
+
 def composition_scores(weights: Weights, rotations: int, generator: torch.Generator) -> list[CompositionScore]:
     """Which heads compose beyond chance? FRAMEWORK §4, over every pair of heads in different layers, by kind.
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
 from pathsum.circuits.composition import (
-    CompositionScore,
     benjamini_hochberg,
-    composition,
     composition_scores,
+    one_sided,
+    sizes,
+    variance,
     varying,
 )
 from pathsum.circuits.qk_ov import ov_circuit
@@ -23,7 +27,6 @@ from pathsum.extraction import score_paths
 from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.model.transformer import Trace
 from pathsum.records import (
     BigramRow,
     CompositionRow,
@@ -39,13 +42,10 @@ _SEED = 2021
 
 def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
-    generator = torch.Generator().manual_seed(_SEED)
-    weights = subject.weights.to(torch.float64)
-    scores = composition_scores(weights, how.rotations, generator)
     return {
         "heads": head_rows(subject, seen),
         "eigenvalues": eigenvalue_rows(subject.weights),
-        "composition": composition_rows(scores, weights, subject.natural),
+        "composition": composition_rows(subject, seen, how),
         "distances": distance_rows(subject.natural),
         "bigrams": bigram_rows(subject.weights, seen, how.top_k),
     }
@@ -113,17 +113,36 @@ def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     ]
 
 
-def composition_rows(scores: list[CompositionScore], weights: Weights, natural: Trace) -> list[CompositionRow]:
-    """Composition scores, of ``weights`` in float64, with their false-discovery rates over all edges of the model, and
-    without the heads' mean writes in ``natural``."""
-    q_values = benjamini_hochberg(torch.tensor([s.p_value for s in scores], dtype=torch.float64)).tolist()
+def composition_rows(subject: Examined, seen: Evidence, how: ExtractConfig) -> list[CompositionRow]:
+    """Composition scores in float64, with and without the heads' mean writes on held-out text, each with its
+    false-discovery rates over all edges of the model; and how much each early head's writes vary there."""
+    weights, outputs = subject.weights.to(torch.float64), subject.natural.outputs
+    mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
+    layers = [
+        tuple(varying(head, mean) for head, mean in zip(heads, means, strict=True))
+        for heads, means in zip(weights.layers, mean_writes, strict=True)
+    ]
+    scores, without = (
+        composition_scores(w, how.rotations, torch.Generator().manual_seed(_SEED))
+        for w in (weights, replace(weights, layers=tuple(layers)))
+    )
+    q_values = benjamini_hochberg(_tensor(s.p_value for s in scores)).tolist()
+    q_varying = benjamini_hochberg(_tensor(one_sided(s) for s in without)).tolist()
+    varied = [variance(subject.model.weights().W_E.mT[seen.windows[:, :-1]])]
+    places = [(layer, h) for layer, output in enumerate(outputs) for h in range(output.shape[1])]
+    varied += [variance(outputs[layer][:, h]) for layer, h in places]
     rows = []
-    for s, q in zip(scores, q_values, strict=True):
-        (layer, h), late = s.early, weights.layers[s.late[0]][s.late[1]]
-        mean_write = natural.outputs[layer][:, h].mean((0, 1), dtype=torch.float64)
-        without = composition(varying(weights.layers[layer][h], mean_write), late, s.kind)
-        rows.append(CompositionRow(s.kind, *s.early, *s.late, s.value, without, s.chance, s.p_value, s.p_floor, q))
+    for s, w, q, v in zip(scores, without, q_values, q_varying, strict=True):
+        earlier = sum(layer < s.late[0] for layer, _ in places)
+        size = sizes(_tensor(varied[: 1 + earlier]))[1 + places.index(s.early)].item()
+        rows.append(
+            CompositionRow(s.kind, *s.early, *s.late, s.value, w.value, size, s.chance, s.p_value, s.p_floor, q, v)
+        )
     return rows
+
+
+def _tensor(values: Iterable[float]) -> Tensor:
+    return torch.tensor(list(values), dtype=torch.float64)
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:

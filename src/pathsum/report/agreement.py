@@ -124,7 +124,7 @@ def _heads(cell: Cell) -> Iterator[Judged]:
             asked.append((INDUCTION, _positive(both), _called(cell, place, "induction")))
         if h.layer == 0 and cell.summary.n_layers > 1:
             read = None if best is None else composed.get(("K", place, (best.layer, best.head)))
-            asked.append((PREVIOUS, _significant(read), _called(cell, place, "previous token")))
+            asked.append((PREVIOUS, _composes(read), _called(cell, place, "previous token")))
         for question, weights, behaviour in asked:
             yield _judged(cell, question, head_label(*place), (weights, behaviour, needed), without)
 
@@ -143,7 +143,7 @@ def _edges(cell: Cell) -> Iterator[Judged]:
         behaviour = _weaker(reads, _called(cell, late, "induction"))
         needed = None if without is None else _above(without, NEEDED)
         name = f"{head_label(*early)} → {head_label(*late)}"
-        yield _judged(cell, f"{kind}-edge", name, (_significant(score), behaviour, needed), without)
+        yield _judged(cell, f"{kind}-edge", name, (_composes(score), behaviour, needed), without)
 
 
 def _judged(
@@ -172,8 +172,8 @@ def _positive(value: float) -> Evidence:
     return Evidence(value > COPYING, value, None, COPYING)
 
 
-def _significant(e: CompositionRow | None) -> Evidence | None:
-    return None if e is None else Evidence(e.significant, e.value, None, e.chance)
+def _composes(e: CompositionRow | None) -> Evidence | None:
+    return None if e is None else Evidence(e.composes, e.value, None, e.chance)
 
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:

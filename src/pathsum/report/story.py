@@ -70,6 +70,7 @@ DETECTORS = {  # by whose word each section speaks
     TWO: ("composition_q", "composition_k", "composition_v", "composition", "previous_token", "induction"),
     behaviour.TITLE: ("previous_token", "induction"),
     LEARNING: ("phase_change",),
+    content.TITLE: ("keys_of_previous_token",),
     formation.TITLE: ("phase_change", "composition_k"),
     agreement.TITLE: (
         "copying",

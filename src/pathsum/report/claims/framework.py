@@ -61,31 +61,31 @@ def _loss_drop_gap(results: Results) -> dict[str, Finding]:
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Which earlier head K-composes most, significantly and above chance, with the best induction head?"""
+    """Which earlier head K-composes most with the best induction head?"""
     induction = cell.induction_head()
     edges = [
         e
         for e in cell.composition
         if induction is not None
         and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
-        and e.significant
+        and e.composes
     ]
-    return max(edges, key=lambda e: e.value - e.chance, default=None)
+    return max(edges, key=lambda e: e.varying, default=None)
 
 
 def _k_composition(cell: Cell) -> Finding:
     partner, previous = strongest_k_partner(cell), cell.previous_token_head()
     if partner is None or previous is None:
-        return Finding(None, False, "no significant K-composition with the best induction head")
+        return Finding(None, False, "no head K-composes with the best induction head")
     found = (partner.early_layer, partner.early_head)
     note = f"strongest partner {head_label(*found)}, previous-token head {head_label(previous.layer, previous.head)}"
-    return Finding(partner.value - partner.chance, found == (previous.layer, previous.head), note)
+    return Finding(partner.varying - partner.chance, found == (previous.layer, previous.head), note)
 
 
 def _mostly_k(cell: Cell) -> Finding:
-    excess = [(e.kind, e.value - e.chance) for e in cell.composition if e.significant]
+    excess = [(e.kind, e.varying - e.chance) for e in cell.composition if e.composes]
     if not excess:
-        return Finding(None, False, "no edge is significant")
+        return Finding(None, False, "no edge composes")
     return at_least(sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess), 0.5)
 
 
@@ -251,15 +251,15 @@ CLAIMS: tuple[Claim, ...] = (
         "k_composition",
         "The induction head reads the previous-token head through its keys.",
         "AMF, Three Kinds of Composition",
-        "the best induction head's strongest significant K-composition partner (score above chance)",
-        "is the previous-token head, q < 0.05",
+        "early head of the strongest edge into the best induction head's keys that composes (score above chance)",
+        "is the previous-token head",
         each(2, _k_composition),
     ),
     Claim(
         "composition_mostly_k",
         "Heads of a two-layer model compose mostly through keys.",
         "AMF, Three Kinds of Composition",
-        "K's share of all significant composition above chance",
+        "K's share of the excess over chance of all edges that compose",
         "≥ 0.5",
         each(2, _mostly_k),
     ),

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
-from pathsum.records import COMPOSES, CompositionRow
+from pathsum.records import COMPOSITION_RULE, CompositionRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
 from pathsum.results import Cell, Results
@@ -37,17 +37,17 @@ def composition(results: Results) -> Figure | None:
         canvas.legend(handles=_legend(strongest), loc="outside lower center", ncols=4, handlelength=2.6)
 
     counts = ", ".join(
-        f"{k} {int(part['significant'].sum())} and {int(part['below_chance'].sum())} of {len(part)}"
+        f"{k} {int(part['composes'].sum())} and {int(part['below_chance'].sum())} of {len(part)}"
         for k in KINDS
         for part in [data[data["kind"] == k]]
     )
     caption = (
         "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Filled: the "
         "first-layer head that attends most to the previous token; grey: the induction head. Where they make "
-        "induction, a thick edge joins them through the keys (K). Faint: not significant (Benjamini–Hochberg q ≥ "
-        f"0.05, or under {COMPOSES} times chance without the direction that the early head writes everywhere); edges "
-        f"below chance are left out. Edges of all models significantly above and below chance: {counts}. Drawn for "
-        "each number of heads: the model with the lowest held-out loss; the CSV has all."
+        "induction, a thick edge joins them through the keys (K). Faint: above chance, and does not "
+        f"compose, which takes {COMPOSITION_RULE}. Edges below chance are left out. Of all models, edges that compose "
+        f"and edges below chance: {counts}. Drawn for each number of heads: the model with the lowest held-out loss; "
+        "the CSV has all."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))
@@ -67,7 +67,7 @@ def _edges(cell: Cell) -> pd.DataFrame:
     table = frame(cell.composition, CompositionRow)
     table.insert(0, "cell", cell.name)
     table["above_chance"] = table["value"] - table["chance"]
-    table["significant"] = [e.significant for e in cell.composition]
+    table["composes"] = [e.composes for e in cell.composition]
     table["below_chance"] = [e.below for e in cell.composition]
     table["p_is_a_bound"] = [e.at_floor for e in cell.composition]
     return table
@@ -75,7 +75,7 @@ def _edges(cell: Cell) -> pd.DataFrame:
 
 def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
     edges = [e for e in cell.composition if e.kind == kind and e.value > e.chance]
-    for e in sorted(edges, key=lambda e: (e.significant, e.value - e.chance)):  # the strongest on top
+    for e in sorted(edges, key=lambda e: (e.composes, e.value - e.chance)):  # the strongest on top
         bend = 0.18 * (e.late_layer - e.early_layer - 1)  # past the heads in between
         ax.add_patch(
             FancyArrowPatch(
@@ -84,15 +84,15 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
                 arrowstyle="-",
                 connectionstyle=f"arc3,rad={bend}",
                 lw=max(WIDEST * (e.value - e.chance) / strongest, 0.4),
-                color=symbols.layer_colour(cell.summary.n_layers) if e.significant else symbols.FAINT,
-                alpha=0.9 if e.significant else 0.4,
+                color=symbols.layer_colour(cell.summary.n_layers) if e.composes else symbols.FAINT,
+                alpha=0.9 if e.composes else 0.4,
                 shrinkA=NODE * 0.62,
                 shrinkB=NODE * 0.62,
-                zorder=2 if e.significant else 1,
+                zorder=2 if e.composes else 1,
             )
         )
     _heads(ax, cell)
-    count = sum(e.significant for e in edges)
+    count = sum(e.composes for e in edges)
     ax.set_title(f"{cell.name}: {kind}, read by {KINDS[kind]} ({count} of {_possible(cell, kind)})")
     ax.set(xlim=(-0.6, cell.summary.n_heads - 0.4), ylim=(-0.4, cell.summary.n_layers - 0.6))
     ax.set_axis_off()
@@ -125,5 +125,5 @@ def _legend(strongest: float) -> list[Line2D]:
         line(f"{symbols.number(strongest)} above chance", 1.0),
         line(symbols.number(strongest / 2), 0.5),
         line(symbols.number(strongest / 10, 3), 0.1),
-        line("not significant", 0.1, symbols.FAINT),
+        line("does not compose", 0.1, symbols.FAINT),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from pathsum.records import COPYING, SIGNIFICANT
+from pathsum.records import COMPOSITION_RULE, COPYING, SIGNIFICANT
 from pathsum.report.agreement import (
     COPIES,
     EDGES,
@@ -59,7 +59,7 @@ def _method() -> tuple[str, str]:
 
 
 def _edges(items: Sequence[Judged]) -> tuple[str, ...]:
-    """What a significant composition score is worth."""
+    """Does the second copy need the edges that compose?"""
     edges = [i for i in items if i.question in EDGES and answers([i], "weights", "intervention")]
     if not edges:
         return ()
@@ -70,18 +70,19 @@ def _edges(items: Sequence[Judged]) -> tuple[str, ...]:
         claimed, others = _split([i for i in edges if i.question == question])
         needed = sum(_yes(i.intervention) for i in claimed)
         told.append(
-            f"{needed} of {plural(len(claimed), question)} with a significant score, "
-            f"{sum(_yes(i.intervention) for i in others)} of {len(others)} without"
+            f"{needed} of {plural(len(claimed), question)} that {'composes' if len(claimed) == 1 else 'compose'}, "
+            f"{sum(_yes(i.intervention) for i in others)} of {len(others)} other{'' if len(others) == 1 else 's'}"
         )
         if claimed:
             (holds if 2 * needed >= len(claimed) else fails).append(f"{question}s")
-    verdict = [f"Most significant scores of {' and '.join(holds)} are confirmed."] if holds else []
+    verdict = [f"Most {' and '.join(holds)} that compose are confirmed."] if holds else []
     if fails:
         verdict.append(
-            f"Most significant scores of {' and '.join(fails)} are not confirmed: heads share directions that repeats "
-            "do not hang on."
+            f"Most {' and '.join(fails)} that compose are not confirmed: heads share directions on which repeats do "
+            "not depend."
         )
-    return (" ".join([f"The second copy needs {'; '.join(told)}.", *verdict, *_edges_on_text(edges)]),)
+    rule = f"(An edge composes if it has {COMPOSITION_RULE}.)"
+    return (" ".join([f"The second copy needs {'; '.join(told)}.", *verdict, *_edges_on_text(edges), rule]),)
 
 
 def _edges_on_text(edges: Sequence[Judged]) -> tuple[str, ...]:
@@ -91,7 +92,7 @@ def _edges_on_text(edges: Sequence[Judged]) -> tuple[str, ...]:
         return ()
     return (
         f"Of edges that it does not need, the held-out loss rises at the median by {number(median(claimed), 3)} nats "
-        f"without one of significant score, by {number(median(others), 3)} without another.",
+        f"without one that composes, by {number(median(others), 3)} without another.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pathsum.records import CalibrationRow
+from pathsum.records import COMPOSITION_RULE, CalibrationRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.figures.calibration import NAMES, TRUSTED
@@ -21,10 +21,12 @@ PLANTED = {  # what was planted for each, and what counts as found
     "previous_token": "the word before the last tells of the next, which the one head must see to; the label",
     "induction": "stretches of text repeat, and one layer alone can tell what followed; the label of one of its heads",
     "copying": "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5",
-    "composition_q": "edges into queries that a model relies on; a significant score",
-    "composition_k": "edges into keys that a model relies on; a significant score",
-    "composition_v": "edges into values that a model relies on; a significant score",
-    "composition": "edges of any kind that a model relies on; a significant score",
+    "composition_q": "edges into queries that a model relies on; an edge that composes",
+    "composition_k": "edges into keys that a model relies on; an edge that composes",
+    "composition_v": "edges into values that a model relies on; an edge that composes",
+    "composition": "edges of any kind that a model relies on; an edge that composes",
+    "keys_of_previous_token": "stretches of text repeat, so a second-layer head must compare the current token with "
+    "the token before the key; at least half of the preference of one of its heads, by the content of query and key",
     "phase_change": "when the loss on planted copies is half-way down; the onset of prefix matching, to one evaluation",
 }
 
@@ -43,7 +45,9 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
         "nor in untrained models. Composition is judged within each model of two layers with two heads each, on all "
         "its twelve edges. An edge is there if the model relies on it, by intervention: the loss where a rule made the "
         "word rises by half a nat when the edge is removed, or falls by as much when it alone is left of all "
-        "edges of its kind. It is not there below a tenth of a nat; what lies between is left out. Precision is the "
+        "edges of its kind. It is not there below a tenth of a nat; what lies between is left out, and so are edges "
+        "into heads whose own removal costs less than half a nat: the loss cannot tell what such a head reads. An edge "
+        f"is found if it has {COMPOSITION_RULE}. Precision is the "
         "share of what was found that is there, recall the share of what is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))

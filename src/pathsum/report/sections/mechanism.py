@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.records import COMPOSES, CompositionRow
+from pathsum.records import COMPOSITION_RULE, CompositionRow
 from pathsum.report.document import Entry, Table
 from pathsum.report.sections.composition import p_text
 from pathsum.report.symbols import head_label, number, span
@@ -29,7 +29,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """The two heads of each cell, and every edge above chance."""
-    edges = [(c, e) for c in cells for e in c.composition if e.significant]
+    edges = [(c, e) for c in cells for e in c.composition if e.composes]
     mechanism = Table(
         "The heads of the mechanism: the first-layer head that looks most at the token before, the head of best prefix "
         "matching (chance: the table of all heads), and by how much the latter's keys read the former above chance "
@@ -41,10 +41,9 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     if not edges:
         return (mechanism,)
     shown = Table(
-        f"Every edge with a significant composition score (q < 0.05, and {COMPOSES} times chance without the direction "
-        "that the early head writes everywhere), by how far it is above chance: the norm of the "
-        "product of what one writes and the other reads over the product of their norms, 0..1. p and q with < are "
-        "bounds: no random rotation came as far. All edges, those below chance too, are in the CSV.",
+        f"Every edge that composes: {COMPOSITION_RULE}. By how far the score of the whole heads is above chance, the "
+        "norm of the product of what one writes and the other reads over the product of their norms, 0..1. p and q "
+        "with < are bounds: no random rotation came as far. All edges, those below chance too, are in the CSV.",
         ("cell", "edge", "read by", "score", "chance", "above chance", "p", "q"),
         tuple(_edge(c, e) for c, e in sorted(edges, key=lambda pair: pair[1].chance - pair[1].value)),
         "composition.csv",

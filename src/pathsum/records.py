@@ -592,6 +592,20 @@ class ScorePathRow:
 
 
 @dataclass(frozen=True)
+class FuzzyMatchingRow:
+    """What an earlier token that is alike but not equal is worth to the induction head, or a copy with other names."""
+
+    layer: int | None  # of the induction head; None for gains, which are the model's
+    head: int | None
+    kind: str  # equal | case | leading space | unrelated | chance; exact copy | renamed copy | another passage | …
+    measure: str  # attention (0..1), log-probability (nats), match score (standard deviations), gain … (nats per token)
+    value: float
+    low: float  # 95 % bootstrap over families of alike tokens, or over documents
+    high: float
+    n: int  # families or documents
+
+
+@dataclass(frozen=True)
 class SuffixMatchRow:
     """A head's attention to what followed two earlier matches of the query's last tokens, on generated sequences."""
 

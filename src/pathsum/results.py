@@ -32,6 +32,7 @@ from pathsum.records import (
     EigenvalueRow,
     ExactnessRow,
     FormationRow,
+    FuzzyMatchingRow,
     HeadRow,
     JointAblationRow,
     JointCopyingRow,
@@ -96,6 +97,7 @@ TABLES: dict[str, type[Any]] = {
     "suffix_matches": SuffixMatchRow,
     "suffix_predictions": SuffixPredictionRow,
     "suffix_cuts": SuffixCutRow,
+    "fuzzy_matching": FuzzyMatchingRow,
     "lens": LensRow,
     "token_losses": TokenLossRow,
     "formation": FormationRow,
@@ -146,6 +148,7 @@ class Cell:
     suffix_matches: list[SuffixMatchRow] = field(default_factory=list)
     suffix_predictions: list[SuffixPredictionRow] = field(default_factory=list)
     suffix_cuts: list[SuffixCutRow] = field(default_factory=list)
+    fuzzy_matching: list[FuzzyMatchingRow] = field(default_factory=list)
     lens: list[LensRow] = field(default_factory=list)
     token_losses: list[TokenLossRow] = field(default_factory=list)
     formation: list[FormationRow] = field(default_factory=list)

@@ -29,6 +29,7 @@ from pathsum.records import (
     EigenvalueRow,
     ExactnessRow,
     FormationRow,
+    FuzzyMatchingRow,
     HeadRow,
     JointAblationRow,
     JointCopyingRow,
@@ -229,6 +230,7 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
         terms=_terms(n_layers, n_heads, works),
         score_paths=_score_paths(heads, works, rng),
         **_suffixes(heads, works),
+        fuzzy_matching=_fuzzy_matching(n_layers, works),
         **_how_induction_works(n_layers, heads, log, works),
         **_content(n_layers, heads, works, rng),
     )
@@ -367,6 +369,28 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
         if late
         else [],
     }
+
+
+def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
+    """Head 1.0 matches variants half as well as equal tokens, or not at all; the model never learns the new names."""
+
+    def row(kind: str, measure: str, x: float) -> FuzzyMatchingRow:
+        head = (None, None) if measure.startswith("gain") else (1, 0)
+        return FuzzyMatchingRow(*head, kind, measure, x, x - 0.05, x + 0.05, 39)
+
+    worth = {"equal": 0.6, "case": 0.3 * works, "leading space": 0.3 * works, "unrelated": 0.0}
+    scales = {"attention over unrelated": 1, "log-probability": 4, "match score": 7}
+    gains = {"gain after a kept token": 1.0, "gain after a renamed token": 0.2, "gain of a renamed token": -1.2}
+    copies = {"renamed copy": 1.0, "another passage": 0.0, "renamed − another": 1.0}
+    rows = [
+        *(row(kind, "attention", 0.02 + x) for kind, x in worth.items()),
+        *(row(kind, m, s * x) for m, s in scales.items() for kind, x in worth.items() if kind != "unrelated"),
+        row("unrelated", "match score", 0.0),
+        row("chance", "attention", 0.02),
+        *(row(copy, m, s * x * works) for m, x in gains.items() for copy, s in copies.items()),
+        *(row("exact copy", m, 0.9) for m in gains),
+    ]
+    return rows if n_layers > 1 else []
 
 
 def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.Random) -> dict[str, list[Any]]:

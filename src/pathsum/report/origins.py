@@ -158,6 +158,13 @@ ORIGINS = (
         "extraction/suffixes.py",
     ),
     Origin(
+        "fuzzy_matching",
+        "attention and match scores where tokens are alike but not equal; gains from a copy with other names",
+        "A[last, follower] by what stands before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss behind BOS − loss behind "
+        "a first copy",
+        "extraction/fuzzy_matching.py",
+    ),
+    Origin(
         "content_scores",
         "a head's scores by content of query and key",
         "Σ w(q, k) · content at q · content at k, by tokens back, whatever heads carried it",

@@ -11,6 +11,7 @@ from pathsum.report.figures.composition import composition
 from pathsum.report.figures.content import content_scores
 from pathsum.report.figures.controls import controls
 from pathsum.report.figures.formation import formation
+from pathsum.report.figures.fuzzy_matching import fuzzy_matching
 from pathsum.report.figures.heads import attention_by_distance, eigenvalues
 from pathsum.report.figures.induction import induction_corner
 from pathsum.report.figures.joint_ablation import joint_ablation
@@ -32,6 +33,7 @@ FIGURES = (
     ablations,
     score_paths,
     suffixes,
+    fuzzy_matching,
     content_scores,
     phase_change,
     loss_by_position,

@@ -1,0 +1,56 @@
+"""What the report says of alike tokens: either outcome, and neither."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pathsum.report.figures.fuzzy_matching import fuzzy_matching
+from pathsum.report.sections.fuzzy_matching import section
+from pathsum.results import Cell, Results
+from tests.report import synthetic
+
+
+def only(*cells: Cell) -> Results:
+    return dataclasses.replace(synthetic.results(), cells={c.name: c for c in cells})
+
+
+WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
+
+
+def test_a_match_is_told_with_its_size_beside_an_equal_token_s() -> None:
+    variants, renamed = section(only(WORKS), {}).paragraphs
+    assert "induction head matches a token that differs by case alone: the follower of such a token gets 0.30 more" in (
+        variants
+    )
+    assert "An equal token is worth 0.60 of attention and 2.40 nats." in variants
+    assert "equal 4.20; case 2.10; leading space 2.10; unrelated 0.00" in variants
+    assert "After a renamed token it helps: 0.20 nats more than another passage does" in renamed
+    assert "is not predicted better for the first copy: −1.20 nats against another passage. The first copy" in renamed
+    assert "a finding without a verdict: the claims had been frozen before it was measured." in variants
+
+
+def test_where_no_interval_lies_above_0_the_text_says_does_not() -> None:
+    variants, renamed = section(only(FAILS), {}).paragraphs
+    assert variants.count("The induction head does not match a token") == 2
+    assert "it does not help: 0.00 nats more" in renamed
+    assert "less likely" not in renamed
+    mixed = section(only(WORKS, FAILS), {}).paragraphs
+    assert "induction head matches in 1 of 2 models a token" in mixed[0]
+    assert "it helps in 1 of 2 models: 0.00 to 0.20 nats" in mixed[1]
+
+
+def test_what_was_not_measured_is_not_told() -> None:
+    gains = [r for r in WORKS.fuzzy_matching if r.layer is None]
+    variants, _ = section(only(dataclasses.replace(WORKS, fuzzy_matching=gains)), {}).paragraphs
+    assert variants.endswith("This vocabulary has too few pairs of such tokens to ask.")
+    (told,) = section(only(dataclasses.replace(WORKS, fuzzy_matching=[])), {}).paragraphs
+    assert told == "This sweep has no model of two layers to ask."
+    assert fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None
+
+
+def test_the_table_and_the_figure_show_what_was_planted() -> None:
+    (table,) = section(only(WORKS), {}).blocks
+    assert [e.text for e in table.rows[0]][1:4] == ["L1H0", "0.60 [0.55, 0.65]", "0.30 [0.25, 0.35]"]  # type: ignore[union-attr]
+    figure = fuzzy_matching(only(WORKS, FAILS))
+    assert figure is not None
+    assert len(figure.data) == 2 * (5 + 9)

@@ -28,10 +28,12 @@
 | ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
 | ``path``     | path through heads; ``path_`` of a second axis                  |              |
+| ``part``     | what one head writes, or the embedding                         |              |
 | ``group``    | group of content, by hops or by offset                         |              |
 | ``model``    | models trained together in one set of tensors                  |              |
 | ``place``    | window and position, flattened                                 |              |
 | ``cut``      | one ablated edge or path                                       |              |
+| ``trial``    | one way of ablating                                            |              |
 | ``kind``     | which of several counts                                        |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
 | ``top``      | place in a list of the largest                                 |              |

@@ -27,6 +27,7 @@ from pathsum.extraction import score_paths
 from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Trace
 from pathsum.records import (
     BigramRow,
     CompositionRow,

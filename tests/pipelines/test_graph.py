@@ -181,7 +181,7 @@ def test_a_failing_cell_stops_neither_the_others_nor_the_report(graph: Path, job
     assert metrics["cells"]["L1H2S0"]["tokens_seen"] == 40448  # made beside the one that failed
     assert list(metrics["cells"]) == [name for name in CELLS if name != "L1H4S0"]
     first_screen = (graph / "reports" / "README.md").read_text().split("![")[0]
-    assert "1 declared cell left no records and is not in this report: L1H4S0." in first_screen
+    assert "1 declared model left no records and is not in this report: L1H4S0." in first_screen
     if jobs == "1":
         edit(conf, f", L1H4S0: {broken}", "")
         sh(graph, sys.executable, "-m", "pipelines.compose")

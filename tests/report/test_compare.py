@@ -59,7 +59,7 @@ def test_one_seed_has_no_spread_and_is_said_to_have_none(base: dict[str, Any], n
     for values in (base, now):
         del values["cells"]["L1H2S1"]
     now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
-    assert "1 in cells with one seed, which has no spread." in (told := compare(base, now, "main"))
+    assert "1 in models with one seed, which has no spread." in (told := compare(base, now, "main"))
     assert "| one seed | – |" in told
 
 

@@ -99,7 +99,7 @@ def test_two_seeds_have_a_range_and_no_interval() -> None:
 def test_no_phase_change_is_named_and_not_drawn() -> None:
     figure = sweep(synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False))
     assert figure is not None
-    assert "No phase change, and no point, in 1 of 1 cells with 2 layers" in figure.caption
+    assert "No phase change, and no point, in 1 of 1 models with 2 layers" in figure.caption
     assert math.isnan(figure.data["onset_millions"].iloc[0])
 
 

@@ -165,7 +165,7 @@ def test_both_forms_have_the_same_sections_and_figures(full: Path) -> None:
 
 def test_a_missing_cell_is_named(full: Path) -> None:
     for name in ("index.html", "README.md"):
-        assert "1 declared cell left no records and is not in this report: L2H9S9." in (full / name).read_text("utf-8")
+        assert "1 declared model left no records and is not in this report: L2H9S9." in (full / name).read_text("utf-8")
 
 
 def test_equal_records_give_equal_bytes(full: Path, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def test_the_claim_s_value_is_the_lag_and_an_equal_time_is_not_before() -> None:
 
 def test_the_section_tells_the_order_and_which_losses_bend() -> None:
     told = section(WORKS, {})
-    assert "previous-token head before it in 4 of 4 cells (−0.70 M tokens)" in told.paragraphs[1]
-    assert "in-context loss drop before it in 0 of 4 cells (0.10 M tokens)" in told.paragraphs[1]
+    assert "previous-token head before it in 4 of 4 models (−0.70 M tokens)" in told.paragraphs[1]
+    assert "in-context loss drop before it in 0 of 4 models (0.10 M tokens)" in told.paragraphs[1]
     assert "before the attention of the previous-token head does in 0 of 4 models" in told.paragraphs[2]
     assert "fires in 0 of 4 models whose prefix" in told.paragraphs[3]
     assert "in 2 of 6 models (0 whatever windows are drawn) where it does not" in told.paragraphs[3]
@@ -57,7 +57,7 @@ def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
 def test_without_two_layers_nothing_is_drawn() -> None:
     shallow = synthetic.results(layers=(0, 1))
     assert formation(shallow) is None
-    assert section(shallow, {}).paragraphs == ("No two-layer cell of this sweep changes in training.",)
+    assert section(shallow, {}).paragraphs == ("No two-layer model of this sweep changes in training.",)
     assert section(shallow, {}).blocks == ()
 
 

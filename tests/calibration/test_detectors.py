@@ -293,7 +293,7 @@ def test_keys_are_held_against_the_text_that_must_be_matched_by_the_token_before
 
 def test_half_of_a_preference_counts_and_no_part_of_none() -> None:
     def row(query: str, key: str, nats: float) -> ContentScoreRow:
-        return ContentScoreRow(1, 0, query, key, nats, 0.1, 0.0, 0.0)
+        return ContentScoreRow(1, 0, query, key, nats, 0.1, 0.0, 0.0, None, None)
 
     for here, elsewhere, found in ((2.0, 1.9, True), (2.0, 2.1, False), (0.9, 0.0, False), (2.0, -1.0, True)):
         assert _compares_with_previous([row("0", "1", here), row("0", "0", elsewhere)]) == found

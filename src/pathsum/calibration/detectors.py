@@ -3,7 +3,6 @@ cannot be known is left out."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -99,10 +98,9 @@ def keys_of_previous_token(grown: Grown) -> Iterator[Unit]:
     the token before the key. No other rule asks that of a head."""
     if grown.world.config.model.n_layers != 2 or not grown.world.rules:
         return
-    heads: dict[int, list[ContentScoreRow]] = {}
-    for row in content.score_rows(grown.subject, defaultdict(float)):
-        heads.setdefault(row.head, []).append(row)
-    found = [_compares_with_previous(rows) for rows in heads.values()]
+    heads = range(grown.world.config.model.n_heads)
+    rows = content.score_rows(grown.subject, {(1, h): 0.0 for h in heads})  # the sums' errors are not asked for
+    found = [_compares_with_previous([row for row in rows if row.head == h]) for h in heads]
     if _copies(grown, 1):
         yield True, any(found)
     else:

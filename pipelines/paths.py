@@ -9,12 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
-from safetensors import SafetensorError
-
-from pathsum.training.loop import TrainingDiverged
-from pathsum.training.store import RunBusy
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = Path("params.yaml")
@@ -49,13 +44,27 @@ def cores() -> int:
 
 @contextmanager
 def stage(threads: int = THREADS) -> Iterator[None]:
-    """Run a stage: the same threads each time, for the same bits. A user's mistake is one message, an interrupt none;
-    neither shows a traceback."""
-    torch.set_num_threads(threads)
+    """Run a stage: the same threads each time, for the same bits; 0 for a command that computes nothing and need not
+    wait for torch. A user's mistake is one message, an interrupt none; neither shows a traceback."""
     try:
+        if threads:
+            import torch
+
+            torch.set_num_threads(threads)
         yield
-    except (ValueError, OSError, ImportError, SafetensorError, TrainingDiverged, RunBusy) as error:
-        print(f"\nerror: {error}", file=sys.stderr)
-        raise SystemExit(1) from error
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+    except Exception as error:
+        if not isinstance(error, _mistakes()):
+            raise
+        print(f"\nerror: {error}", file=sys.stderr)
+        raise SystemExit(1) from error
+
+
+def _mistakes() -> tuple[type[Exception], ...]:
+    from safetensors import SafetensorError
+
+    from pathsum.training.loop import TrainingDiverged
+    from pathsum.training.store import RunBusy
+
+    return ValueError, OSError, ImportError, SafetensorError, TrainingDiverged, RunBusy

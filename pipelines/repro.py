@@ -16,8 +16,6 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
-import torch
-
 from pipelines.paths import CIRCUITS, THREADS, cores, params, stage
 
 SHARED = {"check", "tokenize", "statistics"}  # what every cell needs
@@ -33,6 +31,8 @@ def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None 
 
 def at_a_time() -> int:
     """Cells at a time where nobody says: one a core with 3.5 GiB (a default cell takes up to 3); one on a GPU."""
+    import torch  # takes two seconds: only where there is something to do
+
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # else "max"
         memory = min(memory, int(most))
@@ -55,8 +55,11 @@ def cells(stages: set[str]) -> list[str]:
 
 
 def side_by_side(names: list[str], jobs: int) -> int:
-    """Train and extract these cells, ``jobs`` at a time, each on its part of the machine; 1 if any failed."""
-    jobs = max(1, min(jobs, len(names)))
+    """Train and extract these cells, ``jobs`` at a time (0: as many as fit), each on its part of the machine; 1 if any
+    failed."""
+    if not names:
+        return 0
+    jobs = max(1, min(jobs or at_a_time(), len(names)))
     threads = max(1, min(THREADS, cores() // jobs))
     lines: SimpleQueue[int] = SimpleQueue()
     for line in range(jobs):
@@ -110,9 +113,8 @@ def repro(jobs: int) -> int:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         given = [argument for argument in sys.argv[1:] if argument != "--models"]
-        asked = given[0] if given else str(at_a_time())
-        if not asked.isdecimal() or (jobs := int(asked)) < 1:
-            raise ValueError(f"JOBS: expected a number of cells to make at a time, got {asked!r}")
-        sys.exit((models if "--models" in sys.argv else repro)(jobs))
+        if given and (not given[0].isdecimal() or int(given[0]) < 1):
+            raise ValueError(f"JOBS: expected a number of models to make at a time, got {given[0]!r}")
+        sys.exit((models if "--models" in sys.argv else repro)(int(given[0]) if given else 0))

@@ -129,6 +129,16 @@ def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
 
 
+def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
+    """Its import takes longer than the answer."""
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    asks = "import sys, pipelines.repro; sys.exit('torch' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", asks], env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+        == 0
+    )
+
+
 def test_jobs_must_be_a_number(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     for jobs in ("many", "0", "-1"):
@@ -137,4 +147,4 @@ def test_jobs_must_be_a_number(tmp_path: Path) -> None:
             cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 1
-        assert done.stderr == f"\nerror: JOBS: expected a number of cells to make at a time, got {jobs!r}\n"
+        assert done.stderr == f"\nerror: JOBS: expected a number of models to make at a time, got {jobs!r}\n"

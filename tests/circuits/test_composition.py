@@ -16,7 +16,6 @@ from pathsum.circuits.composition import (
     benjamini_hochberg,
     composition,
     composition_scores,
-    one_sided,
     reader,
     sizes,
     variance,
@@ -217,7 +216,21 @@ def test_a_part_is_sized_against_an_average_part() -> None:
     assert sizes(torch.zeros(3)).tolist() == [0.0] * 3
 
 
-@pytest.mark.parametrize(("value", "p", "expected"), [(0.3, 0.04, 0.02), (0.1, 0.04, 0.98), (0.1, 1.0, 0.5)])
-def test_a_one_sided_p_value_is_small_above_chance_alone(value: float, p: float, expected: float) -> None:
-    score = CompositionScore("K", (0, 0), (1, 0), value, 0.2, p, 0.01)
-    assert one_sided(score) == pytest.approx(expected)
+def test_the_one_sided_p_value_counts_scores_as_high_or_higher() -> None:
+    weights = handmade.induction_pair(11)
+    for seed in range(3):
+        for score in scores(handmade.random_weights(seed, n_layers=2, n_heads=1), seed).values():
+            near = min(score.p_above, 1 + 1 / (1 + ROTATIONS) - score.p_above)
+            assert score.p_value == pytest.approx(min(1.0, 2 * near), abs=1e-12)
+    found = scores(weights)
+    assert found["K"].p_above == 1 / (1 + ROTATIONS)
+    assert found["Q"].p_above > 0.99
+
+
+def test_writers_take_the_place_of_earlier_heads_alone() -> None:
+    """The later head's own writes, which are its V-reader too, stay as they are."""
+    weights, writers = (handmade.random_weights(seed, n_layers=2, n_heads=1) for seed in (1, 2))
+    (late,), (early,) = weights.layers[1], writers.layers[0]
+    for score in composition_scores(weights, 11, torch.Generator().manual_seed(0), writers):
+        assert score.value == pytest.approx(composition(early, late, score.kind), rel=1e-12)
+        assert score.value != pytest.approx(composition(early, writers.layers[1][0], score.kind), rel=1e-3)

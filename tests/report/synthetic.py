@@ -548,7 +548,7 @@ def _composition(n_layers: int, n_heads: int, works: bool, rng: random.Random) -
         planted = kind == "K" and early == late == 0 and works
         q = 0.001 if planted else 0.6
         value = 0.45 if planted else 0.18 + rng.uniform(-0.03, 0.03)
-        return CompositionRow(kind, 0, early, 1, late, value, value, 1.0, 0.18, q, 2e-4, q, q)
+        return CompositionRow(kind, 0, early, 1, late, value, value, 1.0, 0.18, q, 2e-4, q, q / 2, q)
 
     if n_layers < 2:
         return []

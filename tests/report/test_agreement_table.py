@@ -136,8 +136,8 @@ def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_signi
     assert dataclasses.replace(e, varying=0.0).above
     for varying, size, q, composes in (
         (0.0, 1.0, 0.01, False),
-        (1.01, 0.6, 0.01, True),
-        (1.01, 0.59, 0.01, False),
+        (1.01, 0.55, 0.01, True),
+        (1.01, 0.54, 0.01, False),
         (0.99, 2.0, 0.01, False),
         (1.01, 0.6, 0.1, False),
     ):

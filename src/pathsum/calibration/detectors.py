@@ -3,6 +3,7 @@ cannot be known is left out."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -16,10 +17,8 @@ from pathsum.extraction import atlas, content, framework
 from pathsum.records import ContentScoreRow, LabelRow
 
 SUCCESSORS = 5  # of each word, the likeliest
-UNUSED_NATS, USED_NATS = (
-    0.1,
-    0.5,
-)  # most that depends on an unused edge; least on a used edge or head
+UNUSED_NATS = 0.1  # most that depends on an edge that is not relied on
+USED_NATS = 0.5  # least that depends on an edge or a head that is
 PREFERS_NATS = 1.0  # least preference for the token after a match that has parts to speak of
 CHANGED_NATS = 1.0  # least fall of the loss on planted copies that is a change
 T = TypeVar("T")
@@ -81,13 +80,13 @@ def copying(grown: Grown) -> Iterator[Unit]:
             yield from ((False, found) for found in copies)
 
 
-def composition(kinds: str) -> Detector:
-    """Every edge of these kinds into a head that the model relies on: there if the model relies on the edge, left out
-    where that is in doubt. What a head reads cannot be told from the loss where the loss does not need the head."""
+def composition(kinds: str, least: float = USED_NATS) -> Detector:
+    """Every edge of these kinds into a head on which the loss depends by ``least`` nats: there if the model relies on
+    the edge, left out where that is in doubt. The loss does not say what a head reads that it does not need."""
 
     def detector(grown: Grown) -> Iterator[Unit]:
         for edge, nats in grown.edges.items():
-            if edge[0] in kinds and grown.late[edge[2]] >= USED_NATS and not UNUSED_NATS < nats < USED_NATS:
+            if edge[0] in kinds and grown.late[edge[2]] >= least and not UNUSED_NATS < nats < USED_NATS:
                 yield nats >= USED_NATS, grown.composition[edge].composes
 
     return detector
@@ -135,6 +134,7 @@ DETECTORS: dict[str, Detector] = {
     "composition_k": composition("K"),
     "composition_v": composition("V"),
     "composition": composition("QKV"),
+    "composition_all_heads": composition("QKV", least=-math.inf),
     "keys_of_previous_token": keys_of_previous_token,
     "phase_change": phase_change,
 }
@@ -173,8 +173,9 @@ def _plain(grown: Grown) -> bool:
 
 def _compares_with_previous(rows: list[ContentScoreRow]) -> bool:
     """At least half of a preference of ``PREFERS_NATS`` or more, by the content read at query and key."""
+    whole = sum(row.preference_nats for row in rows)
     part = sum(row.preference_nats for row in rows if (row.query, row.key) == ("0", "1"))
-    return part >= max(PREFERS_NATS, 0.5 * sum(row.preference_nats for row in rows))
+    return whole >= PREFERS_NATS and part >= 0.5 * whole
 
 
 def _at_once(a: Onset, b: Onset) -> bool:

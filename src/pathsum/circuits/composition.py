@@ -31,6 +31,7 @@ class CompositionScore:
     value: float  # 0..1
     chance: float  # root mean square under random rotations, 1/√d_model
     p_value: float  # two-sided
+    p_above: float  # one-sided: of a score as high or higher
     p_floor: float  # of as many rotations: 2 / (1 + rotations)
 
 
@@ -77,18 +78,16 @@ def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
     return max(0.0, (written.square().sum(-1).mean(dtype=torch.float64) - mean.square().sum()).item())
 
 
-def one_sided(score: CompositionScore) -> float:
-    """The p-value of a score above chance alone, from its two-sided one."""
-    return score.p_value / 2 if score.value > score.chance else 1 - score.p_value / 2
-
-
-def composition_scores(weights: Weights, rotations: int, generator: torch.Generator) -> list[CompositionScore]:
+def composition_scores(
+    weights: Weights, rotations: int, generator: torch.Generator, writers: Weights | None = None
+) -> list[CompositionScore]:
     """Which heads compose beyond chance? FRAMEWORK §4, over every pair of heads in different layers, by kind.
 
     The null keeps both heads' singular values and turns one against the other at random; E[score²] is then 1/d_model
     exactly, whatever the spectra. p is twice the share of rotations on the nearer side, (1 + count) / (1 + rotations):
     valid at any number of rotations, but never under 2 / (1 + rotations), so that Benjamini–Hochberg can call a lone
-    edge of n at 5 % only from 40 · n rotations on. (Normal tails beyond the draws were tried: where one
+    edge of n at 5 % only from 40 · n rotations on. Earlier heads are taken from ``writers`` where it is given, as
+    without their mean writes (``varying``). (Normal tails beyond the draws were tried: where one
     singular value leads, they make p too small several times over.) The same rotations serve every edge.
 
     Costs rotations · d_head² · (d_model + 4 · heads), and 3 · rotations · H1 · H2 numbers. ValueError where
@@ -97,21 +96,23 @@ def composition_scores(weights: Weights, rotations: int, generator: torch.Genera
     if rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; raise rotations")
     heads = {(layer, h): head for layer, row in enumerate(weights.layers) for h, head in enumerate(row)}
-    writers = [place for place in heads if place[0] < len(weights.layers) - 1]
+    writing = {
+        (layer, h): head for layer, row in enumerate((writers or weights).layers[:-1]) for h, head in enumerate(row)
+    }
     readers = [(kind, place) for kind in KINDS for place in heads if place[0] > 0]
-    if not writers or not readers:
+    if not writing or not readers:
         return []
     d_model = weights.W_E.shape[0]
     read = _spectra([reader(heads[place], kind) for kind, place in readers])
-    written = _spectra([heads[place].W_OV for place in writers])
+    written = _spectra([head.W_OV for head in writing.values()])
     null = _null(read, written, d_model, rotations, generator)
     scores = []
-    for (i, (kind, late)), (j, early) in product(enumerate(readers), enumerate(writers)):
+    for (i, (kind, late)), (j, early) in product(enumerate(readers), enumerate(writing)):
         if early[0] < late[0]:
-            value = composition(heads[early], heads[late], kind)
-            p_value = _p_value(value**2, null[:, i, j])
+            value = composition(writing[early], heads[late], kind)
+            p_values = _p_values(value**2, null[:, i, j])
             floor = min(1.0, 2 / (1 + rotations))
-            scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), p_value, floor))
+            scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), *p_values, floor))
     return scores
 
 
@@ -161,6 +162,8 @@ def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"
     return X
 
 
-def _p_value(squared: float, null: Float[Tensor, "n"]) -> float:
-    above, below = (null >= squared * (1 - ROUNDING)).sum(), (null <= squared * (1 + ROUNDING)).sum()
-    return min(1.0, 2 * (1 + int(torch.minimum(above, below))) / (1 + len(null)))
+def _p_values(squared: float, null: Float[Tensor, "n"]) -> tuple[float, float]:
+    """Two-sided, and of a score as high or higher."""
+    above, below = int((null >= squared * (1 - ROUNDING)).sum()), int((null <= squared * (1 + ROUNDING)).sum())
+    of = 1 + len(null)
+    return min(1.0, 2 * (1 + min(above, below)) / of), (1 + above) / of

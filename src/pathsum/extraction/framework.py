@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,6 @@ from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
 from pathsum.circuits.composition import (
     benjamini_hochberg,
     composition_scores,
-    one_sided,
     sizes,
     variance,
     varying,
@@ -124,22 +124,24 @@ def composition_rows(subject: Examined, seen: Evidence, how: ExtractConfig) -> l
         for heads, means in zip(weights.layers, mean_writes, strict=True)
     ]
     scores, without = (
-        composition_scores(w, how.rotations, torch.Generator().manual_seed(_SEED))
-        for w in (weights, replace(weights, layers=tuple(layers)))
+        composition_scores(weights, how.rotations, torch.Generator().manual_seed(_SEED), writers)
+        for writers in (weights, replace(weights, layers=tuple(layers)))
     )
     q_values = benjamini_hochberg(_tensor(s.p_value for s in scores)).tolist()
-    q_varying = benjamini_hochberg(_tensor(one_sided(s) for s in without)).tolist()
-    varied = [variance(subject.model.weights().W_E.mT[seen.windows[:, :-1]])]
-    places = [(layer, h) for layer, output in enumerate(outputs) for h in range(output.shape[1])]
-    varied += [variance(outputs[layer][:, h]) for layer, h in places]
-    rows = []
-    for s, w, q, v in zip(scores, without, q_values, q_varying, strict=True):
-        earlier = sum(layer < s.late[0] for layer, _ in places)
-        size = sizes(_tensor(varied[: 1 + earlier]))[1 + places.index(s.early)].item()
-        rows.append(
-            CompositionRow(s.kind, *s.early, *s.late, s.value, w.value, size, s.chance, s.p_value, s.p_floor, q, v)
+    q_varying = benjamini_hochberg(_tensor(s.p_above for s in without)).tolist()
+    varied = [[variance(output[:, h]) for h in range(output.shape[1])] for output in outputs]
+    embedding, before = variance(subject.model.weights().W_E.mT[seen.windows[:, :-1]]), itertools.accumulate(varied)
+    size = {  # by later layer, of each head before it
+        late: sizes(_tensor([embedding, *parts]))[1:].split([len(layer) for layer in varied[:late]])
+        for late, parts in enumerate(before, start=1)
+    }
+    return [
+        CompositionRow(
+            s.kind, *s.early, *s.late, s.value, w.value, size[s.late[0]][s.early[0]][s.early[1]].item(), s.chance,
+            s.p_value, s.p_floor, q, w.p_above, v,
         )
-    return rows
+        for s, w, q, v in zip(scores, without, q_values, q_varying, strict=True)
+    ]  # fmt: skip
 
 
 def _tensor(values: Iterable[float]) -> Tensor:

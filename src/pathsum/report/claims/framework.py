@@ -70,7 +70,7 @@ def strongest_k_partner(cell: Cell) -> CompositionRow | None:
         and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
         and e.composes
     ]
-    return max(edges, key=lambda e: e.varying, default=None)
+    return max(edges, key=lambda e: e.weight, default=None)
 
 
 def _k_composition(cell: Cell) -> Finding:
@@ -86,7 +86,13 @@ def _mostly_k(cell: Cell) -> Finding:
     excess = [(e.kind, e.varying - e.chance) for e in cell.composition if e.composes]
     if not excess:
         return Finding(None, False, "no edge composes")
-    return at_least(sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess), 0.5)
+    every = [(e.kind, e.varying - e.chance) for e in cell.composition if e.varying > e.chance]
+    note = f"of all edges above chance {number(_share_of_keys(every))}; the rule misses more V- than K-edges"
+    return at_least(_share_of_keys(excess), 0.5, note)
+
+
+def _share_of_keys(excess: list[tuple[str, float]]) -> float:
+    return sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess)
 
 
 def _corner(cell: Cell) -> Finding:
@@ -251,7 +257,8 @@ CLAIMS: tuple[Claim, ...] = (
         "k_composition",
         "The induction head reads the previous-token head through its keys.",
         "AMF, Three Kinds of Composition",
-        "early head of the strongest edge into the best induction head's keys that composes (score above chance)",
+        "early head of the edge with the highest composition score times size, among those into the best induction "
+        "head's keys that compose; value: that score minus chance, both without the early head's mean write",
         "is the previous-token head",
         each(2, _k_composition),
     ),
@@ -259,7 +266,7 @@ CLAIMS: tuple[Claim, ...] = (
         "composition_mostly_k",
         "Heads of a two-layer model compose mostly through keys.",
         "AMF, Three Kinds of Composition",
-        "K's share of the excess over chance of all edges that compose",
+        "K's share of the excess over chance of all edges that compose, without the early heads' mean writes",
         "≥ 0.5",
         each(2, _mostly_k),
     ),

@@ -22,6 +22,7 @@ NAMES = {
     "composition_k": "K-composition",
     "composition_v": "V-composition",
     "composition": "any composition",
+    "composition_all_heads": "any composition, also into unneeded heads",
     "keys_of_previous_token": "keys read by content",
     "phase_change": "phase change",
 }

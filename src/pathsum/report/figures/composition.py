@@ -42,12 +42,12 @@ def composition(results: Results) -> Figure | None:
         for part in [data[data["kind"] == k]]
     )
     caption = (
-        "Heads by layer, the later above; an edge is as wide as its composition score is above chance. Filled: the "
-        "first-layer head that attends most to the previous token; grey: the induction head. Where they make "
-        "induction, a thick edge joins them through the keys (K). Faint: above chance, and does not "
-        f"compose, which takes {COMPOSITION_RULE}. Edges below chance are left out. Of all models, edges that compose "
-        f"and edges below chance: {counts}. Drawn for each number of heads: the model with the lowest held-out loss; "
-        "the CSV has all."
+        "Heads by layer, the later above; an edge is as wide as its composition score, without the early head's mean "
+        "write, is above chance. Filled: the first-layer head that attends most to the previous token; grey: the "
+        "induction head. Where they make induction, a thick edge joins them through the keys (K). Faint: above chance, "
+        f"but does not compose. An edge composes if {COMPOSITION_RULE}. Edges below chance are left out. Of all "
+        f"models, edges that compose and edges below chance: {counts}. Drawn for each number of heads: the model with "
+        "the lowest held-out loss; the CSV has all."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))
@@ -66,7 +66,7 @@ def _shown(results: Results) -> list[Cell]:
 def _edges(cell: Cell) -> pd.DataFrame:
     table = frame(cell.composition, CompositionRow)
     table.insert(0, "cell", cell.name)
-    table["above_chance"] = table["value"] - table["chance"]
+    table["above_chance"] = table["varying"] - table["chance"]
     table["composes"] = [e.composes for e in cell.composition]
     table["below_chance"] = [e.below for e in cell.composition]
     table["p_is_a_bound"] = [e.at_floor for e in cell.composition]
@@ -74,8 +74,8 @@ def _edges(cell: Cell) -> pd.DataFrame:
 
 
 def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
-    edges = [e for e in cell.composition if e.kind == kind and e.value > e.chance]
-    for e in sorted(edges, key=lambda e: (e.composes, e.value - e.chance)):  # the strongest on top
+    edges = [e for e in cell.composition if e.kind == kind and (e.composes or e.varying > e.chance)]
+    for e in sorted(edges, key=lambda e: (e.composes, e.varying - e.chance)):  # the strongest on top
         bend = 0.18 * (e.late_layer - e.early_layer - 1)  # past the heads in between
         ax.add_patch(
             FancyArrowPatch(
@@ -83,7 +83,7 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
                 (e.late_head, e.late_layer),
                 arrowstyle="-",
                 connectionstyle=f"arc3,rad={bend}",
-                lw=max(WIDEST * (e.value - e.chance) / strongest, 0.4),
+                lw=max(WIDEST * (e.varying - e.chance) / strongest, 0.4),
                 color=symbols.layer_colour(cell.summary.n_layers) if e.composes else symbols.FAINT,
                 alpha=0.9 if e.composes else 0.4,
                 shrinkA=NODE * 0.62,

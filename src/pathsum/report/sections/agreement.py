@@ -81,7 +81,7 @@ def _edges(items: Sequence[Judged]) -> tuple[str, ...]:
             f"Most {' and '.join(fails)} that compose are not confirmed: heads share directions on which repeats do "
             "not depend."
         )
-    rule = f"(An edge composes if it has {COMPOSITION_RULE}.)"
+    rule = f"(An edge composes if {COMPOSITION_RULE}.)"
     return (" ".join([f"The second copy needs {'; '.join(told)}.", *verdict, *_edges_on_text(edges), rule]),)
 
 

@@ -25,8 +25,9 @@ PLANTED = {  # what was planted for each, and what counts as found
     "composition_k": "edges into keys that a model relies on; an edge that composes",
     "composition_v": "edges into values that a model relies on; an edge that composes",
     "composition": "edges of any kind that a model relies on; an edge that composes",
+    "composition_all_heads": "the same, where an edge into a head that the model does not need counts as absent",
     "keys_of_previous_token": "stretches of text repeat, so a second-layer head must compare the current token with "
-    "the token before the key; at least half of the preference of one of its heads, by the content of query and key",
+    "the token before the key; at least half of a preference of one nat or more of one of its heads, by content",
     "phase_change": "when the loss on planted copies is half-way down; the onset of prefix matching, to one evaluation",
 }
 
@@ -39,16 +40,16 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     left_out = max(r.not_learnt for r in rows)
     text = (
         "Detectors were tried on models of synthetic corpora with known structure. Each corpus is a world of its own: "
-        "rules, text and model share nothing with any other, and intervals count worlds. "
-        f"{plural(left_out, 'model')} had not learnt the rules of the text, by the loss on held-out text, and "
-        f"{'is' if left_out == 1 else 'are'} left out. Nothing is planted for a detector in worlds with other rules, "
-        "nor in untrained models. Composition is judged within each model of two layers with two heads each, on all "
-        "its twelve edges. An edge is there if the model relies on it, by intervention: the loss where a rule made the "
-        "word rises by half a nat when the edge is removed, or falls by as much when it alone is left of all "
-        "edges of its kind. It is not there below a tenth of a nat; what lies between is left out, and so are edges "
-        "into heads whose own removal costs less than half a nat: the loss cannot tell what such a head reads. An edge "
-        f"is found if it has {COMPOSITION_RULE}. Precision is the "
-        "share of what was found that is there, recall the share of what is there that was found."
+        f"rules, text and model share nothing with any other, and intervals count worlds. {plural(left_out, 'model')} "
+        f"had not learnt the rules of the text, by the loss on held-out text, and {'is' if left_out == 1 else 'are'} "
+        "left out. Nothing is planted for a detector in worlds with other rules, nor in untrained models. Composition "
+        "is judged within each model of two layers with two heads each, on all its twelve edges. An edge is there if "
+        "the model relies on it, by intervention: the loss where a rule made the word rises by half a nat when the "
+        "edge is removed, or falls by as much when it is the only edge of its kind that is left. An edge is absent "
+        "below a tenth of a nat; edges in between are left out. So are edges into heads that matter less than half a "
+        "nat by the same two tests, since the loss cannot tell what such a head reads; one row counts these as absent. "
+        f"An edge is found if {COMPOSITION_RULE}. Precision is the share of what was found that is there, recall the "
+        "share of what is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))
 

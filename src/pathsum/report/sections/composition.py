@@ -20,7 +20,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     above, below = [e for e in edges if e.above], [e for e in edges if e.below]
     differ = [*above, *below]
     counts = (
-        f"Of {plural(len(edges), 'edge')} of all models, {len(above)} compose above chance and {len(below)} below it "
+        f"Of {plural(len(edges), 'edge')} of all models, {len(above)} score above chance and {len(below)} below it "
         f"(Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not differ from it. Below chance, the "
         "later head reads less of what the earlier one writes than if their directions had nothing to do with each "
         f"other. {_floor(differ)}"
@@ -31,9 +31,10 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
 def _rule(edges: Sequence[CompositionRow]) -> str:
     found = sum(e.composes for e in edges)
     return (
-        f"An edge is said to compose only if it has {COMPOSITION_RULE}. {found} of {len(edges)} edges do. The "
-        "rule was tuned on synthetic corpora; how well it finds the edges that other models of such corpora rely on "
-        "is in the section on the detectors."
+        f"An edge composes if {COMPOSITION_RULE}. {found} of {len(edges)} edges do. The rule was tuned on synthetic "
+        "corpora, with models of two heads per layer; how well it finds the edges that other models of such corpora "
+        "rely on is in the section on the detectors. Its precision there does not cover edges into heads that a model "
+        "does not need: many of these score high. For models with more heads it has not been calibrated."
     )
 
 
@@ -58,8 +59,3 @@ def _meaning(edges: Sequence[CompositionRow], differ: Sequence[CompositionRow]) 
         "differs from chance then says only that two heads are not independent; which edges form a circuit must be "
         "judged by the size of the excess and by interventions.",
     )
-
-
-def p_text(value: float, e: CompositionRow) -> str:
-    """Print a p- or q-value, with < where p is at the floor of the resampling."""
-    return f"{'< ' if e.at_floor else ''}{number(value, 3)}"

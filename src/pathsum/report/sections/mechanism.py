@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pathsum.records import COMPOSITION_RULE, CompositionRow
 from pathsum.report.document import Entry, Table
-from pathsum.report.sections.composition import p_text
 from pathsum.report.symbols import head_label, number, span
 from pathsum.results import Cell
 
@@ -28,12 +27,12 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The two heads of each cell, and every edge above chance."""
+    """The two heads of each cell, and every edge that composes."""
     edges = [(c, e) for c in cells for e in c.composition if e.composes]
     mechanism = Table(
         "The heads of the mechanism: the first-layer head that looks most at the token before, the head of best prefix "
-        "matching (chance: the table of all heads), and by how much the latter's keys read the former above chance "
-        "(chance in brackets).",
+        "matching (chance: the table of all heads), and by how much the latter's keys read the former above chance, "
+        "without its mean write (chance in brackets).",
         ("cell", "previous-token head", "looks one back", "induction head", "prefix matching", "K-composition"),
         tuple(_mechanism(c) for c in cells),
         source="mechanism",
@@ -41,11 +40,12 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     if not edges:
         return (mechanism,)
     shown = Table(
-        f"Every edge that composes: {COMPOSITION_RULE}. By how far the score of the whole heads is above chance, the "
-        "norm of the product of what one writes and the other reads over the product of their norms, 0..1. p and q "
-        "with < are bounds: no random rotation came as far. All edges, those below chance too, are in the CSV.",
-        ("cell", "edge", "read by", "score", "chance", "above chance", "p", "q"),
-        tuple(_edge(c, e) for c, e in sorted(edges, key=lambda pair: pair[1].chance - pair[1].value)),
+        f"Every edge that composes, by its score times the head's size. An edge composes if {COMPOSITION_RULE}. Score: "
+        "norm of the product of what one head writes and the other reads, over the product of their norms (0..1). q "
+        "with < is a bound: no random rotation came as far. Every other edge is in the CSV, with two-sided p- and "
+        "q-values.",
+        ("cell", "edge", "read by", "score", "without mean write", "size", "chance", "q (one-sided)"),
+        tuple(_edge(c, e) for c, e in sorted(edges, key=lambda pair: -pair[1].weight)),
         "composition.csv",
     )
     return mechanism, shown
@@ -63,7 +63,7 @@ def _mechanism(cell: Cell) -> tuple[Entry, ...]:
         Entry(number(previous.previous_token), "number"),
         Entry(head_label(induction.layer, induction.head)),
         Entry(number(induction.prefix_matching), "number"),
-        Entry("".join(f"{number(e.value - e.chance)} ({number(e.chance)})" for e in edges) or "–", "number"),
+        Entry("".join(f"{number(e.varying - e.chance)} ({number(e.chance)})" for e in edges) or "–", "number"),
     )
 
 
@@ -73,6 +73,6 @@ def _edge(cell: Cell, e: CompositionRow) -> tuple[Entry, ...]:
         Entry(cell.name),
         Entry(arrow),
         Entry({"Q": "queries", "K": "keys", "V": "values"}[e.kind]),
-        *(Entry(number(x, 3), "number") for x in (e.value, e.chance, e.value - e.chance)),
-        *(Entry(p_text(x, e), "number") for x in (e.p_value, e.q_value)),
+        *(Entry(number(x, 3), "number") for x in (e.value, e.varying, e.size, e.chance)),
+        Entry(f"{'< ' if e.varying_at_floor else ''}{number(e.varying_q_value, 3)}", "number"),
     )

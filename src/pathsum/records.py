@@ -602,14 +602,44 @@ class ScorePathRow:
     exactness: float  # of the whole head: the sum over pairs against its attention, largest relative error, float64
 
 
+class FuzzyKind:
+    """What ``FuzzyMatchingRow.kind`` says: the earlier token, or what stands before the second copy."""
+
+    CASE, SPACE, CHANCE = "case", "leading space", "chance"
+    VARIANTS = (CASE, SPACE)
+    EXACT, RENAMED, SHUFFLED, ANOTHER = "exact copy", "renamed copy", "shuffled passage", "another passage"
+    OVER_SHUFFLED, OVER_ANOTHER = "renamed − shuffled", "renamed − another"
+
+    @staticmethod
+    def equal(variant: str) -> str:
+        """The query itself, on the queries of this kind of variant."""
+        return f"equal ({variant})"
+
+    @staticmethod
+    def unrelated(variant: str) -> str:
+        """The control, on the queries of this kind of variant."""
+        return f"unrelated ({variant})"
+
+
+class FuzzyMeasure:
+    """What ``FuzzyMatchingRow.measure`` says. Differences from the unrelated token are paired by query."""
+
+    ATTENTION, SCORE = "attention", "match score"  # 0..1; standard deviations over all pairs of tokens
+    ATTENTION_OVER, SCORE_OVER = "attention over unrelated", "match score over unrelated"
+    LIKELY_OVER = "log-probability over unrelated"  # nats
+    GAIN = "gain "  # how those of the model begin; nats per token
+    KEPT, AFTER, NEW = "gain after a kept token", "gain after a renamed token", "gain of a renamed token"
+    GAINS = (KEPT, AFTER, NEW)
+
+
 @dataclass(frozen=True)
 class FuzzyMatchingRow:
     """What an earlier token that is alike but not equal is worth to the induction head, or a copy with other names."""
 
     layer: int | None  # of the induction head; None for gains, which are the model's
     head: int | None
-    kind: str  # equal | case | leading space | unrelated | chance; exact copy | renamed copy | another passage | …
-    measure: str  # attention (0..1), log-probability (nats), match score (standard deviations), gain … (nats per token)
+    kind: str  # of FuzzyKind
+    measure: str  # of FuzzyMeasure
     value: float
     low: float  # 95 % bootstrap over families of alike tokens, or over documents
     high: float

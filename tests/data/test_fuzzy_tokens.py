@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pathsum.data.fuzzy_matching import FEWEST, RAREST, Alike, draw_trials, rename
+from pathsum.data.fuzzy_matching import FEWEST, NEAREST, RAREST, Alike, draw_trials, rename
 
 LETTERS = [a + b for a in "abcde" for b in "vwxyz"][: FEWEST + 3]
 WORDS = ["<|bos|>", *LETTERS, *(w.title() for w in LETTERS), *("␣" + w for w in LETTERS), *map(str, range(31))]
@@ -28,8 +28,22 @@ def test_pairs_differ_by_case_alone_or_by_a_leading_space_alone_and_the_control_
         assert same(query) == same(variant) != same(unrelated)
         assert (variant[0] == "␣", variant.islower()) == (unrelated[0] == "␣", unrelated.islower())
         assert sorted(LETTERS)[family] == query.removeprefix("␣").lower() != unrelated.removeprefix("␣").lower()
-        assert abs(ids[1] - ids[2]) == 1  # counts rise with ids: the neighbour has the nearest frequency
+        assert 1 <= abs(ids[1] - ids[2]) <= NEAREST  # counts rise with ids: neighbours have near frequencies
+    assert len(found.unrelated.unique()) > len(LETTERS)
+    assert found.unrelated.bincount().max() <= 2 * NEAREST
     assert [WORDS[i] for i in found.fillers.nonzero().squeeze(-1)] == [*map(str, range(31))]
+
+
+def test_a_pair_without_a_control_of_the_variant_s_form_is_left_out() -> None:
+    """The single letters have no other family to take a control from; with a second there is one, and only one."""
+    words = [*WORDS, "q", "Q", "z", "Z"]
+    counts = torch.arange(len(words)).float() + RAREST
+    for letters, controls in (("q", {"q": "", "Q": ""}), ("qz", {"q": "z", "Q": "Z"})):
+        end = len(WORDS) + 2 * len(letters)
+        found = Alike.of(words[:end], counts[:end], torch.Generator().manual_seed(1))
+        assert not found.fillers[len(WORDS) :].any()
+        drawn = {words[v]: words[u] for v, u in zip(found.variant, found.unrelated, strict=True)}
+        assert {letter: drawn.get(letter, "") for letter in controls} == controls
 
 
 def test_a_kind_with_too_few_frequent_pairs_has_none() -> None:

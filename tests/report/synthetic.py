@@ -378,14 +378,24 @@ def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
         head = (None, None) if measure.startswith("gain") else (1, 0)
         return FuzzyMatchingRow(*head, kind, measure, x, x - 0.05, x + 0.05, 39)
 
-    worth = {"equal": 0.6, "case": 0.3 * works, "leading space": 0.3 * works, "unrelated": 0.0}
-    scales = {"attention over unrelated": 1, "log-probability": 4, "match score": 7}
+    worth = {
+        name: x
+        for kind in ("case", "leading space")
+        for name, x in ((f"equal ({kind})", 0.6), (kind, 0.3 * works), (f"unrelated ({kind})", 0.0))
+    }
+    scales = {"attention over unrelated": 1, "log-probability over unrelated": 4, "match score over unrelated": 7}
     gains = {"gain after a kept token": 1.0, "gain after a renamed token": 0.2, "gain of a renamed token": -1.2}
-    copies = {"renamed copy": 1.0, "another passage": 0.0, "renamed − another": 1.0}
+    copies = {
+        "renamed copy": 1.5,
+        "shuffled passage": 0.5,
+        "another passage": 0.0,
+        "renamed − shuffled": 1.0,
+        "renamed − another": 1.5,
+    }
     rows = [
         *(row(kind, "attention", 0.02 + x) for kind, x in worth.items()),
-        *(row(kind, m, s * x) for m, s in scales.items() for kind, x in worth.items() if kind != "unrelated"),
-        row("unrelated", "match score", 0.0),
+        *(row(kind, m, s * x) for m, s in scales.items() for kind, x in worth.items() if "unrelated" not in kind),
+        *(row(kind, "match score", 7 * x) for kind, x in worth.items()),
         row("chance", "attention", 0.02),
         *(row(copy, m, s * x * works) for m, x in gains.items() for copy, s in copies.items()),
         *(row("exact copy", m, 0.9) for m in gains),

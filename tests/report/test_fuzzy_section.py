@@ -22,18 +22,22 @@ def test_a_match_is_told_with_its_size_beside_an_equal_token_s() -> None:
     assert "induction head matches a token that differs by case alone: the follower of such a token gets 0.30 more" in (
         variants
     )
-    assert "An equal token is worth 0.60 of attention and 2.40 nats." in variants
-    assert "equal 4.20; case 2.10; leading space 2.10; unrelated 0.00" in variants
-    assert "After a renamed token it helps: 0.20 nats more than another passage does" in renamed
-    assert "is not predicted better for the first copy: −1.20 nats against another passage. The first copy" in renamed
+    assert variants.count("For an equal token the differences are 0.60 (attention) and 2.40 nats.") == 2
+    assert "case 2.10; equal (case) 4.20; leading space 2.10; equal (leading space) 4.20." in variants
+    assert "it helps: 0.20 nats more than the control does (0.30 nats more than another passage does)" in renamed
+    assert "is predicted worse after the first copy than after the control (−1.20 nats; against another" in renamed
     assert "a finding without a verdict: the claims had been frozen before it was measured." in variants
 
 
-def test_where_no_interval_lies_above_0_the_text_says_does_not() -> None:
+def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
     variants, renamed = section(only(FAILS), {}).paragraphs
+    assert variants.count("The induction head is not shown to match a token") == 2
+    assert "it is not shown to help: 0.00 nats more" in renamed
+    assert "is not shown to be predicted better after the first copy" in renamed
+    below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.fuzzy_matching]
+    variants, renamed = section(only(dataclasses.replace(FAILS, fuzzy_matching=below)), {}).paragraphs
     assert variants.count("The induction head does not match a token") == 2
-    assert "it does not help: 0.00 nats more" in renamed
-    assert "less likely" not in renamed
+    assert "it does not help: −1.00 nats more" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
     assert "induction head matches in 1 of 2 models a token" in mixed[0]
     assert "it helps in 1 of 2 models: 0.00 to 0.20 nats" in mixed[1]
@@ -42,9 +46,9 @@ def test_where_no_interval_lies_above_0_the_text_says_does_not() -> None:
 def test_what_was_not_measured_is_not_told() -> None:
     gains = [r for r in WORKS.fuzzy_matching if r.layer is None]
     variants, _ = section(only(dataclasses.replace(WORKS, fuzzy_matching=gains)), {}).paragraphs
-    assert variants.endswith("This vocabulary has too few pairs of such tokens to ask.")
+    assert variants.endswith("This vocabulary has too few such pairs to test.")
     (told,) = section(only(dataclasses.replace(WORKS, fuzzy_matching=[])), {}).paragraphs
-    assert told == "This sweep has no model of two layers to ask."
+    assert told == "This sweep has no two-layer model to test."
     assert fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None
 
 
@@ -53,4 +57,4 @@ def test_the_table_and_the_figure_show_what_was_planted() -> None:
     assert [e.text for e in table.rows[0]][1:4] == ["L1H0", "0.60 [0.55, 0.65]", "0.30 [0.25, 0.35]"]  # type: ignore[union-attr]
     figure = fuzzy_matching(only(WORKS, FAILS))
     assert figure is not None
-    assert len(figure.data) == 2 * (5 + 9)
+    assert len(figure.data) == 2 * (7 + 12)

@@ -16,11 +16,12 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from pathsum.data.bos import BOS
+from pathsum.records import FuzzyKind
 
 SPACE = "␣"  # how the vocabulary prints a space
-KEYS = {"case": str.lower, "leading space": lambda word: word.removeprefix(SPACE)}  # what alike tokens share
+KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # what alike tokens share
 FEWEST, RAREST = 20, 50  # pairs of a kind, and occurrences of a token in training text: below, no rows
-MOST = 96  # ordered pairs of a kind, at most
+MOST, NEAREST = 96, 5  # ordered pairs of a kind, at most; tokens that a pair's control is drawn from
 _LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^\W\d_]{{3,}})")
 
 
@@ -39,8 +40,9 @@ class Alike:
     def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
         """Find the pairs of a vocabulary, both ``RAREST`` times in text; no pair of a kind with fewer than ``FEWEST``.
 
-        The unrelated token is the variant of another pair of the kind, of another family: first of the same form (case,
-        space, one letter or more), then of the nearest frequency.
+        The unrelated token (the control) is the variant of another pair of the kind, of another family and of the
+        variant's own form: lower case or not, leading space or not, one letter or more. It is drawn from the
+        ``NEAREST`` of these by frequency, so that few queries share a control. A pair without such a token is left out.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -55,14 +57,18 @@ class Alike:
                 groups.setdefault(key(words[i]), []).append(i)
             pairs = [pair for group in groups.values() for pair in permutations(group, 2)]
             fillers[[i for pair in pairs for i in pair]] = False
+            same: dict[tuple[bool, bool, bool], list[int]] = {}
+            for u in sorted({b for _, b in pairs}):
+                same.setdefault(forms[u], []).append(u)
+            pairs = [(a, b) for a, b in pairs if any(families[u] != families[a] for u in same[forms[b]])]
             if len(pairs) < 2 * FEWEST:
                 continue
-            variants = sorted({b for _, b in pairs})
             for n in torch.randperm(len(pairs), generator=generator)[:MOST].tolist():
                 a, b = pairs[n]
-                others = [u for u in variants if families[u] != families[a]]
-                near = min(others, key=lambda u: (forms[u] != forms[b], abs(logs[u] - logs[b])))
-                rows.append((kind, a, b, near, numbers[families[a]]))
+                others = [u for u in same[forms[b]] if families[u] != families[a]]
+                near = sorted(others, key=lambda u: abs(logs[u] - logs[b]))[:NEAREST]
+                control = near[int(torch.randint(len(near), (), generator=generator))]
+                rows.append((kind, a, b, control, numbers[families[a]]))
         ids = torch.tensor([row[1:] for row in rows], dtype=torch.int64).view(-1, 4)
         query, variant, unrelated, family = ids.unbind(1)
         return Alike(tuple(row[0] for row in rows), query, variant, unrelated, family, fillers)

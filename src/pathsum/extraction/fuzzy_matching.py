@@ -17,16 +17,15 @@ from pathsum.circuits.bootstrap import mean_intervals
 from pathsum.circuits.fuzzy_matching import MatchScores
 from pathsum.config import ExtractConfig
 from pathsum.data.bos import BOS
-from pathsum.data.fuzzy_matching import KEYS, Alike, Trials, draw_trials, rename
+from pathsum.data.fuzzy_matching import Alike, Trials, draw_trials, rename
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.pairs import add_up
 from pathsum.model.transformer import Transformer
-from pathsum.records import FuzzyMatchingRow
+from pathsum.records import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.roles import HeadRoles, Place
 from pathsum.training.evaluate import token_losses
 
 POSITIONS, SHORTEST, PASSAGES = 32, 5, 48
-EQUAL, UNRELATED, CHANCE, CONTRAST = "equal", "unrelated", "chance", "renamed − another"
 _SEED = 2027
 
 Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind, measure, values, what to resample
@@ -40,7 +39,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
         return {"fuzzy_matching": []}
     alike = Alike.of(seen.words, seen.unigram, generator)
     pos = min(POSITIONS, subject.model.config.n_ctx, int(alike.fillers.sum()) + 2)
-    values = [*renamed_copies(subject.model, seen)]
+    values = [*renamed_copies(subject.model, seen, generator)]
     if alike.kinds and pos >= SHORTEST:
         values += behaviour(subject.model, place, alike, draw_trials(alike, pos, generator))
     if alike.kinds and place[0] == 1 and add_up(subject.model.config):
@@ -48,7 +47,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     rows = []
     for kind, measure, value, groups in values:
         (found,) = mean_intervals(value[None], groups, generator)
-        layer, head = (None, None) if measure.startswith("gain") else place
+        layer, head = (None, None) if measure.startswith(FuzzyMeasure.GAIN) else place
         numbers = found.mean, found.low, found.high, len(groups.unique())
         rows.append(FuzzyMatchingRow(layer, head, kind, measure, *numbers))
     return {"fuzzy_matching": rows}
@@ -56,16 +55,11 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:
     """Yield the head's attention to the follower, and what the model expects, with each token before the follower."""
-    before = {EQUAL: alike.query, "variant": alike.variant, UNRELATED: alike.unrelated}
-    shown = {name: _last(model, place, trials, token) for name, token in before.items()}
-    control, chance, without = shown[UNRELATED]
-    for kind, (attention, _, likely), some in _kinds(alike, shown):
-        measured = {"attention": attention}
-        if kind != UNRELATED:
-            measured |= {"attention over unrelated": attention - control, "log-probability": likely - without}
-        for measure, value in measured.items():
-            yield kind, measure, value[some], alike.family[some]
-    yield CHANCE, "attention", chance, alike.family
+    shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
+    attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
+    yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
+    yield from _by_kind(alike, likely, None, FuzzyMeasure.LIKELY_OVER)
+    yield FuzzyKind.CHANCE, FuzzyMeasure.ATTENTION, chance[-1], alike.family
 
 
 def by_weights(subject: Subject, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
@@ -74,18 +68,24 @@ def by_weights(subject: Subject, place: Place, alike: Alike, present: Bool[Tenso
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
     head = subject.weights.layers[1][place[1]]
     scores = MatchScores.of(subject.weights, subject.model.weights().W_E, head, current, previous)
-    before = {EQUAL: alike.query, "variant": alike.variant, UNRELATED: alike.unrelated}
-    shown = {name: scores.standardised(alike.query, token, present) for name, token in before.items()}
-    for kind, value, some in _kinds(alike, shown):
-        yield kind, "match score", value[some], alike.family[some]
+    before = (alike.query, alike.variant, alike.unrelated)
+    shown = torch.stack([scores.standardised(alike.query, token, present) for token in before])
+    yield from _by_kind(alike, shown, FuzzyMeasure.SCORE, FuzzyMeasure.SCORE_OVER)
 
 
-def _kinds(alike: Alike, shown: dict[str, Any]) -> Iterator[tuple[str, Any, Bool[Tensor, "n"]]]:
-    """What was shown of each kind, and in which trials: equal and unrelated tokens in all."""
-    for kind in (EQUAL, *KEYS, UNRELATED):
-        some = torch.tensor([kind not in KEYS or k == kind for k in alike.kinds])
-        if some.any():
-            yield kind, shown["variant" if kind in KEYS else kind], some
+def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
+    """Yield what equal tokens, variants and unrelated tokens show on the queries of each kind of variant, and the first
+    two minus the third."""
+    for kind in FuzzyKind.VARIANTS:
+        some = torch.tensor([k == kind for k in alike.kinds])
+        if not some.any():
+            continue
+        values, families = shown[:, some], alike.family[some]
+        for name, value in zip((FuzzyKind.equal(kind), kind, FuzzyKind.unrelated(kind)), values, strict=True):
+            if plain:
+                yield name, plain, value, families
+            if name != FuzzyKind.unrelated(kind):
+                yield name, over, value - values[2], families
 
 
 def _last(
@@ -101,26 +101,33 @@ def _last(
 # ---- copies with other names ----------------------------------------------------------------------------------------
 
 
-def renamed_copies(model: Transformer, seen: Evidence) -> Values:
+def renamed_copies(model: Transformer, seen: Evidence, generator: torch.Generator) -> Values:
     """Yield what a first copy is worth to a second, the same or with other names: loss of that second copy behind BOS
-    alone − loss behind the first. Nats per token, a mean per passage over places of three kinds."""
+    alone − loss behind the first. Nats per token, a mean per passage over places of three kinds.
+
+    Controls are the first copy's tokens in random order, which have its token frequencies, and another passage.
+    """
     block = model.config.n_ctx // 2
     passages = seen.windows[:PASSAGES, 1 : 1 + block]
     documents = seen.window_documents[:PASSAGES]
     copies = rename(passages, seen.words, seen.unigram)
     alone, twice = losses(model, copies), losses(model, passages, passages)
-    gains = {
-        "exact copy": twice[:, :block] - twice[:, block:],
-        "renamed copy": alone - losses(model, passages, copies)[:, block:],
-        "another passage": alone - losses(model, passages.roll(1, 0), copies)[:, block:],
+    order = torch.rand(passages.shape, generator=generator).argsort(1)
+    first = {
+        FuzzyKind.RENAMED: passages,
+        FuzzyKind.SHUFFLED: passages.gather(1, order),
+        FuzzyKind.ANOTHER: passages.roll(1, 0),
     }
-    gains[CONTRAST] = gains["renamed copy"] - gains["another passage"]
-    for name, places in scored(passages, copies).items():
+    gains = {name: alone - losses(model, tokens, copies)[:, block:] for name, tokens in first.items()}
+    gains[FuzzyKind.OVER_SHUFFLED] = gains[FuzzyKind.RENAMED] - gains[FuzzyKind.SHUFFLED]
+    gains[FuzzyKind.OVER_ANOTHER] = gains[FuzzyKind.RENAMED] - gains[FuzzyKind.ANOTHER]
+    gains[FuzzyKind.EXACT] = twice[:, :block] - twice[:, block:]
+    for measure, places in scored(passages, copies).items():
         some = places.any(1)
         if len(documents[some].unique()) > 1:
             for copy, gain in gains.items():
                 mean = (gain * places).sum(1)[some] / places.sum(1)[some]
-                yield copy, f"gain {name}", mean, documents[some]
+                yield copy, measure, mean, documents[some]
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
@@ -136,7 +143,7 @@ def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict
     inside = torch.arange(kept.shape[1]) > 0
     again = (copies[:, :, None] == copies[:, None]).tril(-1).any(-1)
     return {
-        "after a kept token": kept & before & inside,
-        "after a renamed token": kept & ~before & inside,
-        "of a renamed token": ~kept & again,
+        FuzzyMeasure.KEPT: kept & before & inside,
+        FuzzyMeasure.AFTER: kept & ~before & inside,
+        FuzzyMeasure.NEW: ~kept & again,
     }

@@ -8,13 +8,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from pathsum.records import FuzzyKind, FuzzyMeasure
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.results import Results
 
-KINDS = ("equal", "case", "leading space", "unrelated", "chance")
-PLACES = ("gain after a kept token", "gain after a renamed token", "gain of a renamed token")
-COPIES = {"exact copy": symbols.ACCENT, "renamed copy": symbols.LAYER_COLOURS[2], "another passage": symbols.FAINT}
+KINDS = (
+    *(kind for v in FuzzyKind.VARIANTS for kind in (FuzzyKind.equal(v), v, FuzzyKind.unrelated(v))),
+    FuzzyKind.CHANCE,
+)
+COPIES = {
+    FuzzyKind.EXACT: symbols.ACCENT,
+    FuzzyKind.RENAMED: symbols.LAYER_COLOURS[2],
+    FuzzyKind.SHUFFLED: symbols.LAYER_COLOURS[1],
+    FuzzyKind.ANOTHER: symbols.FAINT,
+}
 COLUMNS = ["cell", "kind", "measure", "value", "low", "high", "n"]
 SPREAD = 0.6  # of the height between two groups
 
@@ -25,7 +33,7 @@ def fuzzy_matching(results: Results) -> Figure | None:
         (c.name, r.kind, r.measure, r.value, r.low, r.high, r.n)
         for c in results.cells.values()
         for r in c.fuzzy_matching
-        if (r.measure == "attention" and r.kind in KINDS) or r.kind in COPIES
+        if (r.measure == FuzzyMeasure.ATTENTION and r.kind in KINDS) or r.kind in COPIES
     ]
     if not lines:
         return None
@@ -33,38 +41,48 @@ def fuzzy_matching(results: Results) -> Figure | None:
 
     def paint(canvas: Canvas) -> None:
         left, right = row(canvas, 2)
-        attention = data[data["measure"] == "attention"]
-        _dots(left, attention, attention["kind"], KINDS, symbols.ACCENT, "")
+        attention = data[data["measure"] == FuzzyMeasure.ATTENTION]
+        _dots(left, attention, attention["kind"], KINDS, symbols.ACCENT)
         left.set(xlabel=symbols.ATTENTION, title="before the follower stands a token …")
         for at, (copy, colour) in enumerate(COPIES.items()):
-            _dots(right, data[data["kind"] == copy], data["measure"], PLACES, colour, copy, at - 1)
+            some = data[data["kind"] == copy]
+            _dots(right, some, data["measure"], FuzzyMeasure.GAINS, colour, copy, (at, len(COPIES)))
         right.axvline(0, color=symbols.FAINT, lw=1)
         right.set(xlabel="gain from what stands before (nats per token)", title="second copy, by target")
         right.legend(loc="upper left")
 
-    left_n, right_n = (symbols.span([*data["n"][(data["measure"] == "attention") == at]], 0) for at in (True, False))
+    on_left = data["measure"] == FuzzyMeasure.ATTENTION
+    left_n, right_n = (symbols.span([*data["n"][on_left == at]], 0) for at in (True, False))
     caption = (
-        "Where dots of variants (case, leading space) lie right of the unrelated token's, the induction head matches "
-        "tokens that are alike but not equal. Left: its attention to the follower of an earlier token, by that "
+        "If the dots of variants (case, leading space) lie to the right of the unrelated token's, the induction head "
+        "matches tokens that are alike but not equal. Left: its attention to the follower of an earlier token, by that "
         "token's kind, in sequences of random tokens. Right: loss of a passage behind the beginning of the sequence "
-        "minus its loss behind a first copy, behind a first copy whose names differ, behind another passage. A dot "
+        "minus its loss behind a first copy, behind a first copy whose names differ, behind the first "
+        "copy's tokens in random order, behind another passage. A dot "
         f"per model; bars: 95 % bootstrap over {left_n} families of alike tokens (left) or {right_n} documents (right)."
     )
     return picture("fuzzy_matching", "Matches of tokens that are alike", caption, data, (11.0, 4.0), paint)
 
 
 def _dots(
-    ax: Axes, data: pd.DataFrame, groups: pd.Series, order: Sequence[str], colour: str, label: str, shift: int = 0
+    ax: Axes,
+    data: pd.DataFrame,
+    groups: pd.Series,
+    order: Sequence[str],
+    colour: str,
+    label: str = "",
+    lane: tuple[int, int] = (0, 1),
 ) -> None:
-    """A dot per row at its group's height, models of one group below each other, with its interval."""
+    """A dot per row at its group's height, models of one group below each other, with its interval; ``lane`` says which
+    part of the height, of how many."""
     groups = groups.loc[data.index]
     within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
-    width = SPREAD / 3 if label else SPREAD
+    at, lanes = lane
     y = [
-        order.index(g) + shift * SPREAD / 2 + width * ((i + 0.5) / n - 0.5)
+        order.index(g) + SPREAD * ((at + (i + 0.5) / n) / lanes - 0.5)
         for g, i, n in zip(groups, within, sizes, strict=True)
     ]
     error = [data["value"] - data["low"], data["high"] - data["value"]]
     ax.errorbar(data["value"], y, xerr=error, fmt="o", ms=4, color=colour, elinewidth=1, label=label or None)
-    ax.set_yticks(range(len(order)), [name.removeprefix("gain ") for name in order])
+    ax.set_yticks(range(len(order)), [name.removeprefix(FuzzyMeasure.GAIN) for name in order])
     ax.set_ylim(len(order) - 0.4, -0.6)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pathsum.records import FuzzyMatchingRow
+from pathsum.records import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.symbols import head_label, interval, plural, span
 from pathsum.results import Cell, Results
 
 TITLE = "Matching tokens that are alike"
-VARIANTS = {"case": "that differs by case alone", "leading space": "that differs by a leading space alone"}
-OVER, CONTRAST = "attention over unrelated", "renamed − another"
-KEPT, AFTER, NEW = "gain after a kept token", "gain after a renamed token", "gain of a renamed token"
+DIFFERS = {FuzzyKind.CASE: "that differs by case alone", FuzzyKind.SPACE: "that differs by a leading space alone"}
 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """Variants by case and by leading space, and renamed copies."""
     cells = [c for c in results.cells.values() if c.fuzzy_matching]
     if not cells:
-        return Section(TITLE, ("This sweep has no model of two layers to ask.",), ())
+        return Section(TITLE, ("This sweep has no two-layer model to test.",), ())
     drawn = (figures["fuzzy_matching"],) if "fuzzy_matching" in figures else ()
     text = (_variants(cells), _renamed(cells))
     return Section(TITLE, tuple(t for t in text if t), (*drawn, _table(cells)))
@@ -35,10 +33,13 @@ def _values(cells: Sequence[Cell], kind: str, measure: str) -> str:
     return span([r.value for r in found(cells, kind, measure)])
 
 
-def _said(rows: Sequence[FuzzyMatchingRow], does: str, does_not: str) -> str:
-    """One of two statements where all intervals lie above 0 or none does, else for how many models the first holds."""
+def _said(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not: str) -> str:
+    """Say what the intervals allow: the first where all lie above 0, with the number of models where some do, the last
+    where all lie below 0, else that nothing is shown."""
     above = sum(r.low > 0 for r in rows)
-    return does_not if above == 0 else does if above == len(rows) else f"{does} in {above} of {len(rows)} models"
+    if above:
+        return does if above == len(rows) else f"{does} in {above} of {len(rows)} models"
+    return does_not if all(r.high < 0 for r in rows) else not_shown
 
 
 def _variants(cells: Sequence[Cell]) -> str:
@@ -46,60 +47,76 @@ def _variants(cells: Sequence[Cell]) -> str:
         "Does the induction head match tokens that are alike but not equal? This is a finding without a verdict: the "
         "claims had been frozen before it was measured. In sequences of random tokens that differ, the last token is "
         "the query, and before an earlier token, the follower, stands a token equal to the query, a variant of it, or "
-        "an unrelated token of the variant's form and frequency (the control). All are of letters, single letters "
-        "included."
+        "an unrelated token of the variant's form and similar frequency (the control). All are of letters, single "
+        "letters included."
     )
-    shown = [kind for kind in VARIANTS if found(cells, kind, OVER)]
+    shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
     for kind in shown:
-        does = _said(found(cells, kind, OVER), "matches", "does not match")
+        rows = found(cells, kind, FuzzyMeasure.ATTENTION_OVER)
+        attention, equal_attention, nats, equal_nats = (
+            _values(cells, name, measure)
+            for measure in (FuzzyMeasure.ATTENTION_OVER, FuzzyMeasure.LIKELY_OVER)
+            for name in (kind, FuzzyKind.equal(kind))
+        )
         told += (
-            f" The induction head {does} a token {VARIANTS[kind]}: the follower of such a token gets "
-            f"{_values(cells, kind, OVER)} more attention than that of an unrelated token, and the model's "
-            f"log-probability of it is {_values(cells, kind, 'log-probability')} nats higher."
+            f" The induction head {_said(rows, 'matches', 'is not shown to match', 'does not match')} a token "
+            f"{DIFFERS[kind]}: the follower of such a token gets {attention} more attention than that of an unrelated "
+            f"token, and the model's log-probability of it is {nats} nats higher. For an equal token the differences "
+            f"are {equal_attention} (attention) and {equal_nats} nats."
         )
     if not shown:
-        return told + " This vocabulary has too few pairs of such tokens to ask."
-    told += (
-        f" An equal token is worth {_values(cells, 'equal', OVER)} of attention and "
-        f"{_values(cells, 'equal', 'log-probability')} nats."
-    )
-    if found(cells, "equal", "match score"):
-        scores = [f"{kind} {_values(cells, kind, 'match score')}" for kind in ("equal", *shown, "unrelated")]
+        return told + " This vocabulary has too few such pairs to test."
+    scores = [
+        f"{name} {_values(cells, name, FuzzyMeasure.SCORE_OVER)}"
+        for kind in shown
+        for name in (kind, FuzzyKind.equal(kind))
+        if found(cells, name, FuzzyMeasure.SCORE_OVER)
+    ]
+    if scores:
         told += (
-            " By weights, the score of current token × previous token, in standard deviations over all pairs of "
-            f"tokens: {'; '.join(scores)}."
+            " By weights, the score of current token × previous token minus that of the unrelated token, in standard "
+            f"deviations over all pairs of tokens: {'; '.join(scores)}."
         )
     return told
 
 
 def _renamed(cells: Sequence[Cell]) -> str:
-    if not found(cells, CONTRAST, AFTER):
+    after, new = (found(cells, FuzzyKind.OVER_SHUFFLED, m) for m in (FuzzyMeasure.AFTER, FuzzyMeasure.NEW))
+    if not after:
         return ""
-    after, new = found(cells, CONTRAST, AFTER), found(cells, CONTRAST, NEW)
+    over, another = (
+        {m: _values(cells, kind, m) for m in FuzzyMeasure.GAINS}
+        for kind in (FuzzyKind.OVER_SHUFFLED, FuzzyKind.OVER_ANOTHER)
+    )
     told = (
-        "In text, a passage is followed by itself with every name replaced, one for one, by another of like frequency. "
-        f"After tokens that keep their name the first copy lowers the loss by {_values(cells, 'renamed copy', KEPT)} "
-        f"nats per token (exact copy {_values(cells, 'exact copy', KEPT)}). After a renamed token it "
-        f"{_said(after, 'helps', 'does not help')}: {_values(cells, CONTRAST, AFTER)} nats more than another passage "
-        f"does, where an exact copy gains {_values(cells, 'exact copy', AFTER)} "
-        "(matches of the tokens before it count, too)."
+        "In text, a passage is followed by itself with each frequent token of three letters or more (Python's keywords "
+        "excepted) replaced, one for one, by another of similar frequency that does not occur in it. The control is "
+        "the passage's tokens in random order before the same second copy: it has the same token frequencies, so "
+        "that a difference is due to order. After tokens that keep their name the first copy lowers the loss by "
+        f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} nats per token (exact copy "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token it "
+        f"{_said(after, 'helps', 'is not shown to help', 'does not help')}: {over[FuzzyMeasure.AFTER]} nats more than "
+        f"the control does ({another[FuzzyMeasure.AFTER]} nats more than another passage does). An exact copy gains "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} nats there. Matches of the tokens before it count, too."
     )
     if new:
-        low = " The first copy makes it less likely." if all(r.high < 0 for r in new) else ""
+        better = _said(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
         told += (
-            f" A new name that the copy has had before {_said(new, 'is predicted better', 'is not predicted better')} "
-            f"for the first copy: {_values(cells, CONTRAST, NEW)} nats against another passage.{low}"
+            f" A new name that the copy has had before {better} after the first copy than after the control "
+            f"({over[FuzzyMeasure.NEW]} nats; against another passage {another[FuzzyMeasure.NEW]} nats)."
         )
     return told
 
 
 def _table(cells: Sequence[Cell]) -> Table:
+    tokens = [name for kind in FuzzyKind.VARIANTS for name in (FuzzyKind.equal(kind), kind)]
     asked = {
-        **{f"{kind}: attention": (kind, OVER) for kind in ("equal", *VARIANTS)},
-        **{f"{kind}: match score": (kind, "match score") for kind in ("equal", *VARIANTS, "unrelated")},
-        "after a kept token (nats per token)": (CONTRAST, KEPT),
-        "after a renamed token (nats per token)": (CONTRAST, AFTER),
-        "of a renamed token (nats per token)": (CONTRAST, NEW),
+        **{f"{name}: attention": (name, FuzzyMeasure.ATTENTION_OVER) for name in tokens},
+        **{f"{name}: match score": (name, FuzzyMeasure.SCORE_OVER) for name in tokens},
+        **{
+            f"{m.removeprefix(FuzzyMeasure.GAIN)} (nats per token)": (FuzzyKind.OVER_SHUFFLED, m)
+            for m in FuzzyMeasure.GAINS
+        },
     }
     rows = []
     for c in cells:
@@ -110,9 +127,10 @@ def _table(cells: Sequence[Cell]) -> Table:
     every = [r for c in cells for r in c.fuzzy_matching]
     families, documents = (span([r.n for r in every if (r.layer is None) == gain], 0) for gain in (False, True))
     caption = (
-        "A variant with attention above 0 is matched, fully where it has as much as an equal token: attention to the "
-        "follower minus that of an unrelated token (−1..1), and the score by weights in standard deviations over all "
-        "pairs of tokens. Then the gain from a first copy whose names differ minus that from another passage. "
+        "A variant with attention above 0 is matched, fully if it has as much as an equal token: attention to the "
+        "follower (−1..1) and the score by weights (standard deviations over all pairs of tokens), both minus that of "
+        "an unrelated token. Then the gain from a first copy whose names differ minus that from its tokens in random "
+        "order. "
         f"{plural(len(cells), 'model')}; 95 % bootstrap over {families} families of alike tokens "
         f"or {documents} documents in brackets."
     )

@@ -285,6 +285,7 @@ class SkipTrigramTallyRow:
     passing: int  # of all candidates, those that both the choosing and the judging documents hold beyond chance
     passing_copying: int  # of those, output = source
     base_rate: float | None  # share with output = source of triples drawn from the text that pass the same two tests
+    base_passing: int  # how many of the triples drawn pass them
 
 
 @dataclass(frozen=True)

@@ -110,13 +110,15 @@ def test_the_base_rate_passes_the_same_tests_as_what_is_listed() -> None:
     rows, tally = tabled(keeping(resting_text(), slice(0, None, 5)))
     assert rows[0].borne_out
     assert tally.base_rate == 0
+    assert tally.base_passing > 0
     copied = keeping(resting_text(), slice(0, None, 5))
     copied[copied == MIND] = KEEP  # "keep … in keep"
     _, tally = tabled(copied)
     assert tally.base_rate is not None
     assert tally.base_rate > 0.1
     half = keeping(resting_text(), slice(0, None, 10))  # even windows alone: the judging documents hold nothing
-    assert tabled(half)[1].base_rate is None
+    tally = tabled(half)[1]
+    assert (tally.base_rate, tally.base_passing) == (None, 0)
 
 
 def test_what_only_the_choosing_documents_hold_is_listed_and_not_borne_out() -> None:

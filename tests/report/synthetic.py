@@ -209,7 +209,9 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             for h in heads
             for k, (t, u) in enumerate(_pairs(), start=1)
         ],
-        skip_trigram_tallies=[SkipTrigramTallyRow(h.layer, h.head, 300, 90, 200, 120, 100, 40, 0.016) for h in heads],
+        skip_trigram_tallies=[
+            SkipTrigramTallyRow(h.layer, h.head, 300, 90, 200, 120, 100, 40, 0.016, 250) for h in heads
+        ],
         skip_trigram_bugs=[
             SkipTrigramBugRow(h.layer, h.head, k, t, u, u, 30, 0.04 / k, 0.01, 3.0, 2.0, 90, 2, 2.5, None)
             for h in heads

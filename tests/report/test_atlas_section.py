@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pathsum.report.sections.atlas import BUGS, ENTRIES_A_HEAD, paragraphs, tables
 from tests.report import synthetic
@@ -48,7 +49,16 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     text = paragraphs([replace(ONE, skip_trigram_tallies=tallies)])[0]
     assert "unselected, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
     assert "of all candidates that both halves hold, 0.40; of triples drawn from the text that both halves" in text
-    assert "whatever heads add there, 0.016; of all candidates before either test, 0.30." in text
+    assert "whatever heads add there, 0.016 (n = 250); of all candidates before either test, 0.30." in text
+
+
+def test_a_share_of_no_candidates_is_unknown() -> None:
+    """The mistake: 0 of 0 was printed as 0.00."""
+    nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
+    tallies = [replace(t, **nothing) for t in ONE.skip_trigram_tallies]
+    text = paragraphs([replace(ONE, skip_trigram_tallies=tallies)])[0]
+    assert "of all candidates that both halves hold, –; of triples drawn from the text" in text
+    assert "whatever heads add there, – (n = 0); of all candidates before either test" in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:

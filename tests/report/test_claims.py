@@ -10,7 +10,7 @@ import pytest
 from pathsum.preregistration import Preregistration
 from pathsum.records import word_of
 from pathsum.report.answer import answer, shortfall
-from pathsum.report.chance import LEVELS, chance
+from pathsum.report.chance import LEVELS, chance, passing_share
 from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.report.sections import joint_ablation
@@ -103,13 +103,28 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
         ("repeat_loss", "0 (guessing)"),
         ("k_composition", "0; the right head: 1 of 2 to 4 heads"),
         ("induction_scores_k", "0.04"),  # of 10 pairs of paths 2, of 26 pairs 4
-        ("one_layer_skip_trigrams", "0.016 (drawn from the text, same tests); 0.40 (all candidates that pass them)"),
+        (
+            "one_layer_skip_trigrams",
+            "0.016 (n = 250, drawn from the text, same tests); 0.40 (all candidates that pass them)",
+        ),
         ("path_expansion_exact", "–"),
     ],
 )
 def test_chance_levels_come_from_the_records(name: str, level: str) -> None:
     """The mistake: chance was 0 where a unigram model scores 0.4."""
     assert chance(name, WORKS) == level
+
+
+def test_chance_over_no_candidates_is_unknown() -> None:
+    """The mistake: 0 of 0 was printed as 0.00."""
+    cell = WORKS.cells["L1H2S0"]
+    nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
+    tallies = [dataclasses.replace(t, **nothing) for t in cell.skip_trigram_tallies]
+    assert passing_share(tallies) is None
+    changed = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, skip_trigram_tallies=tallies)})
+    assert chance("one_layer_skip_trigrams", changed) == (
+        "– (n = 0, drawn from the text, same tests); – (all candidates that pass them)"
+    )
 
 
 def test_every_level_is_of_a_claim_and_needs_no_cell() -> None:
@@ -230,6 +245,39 @@ def test_fewer_other_heads_are_no_control() -> None:
     fewer = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, joint_ablation=two)})
     (table,) = joint_ablation.section(fewer, {}).blocks
     assert any("L1H1 (control, 1 of 2)" in entry.text for row in table.rows for entry in row)  # type: ignore[union-attr]
+
+
+def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
+    """The mistake: a loss of half ± a fifth was not marked, nor a control level with the induction heads."""
+    cell = WORKS.cells["L2H2S0"]
+    mark = "the threshold lies within the 95 % interval of L2H2S0"
+    assert mark not in detail_of("joint_ablation", cell)
+    trials: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("induction", "resample", {"loss_drop_lost_low": 0.2}),  # half of the loss drop is 0.25
+        ("others", "zero", {"behind_low": -0.1}),
+        ("induction", "turned", {"behind_low": -0.1}),
+    )
+    for ablated, method, bounds in trials:
+        rows = [
+            dataclasses.replace(r, **bounds) if (r.ablated, r.method) == (ablated, method) else r
+            for r in cell.joint_ablation
+        ]
+        assert mark in detail_of("joint_ablation", dataclasses.replace(cell, joint_ablation=rows))
+
+
+def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
+    """The mistake: the share was by zero and resample ablation, and the controls also by mean ablation."""
+    cell = WORKS.cells["L2H2S0"]
+    rows = [
+        dataclasses.replace(r, loss_drop_lost=0.0 if r.ablated == "induction" else 0.5, behind_low=-0.1)
+        if r.method == "mean"
+        else r
+        for r in cell.joint_ablation
+    ]
+    changed = dataclasses.replace(cell, joint_ablation=rows)
+    found = judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed}))
+    assert (found.verdict, found.value) == (REPRODUCED, 0.9)
+    assert "95 %" not in found.detail
 
 
 def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:

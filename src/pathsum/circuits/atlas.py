@@ -25,7 +25,8 @@ class Occurrences:
     """Every occurrence in some windows, sorted by (source, destination, out)."""
 
     windows: Int[Tensor, "batch window"]
-    first: Int[Tensor, "batch pos"]  # where the token of each position stands first in its document; 0 of its beginning
+    first: Int[Tensor, "batch pos"]  # where the token of each position stands first in its document;
+    # 0 for the token that begins a document
     window: Int[Tensor, "n"]
     query: Int[Tensor, "n"]
     key: Int[Tensor, "n"]  # the source's first position

@@ -57,7 +57,7 @@ class Text:
         return Text(document[order], pos, windows[:, 2:].flatten()[order], starts, int(begins.sum()))
 
     def places(self, token: int) -> slice:
-        """Which places are of ``token``?"""
+        """Return the slice of the places of ``token``."""
         if token + 1 >= len(self.starts):
             return slice(0, 0)
         return slice(int(self.starts[token]), int(self.starts[token + 1]))

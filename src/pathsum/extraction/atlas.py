@@ -79,13 +79,13 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
     if subject.weights.layers:
         at, log_probs = occurrences(seen.windows[shown]), subject.natural.logits[shown].log_softmax(-1)
         words = same_words(seen.words)
-        base_rate = _base_rate(at, words, chooser, judge)
+        base = _base_rate(at, words, chooser, judge)
     for looked in _heads(subject, seen):
         circuit, weight = _carried(subject, looked, shown, at)
         found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, how.top_k))
         triples = [entry.triple for entry in found]
         before, judged = counts(chooser, triples), counts(judge, triples)
-        tallies.append(_tally(looked, triples, before, judged, words, base_rate))
+        tallies.append(_tally(looked, triples, before, judged, words, base))
         chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
         for rank, (entry, c) in enumerate(chosen[: how.top_k], start=1):
             entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple), c))
@@ -119,7 +119,7 @@ def _tally(
     before: Sequence[Counts],
     judged: Sequence[Counts],
     words: Int[Tensor, "vocab"],
-    base_rate: float | None,
+    base: tuple[float | None, int],
 ) -> SkipTrigramTallyRow:
     passing = _passing(triples, before, judged)
     return SkipTrigramTallyRow(
@@ -131,7 +131,8 @@ def _tally(
         borne_out=sum(map(_beyond, judged)),
         passing=len(passing),
         passing_copying=_copying(passing, words),
-        base_rate=base_rate,
+        base_rate=base[0],
+        base_passing=base[1],
     )
 
 
@@ -145,18 +146,18 @@ def _copying(triples: Sequence[Triple], words: Int[Tensor, "vocab"]) -> int:
     return sum(int(words[source] == words[out]) for source, _, out in triples)
 
 
-def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judge: Text) -> float | None:
-    """Which share copies among triples that are drawn from the text by how often they occur, whatever heads add there,
-    and that pass the same two tests? None where none pass. Costs the counts of ``DRAWN`` triples: 0.4 s for 800 windows
-    of 256 tokens."""
+def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judge: Text) -> tuple[float | None, int]:
+    """Draw triples from the text by how often they occur, whatever heads add there, and return the share that copies
+    among those that pass the same two tests, None where none pass, and how many pass. Costs the counts of ``DRAWN``
+    triples: 0.4 s for 800 windows of 256 tokens."""
     if not len(at.out):
-        return None
+        return None, 0
     drawn = torch.randint(len(at.out), (DRAWN,), generator=torch.Generator().manual_seed(_SEED))
     triples = torch.stack([at.source[drawn], at.destination[drawn], at.out[drawn]], 1).unique(dim=0).tolist()
     found = [(s, d, o) for s, d, o in triples]
     held = [t for t, c in zip(found, counts(chooser, found), strict=True) if _beyond(c)]
     passing = [t for t, c in zip(held, counts(judge, held), strict=True) if _beyond(c)]
-    return _copying(passing, words) / len(passing) if passing else None
+    return _copying(passing, words) / len(passing) if passing else None, len(passing)
 
 
 def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:

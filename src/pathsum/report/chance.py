@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from pathsum.records import LabelRow
+from pathsum.records import LabelRow, SkipTrigramTallyRow
 from pathsum.report.claims import content
 from pathsum.report.symbols import number, span
 from pathsum.results import Cell, Results
@@ -16,6 +16,12 @@ def chance(claim: str, results: Results) -> str:
     """Print the chance level of a claim's number; a dash where there is none or it is not measured."""
     level = LEVELS.get(claim)
     return level(results) if level else UNKNOWN
+
+
+def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
+    """Return the share that copies of all candidates that both halves of the documents hold; None without any."""
+    passing = sum(t.passing for t in tallies)
+    return sum(t.passing_copying for t in tallies) / passing if passing else None
 
 
 # ---- levels ---------------------------------------------------------------------------------------------------------
@@ -69,10 +75,12 @@ def _or_unknown(level: str, after: str, before: str = "") -> str:
 
 def _base_rate(results: Results) -> str:
     tallies = [t for c in results.with_layers(1) for t in c.skip_trigram_tallies]
+    if not tallies:
+        return UNKNOWN
     drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
-    candidates = sum(t.passing_copying for t in tallies) / max(1, sum(t.passing for t in tallies))
-    return _or_unknown(
-        drawn, f" (drawn from the text, same tests); {number(candidates)} (all candidates that pass them)"
+    return (
+        f"{drawn} (n = {span([t.base_passing for t in tallies], 0)}, drawn from the text, same tests); "
+        f"{number(passing_share(tallies))} (all candidates that pass them)"
     )
 
 

@@ -55,7 +55,7 @@ def measures(claims: Sequence[ClaimResult]) -> Table:
     """How each claim was measured, and what each model says."""
     fields = tuple((Entry(c.claim), Entry(c.measure), Entry(c.detail)) for c in claims)
     caption = "How each claim is measured, and how its models fare."
-    return Table(caption, ("claim", "measure", "cells"), fields, "claims.csv")
+    return Table(caption, ("claim", "measure", "models"), fields, "claims.csv")
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathsum.records import JointAblationRow
 from pathsum.report.claims.causal import METHODS
-from pathsum.report.claims.judging import Claim, Finding, each
+from pathsum.report.claims.judging import Claim, Finding, each, within
 from pathsum.report.symbols import number
 from pathsum.results import Cell
 
@@ -33,13 +33,17 @@ def _joint(cell: Cell) -> Finding:
     ours = [r for r in rows if r.ablated == "induction" and r.method in METHODS]
     if not ours or ours[0].loss_drop_nats <= 0:
         return Finding(None, False, "no loss drop" if ours else "no induction heads")
-    share, others = min(r.loss_drop_lost / r.loss_drop_nats for r in ours), as_many(rows)
+    share = min(r.loss_drop_lost / r.loss_drop_nats for r in ours)
+    others = [r for r in as_many(rows) if r.method in (*METHODS, "turned")]
     missing = [m for m in METHODS if not any(r.ablated != "induction" and r.method == m for r in others)]
     if missing:
         return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
     worst = max(r.loss_drop_lost for r in others)
     note = f"lost without {ours[0].heads}; controls lose up to {number(worst)} nats"
-    return Finding(share, share >= MOST and all(r.behind_low > 0 for r in others), note)
+    unsure = any(within(0.0, r.behind_low, r.behind_high) for r in others) or any(
+        within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ours
+    )
+    return Finding(share, share >= MOST and all(r.behind_low > 0 for r in others), note, unsure)
 
 
 CLAIMS: tuple[Claim, ...] = (

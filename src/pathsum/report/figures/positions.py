@@ -45,7 +45,7 @@ def loss_by_position(results: Results) -> Figure | None:
 
     caption = (
         "A line that falls from the left grey band to the right one learns from its context. Lines are means over "
-        f"cells, and over positions in bins that widen to the right; the shade spans all models. {levels(results)}"
+        f"models, and over positions in bins that widen to the right; the shade spans all models. {levels(results)}"
     )
     return picture("loss_by_position", "Where in the window the loss falls", caption, data, (7.4, 4.2), paint)
 

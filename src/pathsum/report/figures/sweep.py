@@ -1,4 +1,4 @@
-"""The sweep: how the phase change, the loss drop and what heads do depend on layers, heads, their width and seed."""
+"""How the phase change, the loss drop and head behaviour depend on layers, heads, head width and seed."""
 
 from __future__ import annotations
 

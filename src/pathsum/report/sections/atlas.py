@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from pathsum.records import SkipTrigramBugRow, SkipTrigramRow
+from pathsum.report.chance import passing_share
 from pathsum.report.claims.copying import copying_heads
 from pathsum.report.claims.framework import copying_share
 from pathsum.report.document import Entry, Table
@@ -58,12 +59,12 @@ def _copying(cells: Sequence[Cell]) -> str:
     told = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
-        passing = sum(t.passing_copying for t in tallies) / max(1, sum(t.passing for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
+        n = span([t.base_passing for t in tallies], 0)
         told += (
-            f"; of all candidates that both halves hold, {number(passing)}; of triples drawn from the text that both "
-            f"halves hold, whatever heads add there, {span(base, 3)}; of all candidates before either test, "
-            f"{number(before)}"
+            f"; of all candidates that both halves hold, {number(passing_share(tallies))}; of triples drawn from the "
+            f"text that both halves hold, whatever heads add there, {span(base, 3)} (n = {n}); of all candidates "
+            f"before either test, {number(before)}"
         )
     far = [
         [r.copies for r in c.skip_trigrams if (r.layer, r.head) == place and r.borne_out]

@@ -106,7 +106,7 @@ def shortfall(claims: Sequence[ClaimResult]) -> tuple[str, ...]:
     if not judged:
         return ()
     missed = [
-        f"{CORE[c.id]} ({c.threshold}): " + ", ".join(f"{name} at {number(c.values[name])}" for name in c.short)
+        f"{CORE[c.id]} ({c.threshold}): " + ", ".join(f"{name} at {number(c.values[name], 3)}" for name in c.short)
         for c in judged
         if c.short
     ]

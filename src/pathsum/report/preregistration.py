@@ -27,10 +27,14 @@ def _note(change: Change) -> str:
     return {
         "threshold": f"{when}; before: {_text(change.old)}",
         "measure": f"measure changed on {change.date}",
-        "computation": f"computation changed on {change.date}: {_text(change.old)} before, {_text(change.new)} after",
+        "computation": f"computation changed on {change.date}{_values(change)}",
         "added": f"added after freezing, {change.date}",
         "removed": "",
     }[change.what]
+
+
+def _values(change: Change) -> str:
+    return f": {_text(change.old)} before, {_text(change.new)} after" if change.old != change.new else ""
 
 
 def _protocol(registered: Preregistration, results: Results) -> Table:

@@ -258,7 +258,7 @@ def _trust(results: Results) -> tuple[str, ...]:
     return (
         "With attention patterns and norm scales fixed, the sum over all paths is the logits, and the sum over pairs "
         "of paths the attention scores of every later head: the largest relative error over all checkpoints of all "
-        f"cells, in float64, is {worst:.1e}. Tables over tokens read each embedding at its own scale, which is exact "
+        f"models, in float64, is {worst:.1e}. Tables over tokens read each embedding at its own scale, which is exact "
         "without a norm or without layers, and an approximation elsewhere.",
     )
 

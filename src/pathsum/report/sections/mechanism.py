@@ -18,9 +18,9 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         "time, and copies it."
     )
     if not found:
-        return (f"{needs} In none of {len(cells)} cells has one formed.",)
+        return (f"{needs} In none of {len(cells)} models has one formed.",)
     return (
-        f"{needs} It has formed in {len(found)} of {len(cells)} cells: the first looks at the token before with "
+        f"{needs} It has formed in {len(found)} of {len(cells)} models: the first looks at the token before with "
         f"{span([p.previous_token for p, _ in found])} of its attention, the second at what followed with "
         f"{span([i.prefix_matching for _, i in found])}.",
     )

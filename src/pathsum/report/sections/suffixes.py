@@ -124,13 +124,14 @@ def _table(cells: Sequence[Cell]) -> Table:
         *(f"without {cut}" for cut in (QUERY_EDGE, KEY_EDGE)), "second copy, one-token matching alone (nats)",
         *(f"score: {label}" for label in CONTENT),
     )  # fmt: skip
-    sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None])
+    sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
+    windows = span([r.windows for c in cells for r in c.suffix_cuts], 0)
     caption = (
         "Attention of the best induction head to what followed two competing matches (share of its attention, 0..1), "
         "their difference, the same for three tokens against two, the difference in log-probability; the difference in "
         "attention without one edge (another window's writes); rise of the loss on the second copy of repeated random "
         f"tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over {sequences} sequences "
-        f"({span([r.windows for c in cells for r in c.suffix_cuts])} windows for the second copy). Last: shares of the "
+        f"({windows} windows for the second copy). Last: shares of the "
         "head's preference for the token after the earlier occurrence, on repeated random tokens, by the offset of the "
         "content at the query × at the key. Matching one token compares current × previous, a second token previous × "
         "two back, a third two back × three back; the last share has all keys from three back on. The CSV has both "

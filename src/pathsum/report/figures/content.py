@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
+from pathsum.records import ContentScoreRow
 from pathsum.report import symbols
 from pathsum.report.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.report.claims.score_paths import POSITION
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, picture
+from pathsum.report.figures.preferences import pairs, panels
 from pathsum.results import Cell, Results
 
 MOST_MODELS = 4  # panels
@@ -22,16 +23,12 @@ def content_scores(results: Results) -> Figure | None:
     models = [c for c in (*results.cells.values(), *results.controls.values()) if of_induction_head(c)]
     if not models:
         return None
-    data = pd.concat([_pairs(c) for c in models], ignore_index=True)
+    data = pd.concat([pairs(c, _drawn(c)) for c in models], ignore_index=True)
     small = [c for c in models if c.name in results.controls and c.name.startswith("small_embedding")][:1]
     shown = [*[c for c in models if c.name in results.cells][: MOST_MODELS - len(small)], *small]
-    limit = float(data["preference_nats"].abs().max()) or 1.0
 
     def paint(canvas: Canvas) -> None:
-        axes = row(canvas, len(shown))
-        for ax, cell in zip(axes, shown, strict=True):
-            _heat(ax, cell, data[data["cell"] == cell.name], limit)
-        canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25).set_label("preference (nats)")
+        panels(canvas, shown, data, _mark)
 
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
@@ -47,35 +44,11 @@ def content_scores(results: Results) -> Figure | None:
     return picture("content_scores", "What an induction head compares", caption, data, (width, 3.6), paint)
 
 
-def _pairs(cell: Cell) -> pd.DataFrame:
-    rows = [r for r in of_induction_head(cell) if POSITION not in (r.query, r.key)]
-    columns = {name: [getattr(r, name) for r in rows] for name in ("query", "key", "preference_nats")}
-    return pd.DataFrame({"cell": cell.name, **columns})
+def _drawn(cell: Cell) -> list[ContentScoreRow]:
+    return [r for r in of_induction_head(cell) if POSITION not in (r.query, r.key)]
 
 
-def _heat(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float) -> None:
-    order = list(dict.fromkeys(pairs["key"]))
-    nats = pairs.pivot(index="query", columns="key", values="preference_nats").reindex(index=order, columns=order)
-    written = nats.map(lambda x: symbols.number(x, 1) if abs(x) >= 0.05 else "0")
-    sns.heatmap(
-        nats,
-        ax=ax,
-        cmap="RdBu_r",
-        vmin=-limit,
-        vmax=limit,
-        annot=written,
-        fmt="",
-        cbar=False,
-        square=True,
-        linewidths=0.5,
-        linecolor="white",
-        annot_kws={"fontsize": 7},
-    )
+def _mark(ax: Axes, cell: Cell, order: list[str]) -> None:
     at = order.index(PREVIOUS), order.index(CURRENT)
     ax.add_patch(Rectangle(at, 1, 1, fill=False, ec=symbols.ACCENT, lw=2, clip_on=False))
-    head = cell.induction_head()
-    if head is not None:
-        ax.set_title(f"{cell.name}: {symbols.head_label(head.layer, head.head)}")
     ax.set(xlabel="content at the key (tokens back)", ylabel="content at the query (tokens back)")
-    ax.tick_params(axis="y", rotation=0)
-    ax.tick_params(length=0, labelsize=8)

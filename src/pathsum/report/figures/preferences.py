@@ -1,0 +1,62 @@
+"""An induction head's preference as squares, a panel per model: what the query reads by what the key reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.records import ContentScoreRow, ScorePathRow
+from pathsum.report import symbols
+from pathsum.report.figures.base import row
+from pathsum.results import Cell
+
+MOST_WRITTEN = 9  # squares a side up to which each number is written
+
+Mark = Callable[[Axes, Cell, list[str]], None]  # boxes and labels of one panel, given the names along its sides
+
+
+def pairs(cell: Cell, rows: Sequence[ScorePathRow | ContentScoreRow]) -> pd.DataFrame:
+    """The figure's data of one model."""
+    columns = {name: [getattr(r, name) for r in rows] for name in ("query", "key", "preference_nats")}
+    return pd.DataFrame({"cell": cell.name, **columns})
+
+
+def panels(canvas: Canvas, cells: Sequence[Cell], data: pd.DataFrame, mark: Mark) -> None:
+    """Draw ``cells`` side by side, on one scale of colours for all of ``data``."""
+    axes, limit = row(canvas, len(cells)), float(data["preference_nats"].abs().max()) or 1.0
+    for ax, cell in zip(axes, cells, strict=True):
+        _squares(ax, cell, data[data["cell"] == cell.name], limit, mark)
+    canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25).set_label("preference (nats)")
+
+
+def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark) -> None:
+    order = list(dict.fromkeys(pairs["key"]))
+    nats = pairs.pivot(index="query", columns="key", values="preference_nats").reindex(index=order, columns=order)
+    sns.heatmap(
+        nats,
+        ax=ax,
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        annot=nats.map(_written) if len(order) <= MOST_WRITTEN else None,
+        fmt="",
+        cbar=False,
+        square=True,
+        linewidths=0.5,
+        linecolor="white",
+        annot_kws={"fontsize": 7},
+    )
+    if (head := cell.induction_head()) is not None:
+        ax.set_title(f"{cell.name}: {symbols.head_label(head.layer, head.head)}")
+    mark(ax, cell, order)
+    ax.tick_params(axis="y", rotation=0)
+    ax.tick_params(length=0, labelsize=8)
+
+
+def _written(nats: float) -> str:
+    """One digit, and a plain 0 for what would print as zeros."""
+    return symbols.number(nats, 1) if abs(nats) >= 0.05 else "0"

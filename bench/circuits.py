@@ -24,9 +24,9 @@ import torch
 
 from bench.peak import peak_mb
 from pathsum.circuits.eigenvalues import copying_eigenvalues_of_all
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head, Weights
 
 RESULTS = Path(__file__).with_name("results.json")
 D_MODEL, D_HEAD, N_HEADS, TOP, THREADS = 768, 64, 12, 1000, 2

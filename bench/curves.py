@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
-from pathsum.results import FORMED
+from pathsum.records.results import FORMED
 
 HERE = Path(__file__).parent
 NAMES = {"ours": "ours", "paper_recipe": "the paper's recipe", "plain_loop": "a plain PyTorch loop"}

@@ -33,7 +33,7 @@ from bench.phase_change import Text, asked, default_cell, suite  # isort: skip
 from bench.repetition import induction_saving  # isort: skip
 from bench.train_step import THREADS  # isort: skip
 from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus  # isort: skip
-from pathsum.data.corpus import documents, split  # isort: skip
+from pathsum.corpora.corpus import documents, split  # isort: skip
 from pathsum.data.curriculum import most_repetitive  # isort: skip
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer  # isort: skip
 from pathsum.data.tokens import read_tokens, write_tokens  # isort: skip

@@ -52,7 +52,7 @@ def write(folder: Path) -> None:
 
 
 def compare(folder: Path) -> None:
-    from pathsum.model.open_weights import open_weights
+    from pathsum.imported.open_weights import open_weights
 
     worst = 0.0
     cases = sorted(p for p in folder.iterdir() if p.is_dir())

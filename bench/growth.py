@@ -36,12 +36,12 @@ from bench.peak import peak_mb  # isort: skip
 from bench.train_step import PARAMS, THREADS, Shape, model_config, ours, products  # isort: skip
 from pathsum.config import CellConfig, ExtractConfig, TextCorpus, TokenizerConfig, TrainConfig  # isort: skip
 from pathsum.data.bos import BOS  # isort: skip
-from pathsum.data.tokenizing import tokenize_corpus  # isort: skip
+from pathsum.corpora.tokenizing import tokenize_corpus  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
-from pathsum.evaluation import Evaluation  # isort: skip
+from pathsum.probes.evaluation import Evaluation  # isort: skip
 from pathsum.extraction.cell import extract  # isort: skip
-from pathsum.extraction.foreign import evidence  # isort: skip
-from pathsum.storage import read_lines  # isort: skip
+from pathsum.imported.extraction import evidence  # isort: skip
+from pathsum.core.storage import read_lines  # isort: skip
 from pathsum.training.loop import train  # isort: skip
 
 T = TypeVar("T")

@@ -34,13 +34,13 @@ from torch import Tensor  # isort: skip
 from bench.curves import Point, draw, write_points  # isort: skip
 from pathsum.training.device import product_dtype  # isort: skip
 from bench.train_step import PARAMS, RESULTS, THREADS, PlainTransformer, Shape, machine  # isort: skip
-from pathsum.circuits.induction import prefix_matching  # isort: skip
+from pathsum.probes.induction import prefix_matching  # isort: skip
 from pathsum.config import ModelConfig, TrainConfig  # isort: skip
 from pathsum.data.repeated import repeated_random  # isort: skip
 from pathsum.data.tokens import read_tokens  # isort: skip
 from pathsum.data.windows import Windows, order  # isort: skip
 from pathsum.model.transformer import Transformer  # isort: skip
-from pathsum.results import FORMED  # isort: skip
+from pathsum.records.results import FORMED  # isort: skip
 from pathsum.training.optimizer import optimizers, rate, set_rate  # isort: skip
 from pathsum.training.step import update  # isort: skip
 from pipelines.paths import TOKENS  # isort: skip

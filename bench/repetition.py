@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pathsum.data.counting import pair_counts
-from pathsum.data.smoothing import BigramTable, best_smoothing
 from pathsum.data.windows import Windows
+from pathsum.ngrams.smoothing import BigramTable, best_smoothing
 
 HELD_OUT, ROUNDS, CLASSES = 256, 100, 7  # windows; of expectation maximisation; of numbers of earlier occurrences
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from bench.curves import NAMES
 from bench.memory import needs
-from pathsum.results import FORMED
+from pathsum.records.results import FORMED
 
 HERE = Path(__file__).parent
 MEANING = {

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from pathsum.claims.preregistration import Preregistration, read_preregistration
 from pathsum.config import (
     SECTIONS,
     CalibrateConfig,
@@ -25,8 +26,7 @@ from pathsum.config import (
     load,
     load_corpus,
 )
-from pathsum.preregistration import Preregistration, read_preregistration
-from pathsum.storage import write_json
+from pathsum.core.storage import write_json
 from pipelines.compose import compose
 from pipelines.paths import CHECKED, PARAMS, PREREGISTERED, PREREGISTRATION, params, stage
 

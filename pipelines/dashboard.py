@@ -19,7 +19,7 @@ def default_entity() -> str:
 if __name__ == "__main__":
     with stage():
         try:
-            from pathsum.dashboard import report, workspace
+            from pathsum.tracking.dashboard import report, workspace
         except ImportError as error:
             raise ImportError(f"expected wandb-workspaces, got {error}; pip install 'pathsum[dashboard]'") from error
         tracking = load(TrackingConfig, params()["tracking"], "tracking")

@@ -8,15 +8,15 @@ from dataclasses import replace
 import torch
 
 from pathsum.config import CellConfig, ExtractConfig, load
-from pathsum.data.statistics import CorpusStatistics
+from pathsum.core.storage import read_json, read_lines
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut
-from pathsum.evaluation import Device, Evaluation
 from pathsum.extraction.cell import extract
 from pathsum.extraction.evidence import Evidence
-from pathsum.results import write_cell
-from pathsum.storage import read_json, read_lines
+from pathsum.ngrams.statistics import CorpusStatistics
+from pathsum.probes.evaluation import Device, Evaluation
+from pathsum.records.results import write_cell
 from pipelines.paths import CIRCUITS, MODELS, STATISTICS, TOKENS, params, stage
 
 if __name__ == "__main__":

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pathsum.config import ExtractConfig, load
+from pathsum.core.storage import frame, write_json
+from pathsum.corpora.hub_files import local_or_hub
 from pathsum.data.bos import BOS
-from pathsum.data.foreign_text import bos_id, encode_text, read_tokenizer, words
-from pathsum.data.hub_files import local_or_hub
 from pathsum.data.tokenizer import tokenizer_hash
-from pathsum.extraction.foreign import take_apart
-from pathsum.model.foreign import Foreign
-from pathsum.model.open_weights import open_weights
-from pathsum.results import TABLES
-from pathsum.storage import frame, write_json
+from pathsum.imported.extraction import take_apart
+from pathsum.imported.model import Foreign
+from pathsum.imported.open_weights import open_weights
+from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
+from pathsum.records.results import TABLES
 from pipelines.paths import params, stage
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from pathsum.preregistration import Preregistration, read_preregistration
-from pathsum.report.claims import stated
-from pathsum.storage import write_whole
+from pathsum.claims import stated
+from pathsum.claims.preregistration import Preregistration, read_preregistration
+from pathsum.core.storage import write_whole
 from pipelines.paths import PREREGISTERED, stage
 
 HEAD = """\

@@ -37,6 +37,12 @@ def params(folder: Path = Path()) -> dict[str, Any]:
     return values
 
 
+def training_code() -> list[Path]:
+    """The folders of code that the train stage of dvc.yaml depends on: what the run store's fingerprint hashes."""
+    deps = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]["train"]["do"]["deps"]
+    return [ROOT / name for name in deps if name.startswith("src/")]
+
+
 def cores() -> int:
     """That this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

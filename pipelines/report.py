@@ -6,12 +6,12 @@ import dataclasses
 import hashlib
 import json
 
+from pathsum.claims import CLAIMS as CLAIMS_OF_THE_PAPER
+from pathsum.claims.preregistration import Preregistration
 from pathsum.config import TrackingConfig, load
-from pathsum.preregistration import Preregistration
-from pathsum.records import ClaimResult
+from pathsum.records.rows import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
-from pathsum.report.claims import CLAIMS as CLAIMS_OF_THE_PAPER
-from pathsum.tracking import mirror
+from pathsum.tracking.tracker import mirror
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, params, stage
 from pipelines.results import read_results
 

@@ -7,9 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pathsum.records import CalibrationRow, CorpusSummary, NGramRow
-from pathsum.results import Cell, Results, read_cell
-from pathsum.storage import read_json, read_rows
+from pathsum.core.storage import read_json, read_rows
+from pathsum.records.results import Cell, Results, read_cell
+from pathsum.records.rows import CalibrationRow, CorpusSummary, NGramRow
 from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathsum.config import ExtractConfig, load
-from pathsum.data.statistics import corpus_statistics
-from pathsum.records import NGramRow
-from pathsum.storage import write_json, write_rows
+from pathsum.core.storage import write_json, write_rows
+from pathsum.ngrams.statistics import corpus_statistics
+from pathsum.records.rows import NGramRow
 from pipelines.paths import STATISTICS, TOKENS, params, stage
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathsum.config import PlantedCorpus, TokenizerConfig, load, load_corpus
-from pathsum.data.planted import planted
-from pathsum.data.tokenizing import tokenize_corpus
-from pathsum.storage import write_json
+from pathsum.core.storage import write_json
+from pathsum.corpora.planted import planted
+from pathsum.corpora.tokenizing import tokenize_corpus
 from pipelines.paths import TOKENS, params, stage
 
 if __name__ == "__main__":

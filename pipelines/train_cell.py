@@ -11,15 +11,15 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from pathsum.config import CellConfig, TrackingConfig, load
+from pathsum.core.storage import write_json
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut, Windows
-from pathsum.storage import write_json
-from pathsum.tracking import mirror
+from pathsum.tracking.tracker import mirror
 from pathsum.training import ranks
 from pathsum.training.device import choose, describe
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import adopt, fingerprint, finished, locked
-from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, params, stage
+from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, params, stage, training_code
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
@@ -28,7 +28,8 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
     Of the processes that torchrun has started, the first holds the run and writes; the others follow it.
     """
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
-    identity = fingerprint(cell, text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash)
+    data_hash = text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash
+    identity = fingerprint(cell, data_hash, training_code())
     run = RUNS / identity
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)

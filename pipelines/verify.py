@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pathsum.preregistration import Preregistration, require_as_frozen
-from pathsum.report.claims import judge_all, stated
-from pathsum.report.metrics import metrics
-from pathsum.storage import write_json
+from pathsum.claims import judge_all, stated
+from pathsum.claims.metrics import metrics
+from pathsum.claims.preregistration import Preregistration, require_as_frozen
+from pathsum.core.storage import write_json
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, stage
 from pipelines.results import read_results
 

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
 
 DTYPE = torch.float64
 

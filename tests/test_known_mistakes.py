@@ -40,18 +40,18 @@ from pathsum.circuits.atlas import occurrences
 from pathsum.circuits.composition import composition, composition_scores
 from pathsum.circuits.content import by_hops
 from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
-from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
 from pathsum.circuits.paths import by_order, exactness, path_sum
-from pathsum.circuits.positional import attention_by_distance, bos, previous_token
-from pathsum.circuits.weights import Head, Weights
 from pathsum.config import CellConfig, ExtractConfig, ModelConfig
+from pathsum.core.weights import Head, Weights
 from pathsum.data.repeated import repeated_random
-from pathsum.evaluation import Evaluation
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework
 from pathsum.extraction.evidence import Evidence, examine
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
+from pathsum.probes.evaluation import Evaluation
+from pathsum.probes.induction import copying, prefix_matching, repeat_losses
+from pathsum.probes.positional import attention_by_distance, bos, previous_token
 from tests import handmade
 from tests.training.small import TRAIN
 

@@ -18,7 +18,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from torch.distributed.run import get_args_parser
 from wandb.cli.cli import cli
 
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
 from pipelines.paths import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

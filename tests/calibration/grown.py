@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pathsum.calibration import world as room
 from pathsum.calibration.world import Curve, Grown, World, grow, make_world
-from pathsum.circuits.weights import Weights
 from pathsum.config import CellConfig, ExtractConfig, ModelConfig, WorldConfig
+from pathsum.core.weights import Weights
 from pathsum.extraction.evidence import examine
 from pathsum.model.transformer import Transformer
 from tests import handmade

@@ -9,18 +9,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.calibration.detectors import (
-    DETECTORS,
-    SUCCESSORS,
-    UNUSED_NATS,
-    USED_NATS,
-    Unit,
-    _compares_with_previous,
-)
+from pathsum.calibration.detectors import DETECTORS, SUCCESSORS, UNUSED_NATS, USED_NATS, Unit, _compares_with_previous
 from pathsum.calibration.world import Curve, Grown
-from pathsum.circuits.weights import Weights
 from pathsum.config import WorldConfig
-from pathsum.records import ContentScoreRow
+from pathsum.core.weights import Weights
+from pathsum.records.rows import ContentScoreRow
 from tests import handmade
 from tests.calibration.grown import (
     HOW,

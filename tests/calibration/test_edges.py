@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from pathsum.calibration.edges import Edge, edge_worth, late_worth
 from pathsum.calibration.world import Grown
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from tests import handmade
 from tests.calibration.grown import N_WORDS, config, transformer, untrained
 

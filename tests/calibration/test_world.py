@@ -11,7 +11,7 @@ import torch
 from pathsum.calibration import world as room
 from pathsum.calibration.world import Curve
 from pathsum.config import WorldConfig
-from pathsum.data.planted import planted, planted_text
+from pathsum.corpora.planted import planted, planted_text
 from tests import handmade
 from tests.calibration.grown import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
 

@@ -9,21 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.atlas import (
-    Occurrences,
-    carried,
-    crossed,
-    effects,
-    occurrences,
-    price,
-    strongest,
-    worth,
-)
-from pathsum.circuits.lift import Counts, Text, counts
-from pathsum.circuits.lowrank import LowRank
+from pathsum.circuits.atlas import Occurrences, carried, crossed, effects, occurrences, price, strongest, worth
 from pathsum.circuits.paths import path_logits
 from pathsum.circuits.qk_ov import ov_circuit
-from pathsum.circuits.weights import Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Weights
+from pathsum.ngrams.lift import Counts, Text, counts
 from tests import handmade
 
 D_VOCAB, POS, BATCH = 19, 13, 37

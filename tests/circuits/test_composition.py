@@ -21,7 +21,7 @@ from pathsum.circuits.composition import (
     variance,
     varying,
 )
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
 from tests import handmade
 
 ROTATIONS = 1009

@@ -12,7 +12,7 @@ from torch import Tensor
 from pathsum.circuits.content import Grouping, by_hops, by_offset, hop_by_hop, reads, write
 from pathsum.circuits.paths import exactness, path_sum
 from pathsum.circuits.score_paths import contrasted, preference_contrast, stream_paths
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from tests import handmade
 
 D_VOCAB, BLOCK, BATCH = 23, 5, 3

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pathsum.circuits.deleting import alignment, covariance, removed
-from pathsum.circuits.lowrank import LowRank
+from pathsum.core.lowrank import LowRank
 from tests import handmade
 
 D = 11

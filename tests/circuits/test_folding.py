@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pathsum.circuits.folding import centre, fold_gains
 from pathsum.circuits.paths import exactness, path_sum
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from tests import handmade
 
 D_VOCAB, D_MODEL, BATCH, POS = 23, 13, 3, 7

@@ -7,7 +7,7 @@ import torch
 
 from pathsum.circuits.content import by_offset, reads
 from pathsum.circuits.fuzzy_matching import MatchScores
-from pathsum.circuits.lowrank import LowRank
+from pathsum.core.lowrank import LowRank
 from tests import handmade
 
 D_VOCAB, POS = 23, 11

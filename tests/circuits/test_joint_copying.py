@@ -8,7 +8,7 @@ import torch
 from pathsum.circuits.eigenvalues import copying_eigenvalues, diagonal_rank, positivity
 from pathsum.circuits.joint_copying import alike, pattern_similarity, side_by_side
 from pathsum.circuits.qk_ov import ov_circuit
-from pathsum.circuits.weights import Head
+from pathsum.core.weights import Head
 from tests import handmade
 
 D_VOCAB, POS = 23, 7

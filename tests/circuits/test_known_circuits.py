@@ -23,9 +23,9 @@ from torch import Tensor
 from pathsum.circuits.atlas import carried, effects, occurrences, strongest
 from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.eigenvalues import copying_eigenvalues, matching_eigenvalues, positivity
-from pathsum.circuits.induction import copying, prefix_matching
 from pathsum.circuits.qk_ov import ov_circuit
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
+from pathsum.probes.induction import copying, prefix_matching
 from tests import handmade
 
 BLOCK, BATCH = 11, 5

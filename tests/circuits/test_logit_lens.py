@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from pathsum.circuits.logit_lens import lens_losses
 from pathsum.circuits.paths import path_sum
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from tests import handmade
 
 D_VOCAB, BLOCK, BATCH = 23, 11, 5

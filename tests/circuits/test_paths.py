@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pathsum.circuits.paths import all_paths, by_order, exactness, path_circuit, path_logits, path_sum
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from tests import handmade
 
 BATCH, POS, N_HEADS, D_VOCAB = 2, 7, 3, 23

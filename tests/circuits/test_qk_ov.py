@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries, top_rows
+from pathsum.core.lowrank import LowRank
 from tests import handmade
 
 D_VOCAB = 23

@@ -17,7 +17,7 @@ from pathsum.circuits.score_paths import (
     stream_paths,
     variance_contrast,
 )
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
 from tests import handmade
 
 D_VOCAB, BLOCK, BATCH = 23, 11, 3

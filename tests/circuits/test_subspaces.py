@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.subspaces import effective_rank, overlap, overlaps
-from pathsum.circuits.weights import Head
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head
 from tests import handmade
 
 D_MODEL = 13

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.token_clusters import Cluster, singular_directions, token_clusters
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from tests import handmade
 
 D_VOCAB = 23

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pathsum.circuits.value_weighted import value_weighted
-from pathsum.circuits.weights import Head
+from pathsum.core.weights import Head
 from tests import handmade
 
 D_VOCAB, POS, BATCH = 11, 7, 3

@@ -9,10 +9,10 @@ import pytest
 from tokenizers import Tokenizer
 
 from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig
+from pathsum.corpora.tokenizing import tokenize_corpus
 from pathsum.data import tokens as tokens_module
 from pathsum.data.bos import BOS
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, train_tokenizer
-from pathsum.data.tokenizing import tokenize_corpus
 from pathsum.data.tokens import PARTS, header_path, pieces, read_tokens, write_tokens
 
 TEXTS = [f"The {i}th line, with {i * i} words.\n\n  And   more: {i % 7}!\t\n" for i in range(101)]

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pathsum.extraction.atlas import BUGS, tables
 from pathsum.extraction.evidence import Evidence, show
-from pathsum.records import SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.results import TABLES
+from pathsum.records.results import TABLES
+from pathsum.records.rows import SkipTrigramRow, SkipTrigramTallyRow
 from tests import handmade
 from tests.calibration.grown import transformer
 from tests.extraction.test_cell import HOW, evidence

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.circuits import induction, positional
-from pathsum.circuits.labels import THRESHOLDS
+from pathsum.behaviour.labels import THRESHOLDS
 from pathsum.config import CellConfig
 from pathsum.extraction import behaviour
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
+from pathsum.probes import induction, positional
 from pathsum.training.evaluate import token_losses
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL

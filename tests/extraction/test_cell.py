@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from pathsum.config import CellConfig, ExtractConfig
-from pathsum.evaluation import Evaluation
+from pathsum.core.storage import read_lines
 from pathsum.extraction.cell import extract
 from pathsum.extraction.evidence import Evidence, effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.results import Cell, read_cell, write_cell
-from pathsum.roles import HeadRoles
-from pathsum.storage import read_lines
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.results import Cell, read_cell, write_cell
+from pathsum.records.roles import HeadRoles
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
 from tests.training.test_loop import run
 

@@ -11,8 +11,8 @@ from pathsum.circuits.score_paths import preference_contrast
 from pathsum.extraction import balance, content, score_paths
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.transformer import Transformer
-from pathsum.records import BalanceRow, ContentRow, ContentScoreRow, MatchingRow
-from pathsum.results import TABLES
+from pathsum.records.results import TABLES
+from pathsum.records.rows import BalanceRow, ContentRow, ContentScoreRow, MatchingRow
 from tests import handmade
 from tests.test_known_mistakes import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from pathsum.config import CellConfig
-from pathsum.evaluation import Evaluation
+from pathsum.core.storage import read_lines
 from pathsum.extraction import explorer, token_tables
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.records import JOINER
-from pathsum.results import TABLES
-from pathsum.storage import read_lines
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.results import TABLES
+from pathsum.records.rows import JOINER
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL
 from tests.training.test_loop import run

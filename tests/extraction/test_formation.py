@@ -10,12 +10,12 @@ import torch
 
 from pathsum.circuits.composition import composition
 from pathsum.config import CellConfig
-from pathsum.evaluation import Evaluation
+from pathsum.core.storage import read_lines
 from pathsum.extraction import formation
 from pathsum.extraction.evidence import examine
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.results import TABLES
-from pathsum.storage import read_lines
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.results import TABLES
 from pathsum.training.evaluate import evaluate
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, MODEL

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from pathsum.config import ModelConfig
-from pathsum.evaluation import Evaluation
 from pathsum.extraction import fuzzy_matching
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.fuzzy_matching import scored, tables
 from pathsum.model.transformer import Transformer
-from pathsum.records import FuzzyMatchingRow
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.rows import FuzzyMatchingRow
 from tests import handmade
 from tests.test_known_mistakes import HOW, cell_of, loaded
 

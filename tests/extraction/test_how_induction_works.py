@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.circuits.rotation import random_rotation
-from pathsum.evaluation import Evaluation
 from pathsum.extraction import attention_sinks, formation, joint_ablation, norm_scales, softmax_competition, sufficiency
 from pathsum.extraction.evidence import Subject, examine
-from pathsum.model.intervene import record
+from pathsum.interventions.intervene import record
 from pathsum.model.transformer import Transformer
+from pathsum.probes.evaluation import Evaluation
+from pathsum.statistics.rotation import random_rotation
 from tests.test_known_mistakes import HOW, LOG, cell_of, evidence, random_model, seated
 
 PREVIOUS, INDUCTION = 2, 1

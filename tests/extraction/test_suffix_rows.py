@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from pathsum.config import ExtractConfig, ModelConfig
-from pathsum.evaluation import Evaluation
 from pathsum.extraction import sufficiency
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
 from pathsum.model.transformer import Transformer
-from pathsum.records import SuffixCutRow, SuffixMatchRow
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.rows import SuffixCutRow, SuffixMatchRow
 from tests import handmade
 from tests.test_known_mistakes import HOW as FEW
 from tests.test_known_mistakes import Evidence, cell_of, loaded

@@ -12,7 +12,7 @@ from pathsum.config import CellConfig
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.extraction.weights_side import tables
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.results import TABLES
+from pathsum.records.results import TABLES
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, MODEL
 from tests.training.test_loop import run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pathsum.report.claims import CLAIMS, judge_all
+from pathsum.claims import CLAIMS, judge_all
 from pathsum.report.corpora import row, write_rows
 from pipelines.corpora import arguments, corpora
 from pipelines.paths import ROOT

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pathsum.preregistration import read_preregistration, require_as_frozen
-from pathsum.report.claims import CLAIMS, stated
+from pathsum.claims import CLAIMS, stated
+from pathsum.claims.preregistration import read_preregistration, require_as_frozen
 from pipelines.compose import compose
 from pipelines.freeze import freeze
 from pipelines.paths import PREREGISTERED, ROOT

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pathsum.evaluation import Evaluation
-from pathsum.records import (
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import (
     AblationRow,
     AttentionSinkRow,
     BalanceRow,
@@ -54,7 +55,6 @@ from pathsum.records import (
     VirtualHeadRow,
 )
 from pathsum.report.figures.calibration import NAMES
-from pathsum.results import Cell, Results
 from tests.report.synthetic_explorer import explored
 
 HOSTILE = (

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from pathsum.evaluation import Evaluation
-from pathsum.records import JOINER, HeadRow, PassageRow, PatternRow, SplitRow, TokenTableRow
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.rows import JOINER, HeadRow, PassageRow, PatternRow, SplitRow, TokenTableRow
 
 K = 3
 

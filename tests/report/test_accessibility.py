@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pathsum.claims import judge_all
 from pathsum.report.build import write_report
-from pathsum.report.claims import judge_all
 from tests.report import synthetic
 from tests.report.browser import CHROMIUM, Browser
 

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
+from pathsum.records.results import Cell, Results
 from pathsum.report.agreement import Judged, agreement, judged, table
 from pathsum.report.document import Table
 from pathsum.report.sections.agreement import section
-from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 CELL = synthetic.cell(2, 3, 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from pathsum.report.claims.causal import CLAIMS, edge_label, strongest_edge
-from pathsum.report.claims.judging import NOT, REPRODUCED, judge
+from pathsum.claims.causal import CLAIMS, edge_label, strongest_edge
+from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.report.figures import draw_all
 from pathsum.report.sections.causal import section
 from tests.report import synthetic

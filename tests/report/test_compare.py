@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from pathsum.report.claims import judge_all
+from pathsum.claims import judge_all
+from pathsum.claims.metrics import metrics
 from pathsum.report.compare import compare
-from pathsum.report.metrics import metrics
 from pathsum.report.moves import check, moves
 from pipelines.paths import ROOT
 from tests.report import synthetic

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pathsum.report.claims import judge_all
-from pathsum.report.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.claims import judge_all
+from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.records.results import Cell, Results
 from pathsum.report.document import Table
 from pathsum.report.figures.content import content_scores
 from pathsum.report.sections.content import section
-from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 0, works=False)

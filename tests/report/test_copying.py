@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from pathsum.claims.copying import CLAIMS, copying_heads
+from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, judge
+from pathsum.records.results import Cell, Results
 from pathsum.report.answer import answer
-from pathsum.report.claims.copying import CLAIMS, copying_heads
-from pathsum.report.claims.judging import NOT, PARTLY, REPRODUCED, judge
 from pathsum.report.sections.copying import paragraph, table
-from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from pathsum.records import JOINER
+from pathsum.claims import judge_all
+from pathsum.records.results import Results
+from pathsum.records.rows import JOINER
 from pathsum.report.build import write_report
-from pathsum.report.claims import judge_all
 from pathsum.report.document import SCRIPTS
 from pathsum.report.explorer import THOUSANDTHS, UNITS, in_whole, payload
 from pathsum.report.sections import explorers
 from pathsum.report.symbols import visible
-from pathsum.results import Results
 from tests.report import synthetic
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pathsum.claims import judge_all
 from pathsum.report.build import write_report
-from pathsum.report.claims import judge_all
 from pathsum.report.symbols import visible
 from tests.report import synthetic
 from tests.report.browser import CHROMIUM, Browser

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from pathsum.records.results import Cell, Results
 from pathsum.report.figures.fuzzy_matching import fuzzy_matching
 from pathsum.report.sections.fuzzy_matching import section
-from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 

@@ -7,12 +7,12 @@ import math
 
 import pytest
 
-from pathsum.records import CompositionRow
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import CompositionRow
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.sections import mechanism
 from pathsum.report.sections.composition import paragraphs
-from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 

@@ -16,16 +16,17 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
+from pathsum.claims import CLAIMS, judge_all
+from pathsum.claims.formatting import number
+from pathsum.claims.metrics import metrics
+from pathsum.core.storage import write_json
+from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report.answer import answer
 from pathsum.report.build import write_report
-from pathsum.report.claims import CLAIMS, judge_all
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
 from pathsum.report.figures import FIGURES, controls, learning
 from pathsum.report.figures.base import Figure
-from pathsum.report.metrics import metrics
-from pathsum.report.symbols import drawable, number, visible
-from pathsum.results import Results, read_cell, write_cell
-from pathsum.storage import write_json
+from pathsum.report.symbols import drawable, visible
 from pipelines.paths import ROOT
 from tests.report import synthetic
 

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from pathsum.records import ScorePathRow
-from pathsum.report.claims.score_paths import term, through_keys
+from pathsum.claims.score_paths import term, through_keys
+from pathsum.records.results import Results
+from pathsum.records.rows import ScorePathRow
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.sections.score_paths import section
-from pathsum.results import Results
 from tests.report import synthetic
 
 

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from pathsum.report.claims import judge_all
-from pathsum.report.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.claims import judge_all
+from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.records.results import Cell, Results
 from pathsum.report.figures.suffixes import suffixes
 from pathsum.report.sections.suffixes import section
-from pathsum.results import Cell, Results
 from tests.report import synthetic
 
 

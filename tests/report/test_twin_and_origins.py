@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pathsum.claims import judge_all
+from pathsum.records.results import TABLES
 from pathsum.report import origins
 from pathsum.report.build import write_report
-from pathsum.report.claims import judge_all
 from pathsum.report.figures import draw_all
 from pathsum.report.story import story
-from pathsum.results import TABLES
 from pipelines.paths import ROOT
 from tests.report import synthetic
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from pathsum.report.claims.formation import CLAIMS
-from pathsum.report.claims.judging import NOT, REPRODUCED, judge
+from pathsum.claims.formation import CLAIMS
+from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.report.figures.formation import formation
 from pathsum.report.sections.formation import section, sequence
 from tests.report import synthetic

@@ -16,11 +16,11 @@ from torch.optim import Optimizer
 
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig, ModelConfig, TrainConfig
+from pathsum.core.storage import read_lines
 from pathsum.data.curriculum import most_repetitive
 from pathsum.data.windows import order
-from pathsum.evaluation import Evaluation
 from pathsum.model.transformer import Transformer
-from pathsum.storage import read_lines
+from pathsum.probes.evaluation import Evaluation
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train, update
 from pathsum.training.optimizer import optimizers
 from pipelines.paths import ROOT

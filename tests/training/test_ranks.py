@@ -17,9 +17,9 @@ import torch
 import yaml
 from omegaconf import OmegaConf
 
+from pathsum.core.storage import read_json, read_lines, write_json
 from pathsum.data.tokens import TokenHeader
-from pathsum.evaluation import Device, Evaluation
-from pathsum.storage import read_json, read_lines, write_json
+from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.training import ranks
 from pipelines.paths import ROOT
 from pipelines.train import run as train_by_hydra

@@ -17,8 +17,20 @@ from tests.training.test_loop import run
 
 def test_the_fingerprint_depends_on_config_and_data() -> None:
     other = CellConfig(**{**CELL.model_dump(), "seed": 4})
-    assert fingerprint(CELL, "text") == fingerprint(CELL, "text")
-    assert len({fingerprint(CELL, "text"), fingerprint(other, "text"), fingerprint(CELL, "other text")}) == 3
+    assert fingerprint(CELL, "text", []) == fingerprint(CELL, "text", [])
+    assert len({fingerprint(CELL, "text", []), fingerprint(other, "text", []), fingerprint(CELL, "else", [])}) == 3
+
+
+def test_the_fingerprint_depends_on_each_file_of_the_code_and_on_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x = 1")
+    found = [fingerprint(CELL, "text", [tmp_path])]
+    (tmp_path / "a.py").write_text("x = 2")
+    found.append(fingerprint(CELL, "text", [tmp_path]))
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    found.append(fingerprint(CELL, "text", [tmp_path]))
+    (tmp_path / "notes.md").write_text("no code")
+    assert len(set(found)) == 3
+    assert fingerprint(CELL, "text", [tmp_path]) == found[-1]
 
 
 def test_zero_layer_cells_of_a_head_sweep_are_one_run() -> None:
@@ -26,7 +38,7 @@ def test_zero_layer_cells_of_a_head_sweep_are_one_run() -> None:
         CellConfig(seed=0, model={**CELL.model.model_dump(), "n_layers": 0, "n_heads": n}, train=CELL.train)  # type: ignore[arg-type]
         for n in (2, 5)
     ]
-    assert fingerprint(cells[0], "text") == fingerprint(cells[1], "text")
+    assert fingerprint(cells[0], "text", []) == fingerprint(cells[1], "text", [])
 
 
 def test_a_second_process_on_the_same_run_is_refused_by_name(tmp_path: Path) -> None:

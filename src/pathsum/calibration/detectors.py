@@ -12,9 +12,9 @@ import torch
 from pathsum.calibration.skip_trigrams import found_by_model
 from pathsum.calibration.world import Grown
 from pathsum.circuits.bigram import direct_path
-from pathsum.circuits.phase_change import Onset, onset
 from pathsum.extraction import atlas, content, framework
-from pathsum.records import ContentScoreRow, LabelRow
+from pathsum.records.rows import ContentScoreRow, LabelRow
+from pathsum.statistics.phase_change import Onset, onset
 
 SUCCESSORS = 5  # of each word, the likeliest
 UNUSED_NATS = 0.1  # most that depends on an edge that is not relied on

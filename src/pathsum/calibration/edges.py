@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.model.intervene import READERS, Act, Recording, reading_otherwise, record, rerun
+from pathsum.interventions.intervene import READERS, Act, Recording, reading_otherwise, record, rerun
 from pathsum.model.transformer import Transformer
 
 Edge = tuple[str, int, int]  # kind (Q, K or V), head of the first layer, head of the second

@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.atlas import Triple, carried, effects, occurrences, strongest, worth
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit
+from pathsum.core.lowrank import LowRank
 from pathsum.model.transformer import Transformer
 
 CANDIDATES = 100  # of a head, with the largest effect on the documents that choose

@@ -15,16 +15,16 @@ from torch.nn.functional import cross_entropy, pad
 
 from pathsum.calibration.edges import Edge, edge_worth, late_worth
 from pathsum.calibration.stacked import train_together
-from pathsum.circuits.induction import prefix_matching
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
+from pathsum.corpora.planted import PlantedText, PlantedTruth, planted, planted_text
 from pathsum.data.bos import BOS
-from pathsum.data.planted import PlantedText, PlantedTruth, planted, planted_text
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import order
 from pathsum.extraction import behaviour, framework
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.model.transformer import Transformer
-from pathsum.records import CompositionRow, LabelRow
+from pathsum.probes.induction import prefix_matching
+from pathsum.records.rows import CompositionRow, LabelRow
 from pathsum.training.loop import total_steps
 
 HELD_OUT = 384  # documents to judge by, each of them a window

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
+from pathsum.core.lowrank import LowRank
 
 Triple = tuple[int, int, int]  # source, destination, out, as token ids
 

@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.weights import Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Weights
 
 FLAT_NATS = 1e-12  # a table that varies less than this varies by rounding alone
 

@@ -14,8 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head, Weights
 
 KINDS = ("Q", "K", "V")
 ROUNDING = 1e-5  # relative, of a score² in float32: draws that near count as ties, on both sides

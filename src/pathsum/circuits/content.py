@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.paths import Patterns, Scales, check_frozen
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
 
 Normalise = Callable[[Float[Tensor, "batch pos d_model"]], Float[Tensor, "batch pos d_model"]]
 HOPS, OFFSET, BOS = "hops", "offset", "BOS"

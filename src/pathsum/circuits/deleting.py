@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
+from pathsum.core.lowrank import LowRank
 
 
 @dataclass(frozen=True)

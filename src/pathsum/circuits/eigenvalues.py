@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head, Weights
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.weights import Head, Weights
 
 Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
 

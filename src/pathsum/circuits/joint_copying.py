@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.weights import Head
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head
 
 
 def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head head"]:

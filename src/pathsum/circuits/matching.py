@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.paths import Path
 from pathsum.circuits.qk_ov import shares
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head, Weights
 
 
 def scale_as_read(

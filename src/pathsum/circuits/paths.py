@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.weights import Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Weights
 
 Path = tuple[tuple[int, int], ...]  # (layer, head), earliest first
 Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one a layer

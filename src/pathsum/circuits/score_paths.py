@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.paths import Path, Patterns, Scales, path_pattern
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 
 
 def stream_paths(

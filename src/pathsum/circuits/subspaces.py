@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from pathsum.circuits.composition import KINDS, reader
-from pathsum.circuits.lowrank import LowRank
-from pathsum.circuits.weights import Head, Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head, Weights
 
 
 @dataclass(frozen=True)

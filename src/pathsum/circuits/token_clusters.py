@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit
-from pathsum.circuits.rotation import random_rotation
-from pathsum.circuits.weights import Weights
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Weights
+from pathsum.statistics.rotation import random_rotation
 
 _ROTATIONS = 20
 

@@ -12,8 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pathsum.circuits.bigram import FLAT_NATS, CountRows, Rows, centred, rows_of_pairs
-from pathsum.circuits.bootstrap import independent, resampled_means
-from pathsum.circuits.lowrank import LowRank
+from pathsum.core.lowrank import LowRank
+from pathsum.statistics.bootstrap import independent, resampled_means
 
 ROUNDING = 1e-9  # of √((1 − r²)(1 − r′²)): tables as alike as this differ by rounding alone
 

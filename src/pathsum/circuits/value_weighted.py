@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.weights import Head
+from pathsum.core.weights import Head
 
 
 def value_weighted(

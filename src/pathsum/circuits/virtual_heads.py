@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import Path, Patterns, Scales, path_logits
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 
 
 def virtual_patterns(

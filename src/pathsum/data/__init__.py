@@ -1,1 +1,1 @@
-"""Text in, token windows out: corpora, tokenizer, token files, windows, what the corpus itself says, test sequences."""
+"""Tokens as training and analysis read them: windows, counts, curriculum, repeated random tokens."""

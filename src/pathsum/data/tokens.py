@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Integer
 from tokenizers import Tokenizer
 
+from pathsum.core.storage import read_json, write_json
 from pathsum.data.bos import BOS
-from pathsum.storage import read_json, write_json
 
 Part: TypeAlias = Literal["train", "tuning", "verdict"]
 PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # of a corpus: each has a token file of its name

@@ -31,12 +31,12 @@ from pathsum.circuits.atlas import (
     strongest,
     worth,
 )
-from pathsum.circuits.lift import Counts, Text, counts
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.config import ExtractConfig
+from pathsum.core.lowrank import LowRank
 from pathsum.extraction.evidence import Evidence, Examined
-from pathsum.records import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance, word_of
+from pathsum.ngrams.lift import Counts, Text, counts
+from pathsum.records.rows import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance, word_of
 
 AREA = 1 << 22  # numbers of a pattern that are looked through, which bounds memory and time
 CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are looked up in it

@@ -10,16 +10,16 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.attention_sinks import forbidden, silenced, uniform_share
-from pathsum.circuits.bootstrap import Interval, mean_intervals
+from pathsum.behaviour.attention_sinks import forbidden, silenced, uniform_share
+from pathsum.behaviour.labels import by_window
 from pathsum.circuits.importance import window_losses
-from pathsum.circuits.labels import by_window
-from pathsum.circuits.positional import bos
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.intervene import Place, Recording, attending, record, rerun
+from pathsum.interventions.intervene import Place, Recording, attending, record, rerun
 from pathsum.model.transformer import Transformer
-from pathsum.records import AttentionSinkRow
+from pathsum.probes.positional import bos
+from pathsum.records.rows import AttentionSinkRow
+from pathsum.statistics.bootstrap import Interval, mean_intervals
 
 WINDOWS, STEP = 12, 2  # every second position is enough for a mean
 TRIALS = {"silenced": (silenced, 0), "forbidden": (forbidden, 0), "control": (forbidden, 1)}  # how, and which key

@@ -13,9 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.circuits import induction, positional
-from pathsum.circuits.bootstrap import independent, mean_intervals
-from pathsum.circuits.labels import (
+from pathsum.behaviour.labels import (
     Pattern,
     Score,
     after_earlier,
@@ -31,14 +29,16 @@ from pathsum.circuits.labels import (
 )
 from pathsum.circuits.logit_lens import lens_losses
 from pathsum.circuits.value_weighted import value_weighted
-from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
+from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
-from pathsum.evaluation import Evaluation
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records import LabelRow, LensRow, TokenLossRow
+from pathsum.probes import induction, positional
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.rows import LabelRow, LensRow, TokenLossRow
+from pathsum.statistics.bootstrap import independent, mean_intervals
 
 TRAJECTORY_WINDOWS = 8  # some two thousand tokens: noise on single tokens then averages out of a component
 SETTLED = 0.05  # of the training: before, every model learns which tokens are common, and nothing else is seen

@@ -11,15 +11,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, mean_intervals
-from pathsum.circuits.in_context import in_context_loss_drop
-from pathsum.circuits.induction import prefix_matching
-from pathsum.circuits.rotation import random_rotation
 from pathsum.config import ExtractConfig
 from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.terms import term_rows
-from pathsum.model.intervene import (
+from pathsum.interventions.intervene import (
     Act,
     Acts,
     Place,
@@ -31,8 +27,12 @@ from pathsum.model.intervene import (
     rerun,
 )
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records import AblationRow
-from pathsum.roles import HeadRoles
+from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.probes.induction import prefix_matching
+from pathsum.records.roles import HeadRoles
+from pathsum.records.rows import AblationRow
+from pathsum.statistics.bootstrap import independent, mean_intervals
+from pathsum.statistics.rotation import random_rotation
 
 WINDOWS = 12  # of each kind: an intervention then costs some 50 ms on one thread
 METHODS = ("zero", "mean", "resample")

@@ -8,15 +8,11 @@ from typing import Any
 
 import torch
 
-from pathsum.circuits import bigram, induction
-from pathsum.circuits.bootstrap import mean_intervals
-from pathsum.circuits.icl_positions import icl_loss_drop, icl_positions
-from pathsum.circuits.in_context import in_context_loss_drop
-from pathsum.circuits.phase_change import onset
-from pathsum.circuits.repeats import guessing_nats, second_copy_top1
+from pathsum.behaviour.icl_positions import icl_loss_drop, icl_positions
+from pathsum.behaviour.repeats import guessing_nats, second_copy_top1
+from pathsum.circuits import bigram
 from pathsum.circuits.unigram_control import unigram_control
 from pathsum.config import CellConfig, ExtractConfig
-from pathsum.evaluation import Evaluation
 from pathsum.extraction import (
     atlas,
     attention_sinks,
@@ -41,9 +37,14 @@ from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import SMOOTHING, certificate
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
-from pathsum.records import CellSummary, HeadRow
-from pathsum.results import Cell
-from pathsum.roles import HeadRoles
+from pathsum.probes import induction
+from pathsum.probes.evaluation import Evaluation
+from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.records.results import Cell
+from pathsum.records.roles import HeadRoles
+from pathsum.records.rows import CellSummary, HeadRow
+from pathsum.statistics.bootstrap import mean_intervals
+from pathsum.statistics.phase_change import onset
 from pathsum.training.evaluate import token_losses
 
 _SEED = 2021

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import Interval, mean_intervals
 from pathsum.circuits.content import HOPS, Grouping, by_hops, by_offset, hop_by_hop, reads
 from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import exactness
@@ -21,7 +20,8 @@ from pathsum.extraction.causal import WINDOWS
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records import ContentRow, ContentScoreRow
+from pathsum.records.rows import ContentRow, ContentScoreRow
+from pathsum.statistics.bootstrap import Interval, mean_intervals
 
 _SEED = 2021
 

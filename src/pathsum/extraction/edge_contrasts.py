@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, mean_intervals
-from pathsum.records import EdgeContrastRow
-from pathsum.roles import HeadRoles, Place
+from pathsum.records.roles import HeadRoles, Place
+from pathsum.records.rows import EdgeContrastRow
+from pathsum.statistics.bootstrap import independent, mean_intervals
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.bigram import CountRows
-from pathsum.circuits.weights import Weights
 from pathsum.config import CellConfig, ExtractConfig
+from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
-from pathsum.evaluation import Evaluation
-from pathsum.model.foreign import Foreign
+from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
+from pathsum.probes.evaluation import Evaluation
 
 _SEED = 2021
 
@@ -44,7 +44,7 @@ class Evidence:
 class Examined:
     """A model, whoever trained it, and its traces on held-out text and on repeated random tokens (float32)."""
 
-    model: Transformer | Foreign
+    model: AttentionOnly
     weights: Weights  # each token's embedding at the scale at which the layers read it
     natural: Trace  # on Evidence.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # BOS and a random block twice
@@ -67,7 +67,7 @@ def examine(model: Transformer, cell: CellConfig, log: list[Evaluation], seen: E
     return Subject(model, e.weights, e.natural, e.repeated_tokens, e.block, e.repeated, cell, log)
 
 
-def show(model: Transformer | Foreign, n_ctx: int, seen: Evidence, how: ExtractConfig) -> Examined:
+def show(model: AttentionOnly, n_ctx: int, seen: Evidence, how: ExtractConfig) -> Examined:
     """Show ``model`` the evidence, windows of ``n_ctx`` tokens. Costs two traces: windows × heads × pos² numbers
     each."""
     generator = torch.Generator().manual_seed(_SEED)
@@ -78,7 +78,7 @@ def show(model: Transformer | Foreign, n_ctx: int, seen: Evidence, how: ExtractC
     return Examined(model, effective(model), natural, repeated, block, again)
 
 
-def effective(model: Transformer | Foreign) -> Weights:
+def effective(model: AttentionOnly) -> Weights:
     """The model's weights, with each token's embedding at the scale at which the layers read it where there is a norm:
     a bare token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
     weights = model.weights()

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from pathsum.circuits.paths import all_paths, path_logits, path_name
 from pathsum.circuits.value_weighted import value_weighted
-from pathsum.circuits.weights import Weights
+from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction.behaviour import reads
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records import JOINER, PassageRow, PatternRow, SplitRow
+from pathsum.records.rows import JOINER, PassageRow, PatternRow, SplitRow
 
 LENGTH = 48  # tokens of a passage, which patterns cost the square of
 CHECKPOINTS = 6

@@ -13,23 +13,23 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.circuits.bootstrap import Interval, independent, mean_intervals, resampled_means
+from pathsum.behaviour.icl_positions import icl_loss_drop
+from pathsum.behaviour.labels import MOST, by_window
 from pathsum.circuits.composition import composition
-from pathsum.circuits.icl_positions import icl_loss_drop
-from pathsum.circuits.in_context import in_context_loss_drop
-from pathsum.circuits.induction import prefix_matching
-from pathsum.circuits.labels import MOST, by_window
-from pathsum.circuits.phase_change import Onset, bend, change_interval, onset
-from pathsum.circuits.positional import previous_token
 from pathsum.circuits.score_paths import preference_contrast
-from pathsum.evaluation import Evaluation
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.interventions.intervene import Recording, reading_otherwise, record
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.model.intervene import Recording, reading_otherwise, record
 from pathsum.model.transformer import Transformer
-from pathsum.records import ChangePointRow, FormationRow
-from pathsum.roles import HeadRoles, Place
+from pathsum.probes.evaluation import Evaluation
+from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.probes.induction import prefix_matching
+from pathsum.probes.positional import previous_token
+from pathsum.records.roles import HeadRoles, Place
+from pathsum.records.rows import ChangePointRow, FormationRow
+from pathsum.statistics.bootstrap import Interval, independent, mean_intervals, resampled_means
+from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 
 TEXT, COPIES = 32, 12  # windows of held-out text, and of repeated random tokens, which differ less
 CHUNK = 4  # windows at a time: 32 at once take half as long again, for the memory they ask for

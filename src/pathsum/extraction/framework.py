@@ -11,31 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pathsum.circuits import bigram, eigenvalues, induction, paths, positional
-from pathsum.circuits.composition import (
-    benjamini_hochberg,
-    composition_scores,
-    sizes,
-    variance,
-    varying,
-)
+from pathsum.circuits import bigram, eigenvalues, paths
+from pathsum.circuits.composition import benjamini_hochberg, composition_scores, sizes, variance, varying
 from pathsum.circuits.qk_ov import ov_circuit
-from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
-from pathsum.evaluation import Evaluation
+from pathsum.core.weights import Weights
 from pathsum.extraction import score_paths
 from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace
-from pathsum.records import (
-    BigramRow,
-    CompositionRow,
-    DistanceRow,
-    EigenvalueRow,
-    ExactnessRow,
-    HeadRow,
-)
+from pathsum.probes import induction, positional
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.rows import BigramRow, CompositionRow, DistanceRow, EigenvalueRow, ExactnessRow, HeadRow
 
 SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
 _SEED = 2021

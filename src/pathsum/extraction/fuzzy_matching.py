@@ -13,16 +13,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import mean_intervals
+from pathsum.behaviour.fuzzy_sequences import Alike, Trials, draw_trials, rename
 from pathsum.circuits.fuzzy_matching import MatchScores
 from pathsum.config import ExtractConfig
 from pathsum.data.bos import BOS
-from pathsum.data.fuzzy_matching import Alike, Trials, draw_trials, rename
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.pairs import add_up
 from pathsum.model.transformer import Transformer
-from pathsum.records import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
-from pathsum.roles import HeadRoles, Place
+from pathsum.records.roles import HeadRoles, Place
+from pathsum.records.rows import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
+from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.training.evaluate import token_losses
 
 POSITIONS, SHORTEST, PASSAGES = 32, 5, 48

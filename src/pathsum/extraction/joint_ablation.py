@@ -11,17 +11,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, mean_intervals
-from pathsum.circuits.in_context import in_context_loss_drop
-from pathsum.circuits.rotation import random_rotation
-from pathsum.evaluation import Evaluation
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.causal import CONTROL, METHODS, WINDOWS, Bench
 from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.interventions.intervene import Act, Place, record, rerun
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.model.intervene import Act, Place, record, rerun
 from pathsum.model.transformer import Transformer
-from pathsum.records import JointAblationRow
+from pathsum.probes.evaluation import Evaluation
+from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.records.rows import JointAblationRow
+from pathsum.statistics.bootstrap import independent, mean_intervals
+from pathsum.statistics.rotation import random_rotation
 
 MATCHES = 0.1  # prefix matching from which a head counts as an induction head; chance is near 0.005
 SUBSETS = 2  # of other heads, as controls

@@ -16,15 +16,15 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import mean_intervals
 from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import Path, path_name
-from pathsum.circuits.rotation import random_rotation
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.intervene import Place, Recording, attending, record
+from pathsum.interventions.intervene import Place, Recording, attending, record
 from pathsum.model.transformer import Transformer
-from pathsum.records import NormScaleRow
+from pathsum.records.rows import NormScaleRow
+from pathsum.statistics.bootstrap import mean_intervals
+from pathsum.statistics.rotation import random_rotation
 
 WINDOWS, STEP = 12, 8  # every eighth position: 32 losses a window are enough for a mean
 MOST_PATHS = 20  # of two heads: those of four heads a layer; more would take seconds

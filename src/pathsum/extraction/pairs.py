@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pathsum.circuits.bootstrap import Interval, independent, ratio_interval, standard_errors
 from pathsum.circuits.paths import exactness
 from pathsum.circuits.score_paths import by_distance, contrasted, preference_contrast, score_sum, variance_contrast
-from pathsum.circuits.weights import Head
 from pathsum.config import ModelConfig
+from pathsum.core.weights import Head
 from pathsum.model.transformer import Trace, Transformer
+from pathsum.statistics.bootstrap import Interval, independent, ratio_interval, standard_errors
 
 POSITION = "position"
 

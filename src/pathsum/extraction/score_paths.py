@@ -11,13 +11,13 @@ from torch import Tensor
 
 from pathsum.circuits.paths import Path, all_paths, path_name
 from pathsum.circuits.score_paths import stream_paths
-from pathsum.circuits.weights import Weights
 from pathsum.config import ExtractConfig
+from pathsum.core.weights import Weights
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.matching import matching_rows
 from pathsum.extraction.pairs import Pair, add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records import ScorePathRow
+from pathsum.records.rows import ScorePathRow
 
 
 def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:

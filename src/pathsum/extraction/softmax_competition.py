@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, mean_intervals
-from pathsum.circuits.softmax_competition import LEAST_BLOCK, inhibition, preference
+from pathsum.behaviour.softmax_competition import LEAST_BLOCK, inhibition, preference
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.records import SoftmaxCompetitionRow
+from pathsum.records.rows import SoftmaxCompetitionRow
+from pathsum.statistics.bootstrap import independent, mean_intervals
 
 OFFSETS = {"match": 0, "after": 1, "before": -1}
 RAISED = 1.0  # nats, of the score of each query's strongest key

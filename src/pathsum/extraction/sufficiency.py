@@ -16,15 +16,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import independent, ratio_interval
-from pathsum.circuits.induction import prefix_matching
-from pathsum.circuits.labels import by_window
+from pathsum.behaviour.labels import by_window
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.intervene import Act, Outcome, Place, Recording, patch_edges, record, rerun
+from pathsum.interventions.intervene import Act, Outcome, Place, Recording, patch_edges, record, rerun
 from pathsum.model.transformer import Transformer
-from pathsum.records import SufficiencyRow
-from pathsum.roles import HeadRoles
+from pathsum.probes.induction import prefix_matching
+from pathsum.records.roles import HeadRoles
+from pathsum.records.rows import SufficiencyRow
+from pathsum.statistics.bootstrap import independent, ratio_interval
 
 WINDOWS = 12
 CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # what the key edge comes from

@@ -15,17 +15,17 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import Interval, independent, mean_intervals, ratio_interval
-from pathsum.circuits.labels import MOST, two_back
+from pathsum.behaviour.labels import MOST, two_back
+from pathsum.behaviour.suffix_sequences import SHORTEST_WINDOW, Trials, draw_trials
+from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
-from pathsum.circuits.suffixes import last_attention, longer_and_shorter
 from pathsum.config import ExtractConfig
-from pathsum.data.suffixes import SHORTEST_WINDOW, Trials, draw_trials
-from pathsum.evaluation import Evaluation
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.intervene import Acts, Place, Recording, patch_edges, record, rerun
+from pathsum.interventions.intervene import Acts, Place, Recording, patch_edges, record, rerun
 from pathsum.model.transformer import Transformer
-from pathsum.records import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.rows import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.statistics.bootstrap import Interval, independent, mean_intervals, ratio_interval
 
 SEQUENCES, POSITIONS = 64, 64  # an interval of some ±0.07 of attention
 COPIES = 12  # windows of repeated random tokens on which edges are ablated

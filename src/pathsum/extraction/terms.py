@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.bootstrap import Interval, mean_intervals
 from pathsum.circuits.importance import importance, window_losses
 from pathsum.circuits.paths import all_paths, by_order, path_logits
-from pathsum.circuits.weights import Weights
-from pathsum.model.intervene import Recording, order_by_order
+from pathsum.core.weights import Weights
+from pathsum.interventions.intervene import Recording, order_by_order
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records import TermRow
+from pathsum.records.rows import TermRow
+from pathsum.statistics.bootstrap import Interval, mean_intervals
 
 
 @dataclass(frozen=True)

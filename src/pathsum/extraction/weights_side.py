@@ -11,20 +11,20 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from pathsum.circuits import eigenvalues, induction, positional
-from pathsum.circuits.bootstrap import standard_errors
+from pathsum.circuits import eigenvalues
 from pathsum.circuits.composition import composition
 from pathsum.circuits.deleting import alignment, covariance, removed
 from pathsum.circuits.joint_copying import alike, pattern_similarity, side_by_side
-from pathsum.circuits.lowrank import LowRank
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.subspaces import effective_rank, overlaps
 from pathsum.circuits.token_clusters import singular_directions, token_clusters
 from pathsum.circuits.virtual_heads import removal_costs, virtual_patterns
-from pathsum.circuits.weights import Head, Weights
 from pathsum.config import ExtractConfig
+from pathsum.core.lowrank import LowRank
+from pathsum.core.weights import Head, Weights
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.records import (
+from pathsum.probes import induction, positional
+from pathsum.records.rows import (
     BandwidthRow,
     DeletingRow,
     DirectionRow,
@@ -33,6 +33,7 @@ from pathsum.records import (
     TokenClusterRow,
     VirtualHeadRow,
 )
+from pathsum.statistics.bootstrap import standard_errors
 
 WINDOWS = 16  # of held-out text: patterns and costs of virtual heads, each a pass over them
 COMMON = 512  # tokens that clusters and directions may name, the most frequent of the corpus

@@ -1,1 +1,1 @@
-"""The framework's own transformer: attention only, untied, no biases, positions in the attention scores alone."""
+"""The attention-only transformer and its checkpoints."""

@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from pathsum.config import ModelConfig, load
+from pathsum.core.storage import write_whole
 from pathsum.model.transformer import Transformer
-from pathsum.storage import write_whole
 
 
 def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from pathsum.circuits.weights import Head, Weights
 from pathsum.config import ModelConfig
+from pathsum.core.weights import Head, Weights
 from pathsum.model.attention import Attention
 from pathsum.model.norm import rms_normalised
 

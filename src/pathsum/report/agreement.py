@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pathsum.records import COPYING, AblationRow, CompositionRow
-from pathsum.report.symbols import head_label
-from pathsum.results import Cell, Results
+from pathsum.claims.formatting import head_label
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import COPYING, AblationRow, CompositionRow
 
 NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control of its own
 

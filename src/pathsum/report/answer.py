@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from pathsum.records import ClaimResult
+from pathsum.claims.formatting import millions, number, plural, span
+from pathsum.records.results import Results
+from pathsum.records.rows import ClaimResult
 from pathsum.report.sections.copying import counts
-from pathsum.report.symbols import millions, number, plural, span
-from pathsum.results import Results
 
 TITLE = "What zero, one and two layers of attention can do"
 QUESTION = (

@@ -9,16 +9,16 @@ from typing import Any
 
 import pandas as pd
 
-from pathsum.preregistration import Preregistration
-from pathsum.records import CalibrationRow, ClaimResult, CorpusSummary, NGramRow
+from pathsum.claims.metrics import CELL_METRICS
+from pathsum.claims.preregistration import Preregistration
+from pathsum.core.storage import frame
+from pathsum.records.results import TABLES, Cell, Results
+from pathsum.records.rows import CalibrationRow, ClaimResult, CorpusSummary, NGramRow
 from pathsum.report import agreement
 from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all
 from pathsum.report.figures.learning import best
-from pathsum.report.metrics import CELL_METRICS
 from pathsum.report.story import UNFROZEN, story
-from pathsum.results import TABLES, Cell, Results
-from pathsum.storage import frame
 
 UNPRINTED = {  # thousands of numbers a row: they are for figures to reduce and the explorers to show
     *("token_losses", "passages", "patterns", "splits", "token_tables"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pathsum.records import LabelRow, SkipTrigramTallyRow
-from pathsum.report.claims import content
-from pathsum.report.symbols import number, span
-from pathsum.results import Cell, Results
+from pathsum.claims import content
+from pathsum.claims.formatting import number, span
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import LabelRow, SkipTrigramTallyRow
 
 UNKNOWN = "–"
 

@@ -6,10 +6,10 @@ import math
 import re
 from typing import Any
 
+from pathsum.claims.formatting import number, plural
+from pathsum.claims.metrics import CALIBRATION_METRICS, CORPUS_METRICS
 from pathsum.report.document import markdown_text
-from pathsum.report.metrics import CALIBRATION_METRICS, CORPUS_METRICS
 from pathsum.report.moves import IDENTITY, MEASURED, Metrics, Move, every_cell, is_number, moves, part
-from pathsum.report.symbols import number, plural
 
 SHOWN = 12  # numbers
 

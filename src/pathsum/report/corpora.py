@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from pathsum.records import ClaimResult
-from pathsum.report.claims import CLAIMS
+from pathsum.claims import CLAIMS
+from pathsum.claims.formatting import number
+from pathsum.core.storage import write_whole
+from pathsum.records.results import Results
+from pathsum.records.rows import ClaimResult
 from pathsum.report.document import MARKS, markdown_text
-from pathsum.report.symbols import number
-from pathsum.results import Results
-from pathsum.storage import write_whole
 
 NAME = "corpora"
 Row = dict[str, str]

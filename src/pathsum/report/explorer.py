@@ -13,9 +13,10 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pathsum.records import JOINER, TokenTableRow
-from pathsum.report.symbols import head_label, visible
-from pathsum.results import Cell
+from pathsum.claims.formatting import head_label
+from pathsum.records.results import Cell
+from pathsum.records.rows import JOINER, TokenTableRow
+from pathsum.report.symbols import visible
 
 THOUSANDTHS = 1000  # of a logit, in which splits are shown
 UNITS = {"OV": 100, "QK": 100, "direct": 10_000, "corpus": 10_000}  # steps a logit, a nat, and a share of 1

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pathsum.report.metrics import CELL_METRICS
+from pathsum.claims.metrics import CELL_METRICS
 
 Metrics = Mapping[str, Any]
 IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a model is, not how it came out

@@ -37,12 +37,12 @@ ORIGINS = (
         "corpus",
         "tokens, unigram and bigram loss",
         "mean −log P(next | token) of the smoothed corpus model on held-out text",
-        "data/statistics.py",
+        "ngrams/statistics.py",
         "data/statistics/summary.json",
         "statistics",
     ),
     Origin(
-        "ngrams", "frequent n-grams", "counts", "data/statistics.py", "data/statistics/ngrams.parquet", "statistics"
+        "ngrams", "frequent n-grams", "counts", "ngrams/statistics.py", "data/statistics/ngrams.parquet", "statistics"
     ),
     Origin(
         "heads",
@@ -58,12 +58,12 @@ ORIGINS = (
         "‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), R = W_QKᵀ (Q), W_QK (K), W_OV (V); chance: random rotations between",
         "circuits/composition.py",
     ),
-    Origin("distances", "attention by distance", "mean A[i, i − distance]", "circuits/positional.py"),
+    Origin("distances", "attention by distance", "mean A[i, i − distance]", "probes/positional.py"),
     Origin(
         "labels",
         "behaviours of each head, with interval, chance and threshold",
         "means of A over windows, bootstrapped",
-        "circuits/labels.py",
+        "behaviour/labels.py",
     ),
     Origin("bigrams", "frequent bigrams, corpus and model", "softmax of W_U W_E", "circuits/bigram.py"),
     Origin(
@@ -112,13 +112,13 @@ ORIGINS = (
         "softmax_competition",
         "keys that a repetition makes heads prefer",
         "log A[p, p − block + n] − its mean over keys near, repeated − not; Δ log A_k = −log(1 + A_j (e^δ − 1))",
-        "circuits/softmax_competition.py",
+        "behaviour/softmax_competition.py",
     ),
     Origin(
         "attention_sinks",
         "attention on the first token, and the loss without it",
         "mean A[i, 0]; loss with A[·, 0] = 0, the rest as it is or scaled to sum to 1 − loss as it is",
-        "circuits/attention_sinks.py",
+        "behaviour/attention_sinks.py",
     ),
     Origin(
         "norm_scales",
@@ -143,7 +143,7 @@ ORIGINS = (
         "suffix_matches",
         "attention to what followed matches of one, two and three tokens",
         "A[last, follower], mean over both orders",
-        "circuits/suffixes.py",
+        "behaviour/suffixes.py",
     ),
     Origin(
         "suffix_predictions",
@@ -218,7 +218,7 @@ ORIGINS = (
         "as heads and composition; key edge: preference with it − with another window's writes",
         "extraction/formation.py",
     ),
-    Origin("changes", "when each of these changes", "half of its rise; bend of the loss", "circuits/phase_change.py"),
+    Origin("changes", "when each of these changes", "half of its rise; bend of the loss", "statistics/phase_change.py"),
     Origin("passages", "what the attention explorer shows", "held-out and random tokens", "extraction/explorer.py"),
     Origin("patterns", "attention on passages", "A; A ‖W_OV x‖ by row", "circuits/value_weighted.py"),
     Origin("splits", "a logit by paths", "W_U (id + Σ A ⊗ W_OV + Σ A A ⊗ W_OV W_OV) W_E", "circuits/paths.py"),
@@ -235,7 +235,7 @@ ORIGINS = (
         "claims",
         "verdict of every claim",
         "all models pass, or some; median over models",
-        "report/claims/judging.py",
+        "claims/judging.py",
         "data/claims.json",
         "verify",
     ),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pathsum.preregistration import Change, Preregistration
+from pathsum.claims.formatting import number, plural
+from pathsum.claims.preregistration import Change, Preregistration
+from pathsum.records.results import Results
 from pathsum.report.document import Entry, Table
-from pathsum.report.symbols import number, plural
-from pathsum.results import Results
 
 FILE = "conf/claims.yaml"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pathsum.records import ContentRow, TermRow
-from pathsum.report.claims.causal import order, virtual_heads_little
-from pathsum.report.claims.content import hops
-from pathsum.report.claims.framework import icl_loss_drop_before_onset
+from pathsum.claims.causal import order, virtual_heads_little
+from pathsum.claims.content import hops
+from pathsum.claims.formatting import millions, number, span
+from pathsum.claims.framework import icl_loss_drop_before_onset
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import ContentRow, TermRow
 from pathsum.report.document import Entry, Table
-from pathsum.report.symbols import millions, number, span, visible
-from pathsum.results import Cell, Results
+from pathsum.report.symbols import visible
 
 BIGRAMS = 12
 

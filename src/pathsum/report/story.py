@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pathsum.preregistration import Preregistration
-from pathsum.records import ClaimResult
+from pathsum.claims.formatting import layers_label, number, plural, span
+from pathsum.claims.preregistration import Preregistration
+from pathsum.records.results import Results
+from pathsum.records.rows import ClaimResult
 from pathsum.report import preregistration, rows, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, shortfall
 from pathsum.report.document import Document, Entry, Section, Table
@@ -37,8 +39,6 @@ from pathsum.report.sections import (
     suffixes,
     weights_side,
 )
-from pathsum.report.symbols import layers_label, number, plural, span
-from pathsum.results import Results
 
 ZERO, ONE, TWO, LEARNING, SWEEP = "Zero layers", "One layer", "Two layers", "Learning", "The sweep"
 REFERENCES, TRUST, PROVENANCE = "Against the papers' numbers", "Why to trust it", "Provenance"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -32,47 +31,6 @@ ATTENTION = "mean attention (0..1)"
 
 def layer_colour(n_layers: int) -> str:
     return LAYER_COLOURS[min(n_layers, len(LAYER_COLOURS) - 1)]
-
-
-def layers_label(n_layers: int) -> str:
-    return f"{n_layers} layer" if n_layers == 1 else f"{n_layers} layers"
-
-
-def head_label(layer: int, head: int) -> str:
-    """Layers and heads are counted from 0: L1H3 is the fourth head of the second layer."""
-    return f"L{layer}H{head}"
-
-
-def millions(tokens: float | int) -> str:
-    """A token count as a person says it."""
-    return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
-
-
-def number(value: float | int | None, digits: int = 2) -> str:
-    """A score with a true minus sign; an en dash where there is none. Where ``digits`` would show zeros only, one digit
-    that is not zero, with an exponent under 0.0001."""
-    if value is None:
-        return "–"
-    if abs(value) >= 1e5:
-        return millions(value)
-    tiny = value != 0 and abs(value) < 0.5 * 10**-digits
-    return (f"{value:.1g}" if tiny else f"{value:.{digits}f}").replace("-", "−")
-
-
-def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """From the smallest to the largest, or the one number where they print alike."""
-    if not values:
-        return "–"
-    low, high = number(min(values), digits), number(max(values), digits)
-    return low if low == high else f"{low} to {high}"
-
-
-def interval(value: float | None, low: float | None, high: float | None) -> str:
-    return f"{number(value)} [{number(low)}, {number(high)}]"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def visible(token: str, longest: int = 48) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pathsum.preregistration import Preregistration
-from pathsum.records import ClaimResult
+from pathsum.claims import CLAIMS
+from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.judging import OWN
+from pathsum.claims.preregistration import Preregistration
+from pathsum.records.results import Results
+from pathsum.records.rows import ClaimResult
 from pathsum.report.chance import chance
-from pathsum.report.claims import CLAIMS
-from pathsum.report.claims.judging import OWN
 from pathsum.report.document import Entry, Table
 from pathsum.report.preregistration import beside
-from pathsum.report.symbols import number, plural, span
-from pathsum.results import Results
 
 PAPERS = {  # by claim, where the papers or their public checkpoints have a number
     "one_layer_copying_heads": "10 of 12 heads",

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import torch
 
-from pathsum.evaluation import Device
+from pathsum.probes.evaluation import Device
 from pathsum.training import ranks
 
 _SIDE, _ROUNDS = 8192, 20  # of the products that are timed: large enough to fill any GPU, some milliseconds in all

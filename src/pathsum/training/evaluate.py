@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.in_context import in_context_loss_drop
-from pathsum.circuits.induction import copying, prefix_matching, repeat_losses
-from pathsum.circuits.positional import previous_token
-from pathsum.evaluation import Evaluation
 from pathsum.model.transformer import Transformer
+from pathsum.probes.evaluation import Evaluation
+from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.probes.induction import copying, prefix_matching, repeat_losses
+from pathsum.probes.positional import previous_token
 from pathsum.training.threads import side_by_side
 
 _CHUNK = 4  # windows at a time: batch × pos × vocab float32 logits stay in the cache

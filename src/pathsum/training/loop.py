@@ -15,13 +15,13 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 
 from pathsum.config import CellConfig, TrainConfig
+from pathsum.core.storage import append_line, read_lines, write_whole
 from pathsum.data.curriculum import most_repetitive
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import Windows, order, shuffled
-from pathsum.evaluation import Evaluation
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.storage import append_line, read_lines, write_whole
+from pathsum.probes.evaluation import Evaluation
 from pathsum.training import ranks
 from pathsum.training.device import choose, product_dtype
 from pathsum.training.evaluate import evaluate

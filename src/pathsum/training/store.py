@@ -13,54 +13,27 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 from pathsum.config import CellConfig
-from pathsum.evaluation import Evaluation
-from pathsum.storage import read_lines, write_whole
-
-_SOURCE = Path(__file__).resolve().parents[1]
-_CODE = (
-    "evaluation.py",
-    "storage.py",
-    "model/attention.py",
-    "model/biased_attention.py",
-    "model/checkpoint.py",
-    "model/norm.py",
-    "model/transformer.py",
-    "training/*.py",
-    "data/bos.py",
-    "data/counting.py",
-    "data/curriculum.py",
-    "data/repeated.py",
-    "data/tokens.py",
-    "data/windows.py",
-    "circuits/in_context.py",
-    "circuits/induction.py",
-    "circuits/lowrank.py",
-    "circuits/positional.py",
-    "circuits/weights.py",
-)  # what the weights and the log of a run depend on: all that training imports, but its configuration
-
-
-def code() -> list[Path]:
-    """The files of ``_CODE``, in order."""
-    return sorted(path for pattern in _CODE for path in _SOURCE.glob(pattern))
+from pathsum.core.storage import read_lines, write_whole
+from pathsum.probes.evaluation import Evaluation
 
 
 class RunBusy(RuntimeError):
     """Another process is training this run."""
 
 
-def fingerprint(cell: CellConfig, data_hash: str) -> str:
-    """sha256 of what a run's weights depend on: its configuration, its tokens, the training code, torch's version."""
+def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
+    """Hash what a run's weights depend on: its configuration, its tokens, the code in the folders ``code``, torch."""
     source = hashlib.sha256()
-    for path in code():
-        source.update(path.relative_to(_SOURCE).as_posix().encode() + path.read_bytes())
+    for folder in code:
+        for path in sorted(folder.rglob("*.py")):
+            source.update(f"{folder.name}/{path.relative_to(folder).as_posix()}".encode() + path.read_bytes())
     facts = {"cell": cell.model_dump(), "data": data_hash, "code": source.hexdigest(), "torch": torch.__version__}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 

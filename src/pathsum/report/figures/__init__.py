@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.records.results import Results
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.behaviour import logit_lens, trajectories
 from pathsum.report.figures.bigrams import bigrams
@@ -21,7 +22,6 @@ from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.figures.subspaces import subspaces
 from pathsum.report.figures.suffixes import suffixes
 from pathsum.report.figures.sweep import sweep, widths
-from pathsum.results import Results
 
 FIGURES = (
     headline,

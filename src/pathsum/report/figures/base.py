@@ -12,8 +12,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.report.symbols import layer_colour, layers_label
-from pathsum.results import Results
+from pathsum.claims.formatting import layers_label
+from pathsum.records.results import Results
+from pathsum.report.symbols import layer_colour
 
 STYLE = {
     **sns.axes_style("ticks"),

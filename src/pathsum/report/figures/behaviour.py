@@ -9,10 +9,11 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.circuits.trajectories import principal_components
+from pathsum.claims.formatting import layers_label, span
+from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Cell, Results
+from pathsum.statistics.trajectories import principal_components
 
 LAYERS_READ = "layers before the unembedding"
 COMPONENTS = 2
@@ -40,13 +41,13 @@ def logit_lens(results: Results) -> Figure | None:
             errors = [part["loss_nats"] - part["low"], part["high"] - part["loss_nats"]]
             ax.errorbar(part["layers"], part["loss_nats"], errors, color=colour, marker="o", alpha=0.7)
         for n in dict.fromkeys(data["n_layers"]):
-            ax.plot([], [], color=symbols.layer_colour(n), marker="o", label=symbols.layers_label(n))
+            ax.plot([], [], color=symbols.layer_colour(n), marker="o", label=layers_label(n))
         ax.set(xlabel=LAYERS_READ, ylabel=symbols.LOSS, xticks=sorted(set(data["layers"])))
         ax.legend(loc="best")
 
     after = [
-        f"{symbols.layers_label(n)} "
-        + ", ".join(symbols.span(list(at["loss_nats"])) for _, at in data[data["n_layers"] == n].groupby("layers"))
+        f"{layers_label(n)} "
+        + ", ".join(span(list(at["loss_nats"])) for _, at in data[data["n_layers"] == n].groupby("layers"))
         for n in results.layer_counts()
     ]
     caption = (
@@ -68,7 +69,7 @@ def trajectories(results: Results) -> Figure | None:
         for name, path in data.groupby("cell", sort=False):
             _path(ax, path, results.cells[str(name)])
         for n in sorted(set(data["n_layers"])):
-            ax.plot([], [], color=symbols.layer_colour(n), marker=".", label=symbols.layers_label(n))
+            ax.plot([], [], color=symbols.layer_colour(n), marker=".", label=layers_label(n))
         ax.set(xlabel="component 1 (nats per token)", ylabel="component 2 (nats per token)")
         ax.legend(loc="best")
 

@@ -7,11 +7,12 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import BigramRow
+from pathsum.claims.formatting import layers_label, number
+from pathsum.core.storage import frame
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import BigramRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Cell, Results
-from pathsum.storage import frame
 
 POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 
@@ -33,9 +34,9 @@ def bigrams(results: Results) -> Figure | None:
             _bars(axes[-1], results, zero)
 
     fits = "; ".join(
-        f"{c.name} {symbols.number(c.summary.bigram_correlation)} (unigram "
-        f"{symbols.number(c.summary.unigram_correlation)}; partial "
-        f"{symbols.number(c.summary.bigram_partial_correlation)})"
+        f"{c.name} {number(c.summary.bigram_correlation)} (unigram "
+        f"{number(c.summary.unigram_correlation)}; partial "
+        f"{number(c.summary.bigram_partial_correlation)})"
         for c in shown
     )
     caption = (
@@ -45,7 +46,7 @@ def bigrams(results: Results) -> Figure | None:
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
-        worst = symbols.number(max(excess, key=abs), 3)
+        worst = number(max(excess, key=abs), 3)
         caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
     return picture(
         "bigrams",
@@ -71,7 +72,7 @@ def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:
         pairs, x="corpus_log_prob_nats", y="model_log_prob_nats", color=colour, s=18, alpha=0.5, linewidth=0, ax=ax
     )
     ax.set(xlabel="corpus log P(next | token) (nats)", ylabel=f"direct path log P (nats), {symbols.DIRECT_PATH}")
-    ax.set_title(f"{symbols.layers_label(cell.summary.n_layers)} ({cell.name})")
+    ax.set_title(f"{layers_label(cell.summary.n_layers)} ({cell.name})")
 
 
 def _label(ax: Axes, pairs: pd.DataFrame) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import CalibrationRow
+from pathsum.core.storage import frame
+from pathsum.records.results import Results
+from pathsum.records.rows import CalibrationRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Results
-from pathsum.storage import frame
 
 TRUSTED = 0.9  # precision and recall from which a detector's word is taken
 NAMES = {

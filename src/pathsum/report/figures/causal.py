@@ -6,9 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from pathsum.claims.formatting import head_label
+from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
-from pathsum.results import Cell, Results
 
 MOST_CELLS = 4
 PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
@@ -51,7 +52,7 @@ def _heads(cell: Cell) -> pd.DataFrame:
     rows = [
         {
             "cell": cell.name,
-            "head": symbols.head_label(a.layer, a.head),
+            "head": head_label(a.layer, a.head),
             "instead": a.method,
             "loss_nats": a.loss_nats,
             "loss_low": a.loss_low,
@@ -77,7 +78,7 @@ def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
         ax.errorbar(x, y, yerr=bars, fmt=marker, color=colour, mfc=filling or colour, ms=5, lw=1.2, label=label)
     for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):
         if head is not None:
-            at = heads.index(symbols.head_label(head.layer, head.head))
+            at = heads.index(head_label(head.layer, head.head))
             ax.axvspan(at - 0.45, at + 0.45, color=symbols.ACCENT, alpha=0.07, lw=0)
             ax.annotate(name, (at, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8.5)
     ax.axhline(0, color=symbols.FAINT, lw=0.8)

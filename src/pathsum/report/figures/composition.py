@@ -8,11 +8,12 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
-from pathsum.records import COMPOSITION_RULE, CompositionRow
+from pathsum.claims.formatting import head_label, number
+from pathsum.core.storage import frame
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import COMPOSITION_RULE, CompositionRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
-from pathsum.results import Cell, Results
-from pathsum.storage import frame
 
 KINDS = {"Q": "queries", "K": "keys", "V": "values"}
 MOST_CELLS = 3
@@ -112,7 +113,7 @@ def _heads(ax: Axes, cell: Cell) -> None:
             fill = "#c4c4c4"
         ax.scatter([h.head], [h.layer], s=NODE**2, color=fill, edgecolors="black", linewidths=1.1, zorder=3)
         ax.annotate(
-            symbols.head_label(h.layer, h.head), (h.head, h.layer), color=ink, fontsize=7.6, ha="center", va="center",
+            head_label(h.layer, h.head), (h.head, h.layer), color=ink, fontsize=7.6, ha="center", va="center",
             zorder=4,
         )  # fmt: skip
 
@@ -122,8 +123,8 @@ def _legend(strongest: float) -> list[Line2D]:
         return Line2D([], [], color=colour, lw=WIDEST * share, label=label)
 
     return [
-        line(f"{symbols.number(strongest)} above chance", 1.0),
-        line(symbols.number(strongest / 2), 0.5),
-        line(symbols.number(strongest / 10, 3), 0.1),
+        line(f"{number(strongest)} above chance", 1.0),
+        line(number(strongest / 2), 0.5),
+        line(number(strongest / 10, 3), 0.1),
         line("does not compose", 0.1, symbols.FAINT),
     ]

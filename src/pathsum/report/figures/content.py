@@ -7,13 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
-from pathsum.records import ContentScoreRow
+from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
+from pathsum.claims.formatting import plural, span
+from pathsum.claims.score_paths import POSITION
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import ContentScoreRow
 from pathsum.report import symbols
-from pathsum.report.claims.content import CURRENT, PREVIOUS, of_induction_head, share
-from pathsum.report.claims.score_paths import POSITION
 from pathsum.report.figures.base import Figure, picture
 from pathsum.report.figures.preferences import pairs, panels
-from pathsum.results import Cell, Results
 
 MOST_MODELS = 4  # panels
 
@@ -34,8 +35,8 @@ def content_scores(results: Results) -> Figure | None:
     caption = (
         "The best induction head's preference by content: rows are how many tokens back the content read at the query "
         "comes from, columns the same at the key, whatever heads carried it; BOS is the first position. Box: current "
-        f"token against previous token, {symbols.span(shares)} of the preference in "
-        f"{symbols.plural(len(shares), 'model')}. Nats above the query's mean over keys, on repeated random tokens; "
+        f"token against previous token, {span(shares)} of the preference in "
+        f"{plural(len(shares), 'model')}. Nats above the query's mean over keys, on repeated random tokens; "
         "chance is 0. Position's own terms are left out."
     )
     if len(models) > len(shown):

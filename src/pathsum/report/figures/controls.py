@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
+from pathsum.claims.formatting import layers_label
+from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.figures.learning import best, curriculum_caption, shade_curricula
-from pathsum.results import Results
 
 DASHES = ("--", ":", "-.")
 
@@ -33,7 +34,7 @@ def controls(results: Results) -> Figure | None:
             n_layers = int(part["n_layers"].iloc[0])
             x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(n_layers)
             if name in dashes:
-                label, dot = f"{name} ({symbols.layers_label(n_layers)})", "o" * (len(part) == 1)
+                label, dot = f"{name} ({layers_label(n_layers)})", "o" * (len(part) == 1)
                 ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker=dot, label=label)
             else:
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)

@@ -9,10 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import ChangePointRow
+from pathsum.claims.formatting import plural
+from pathsum.records.results import Results
+from pathsum.records.rows import ChangePointRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Results
 
 QUANTITIES = {  # in the order in which a mechanism would form
     "previous_token": "previous-token head",
@@ -45,12 +46,12 @@ def formation(results: Results) -> Figure | None:
             _marks(ax, part, (at + 0.5) / len(cells) * SHARE - SHARE / 2, marks[part["n_heads"].iloc[0]])
         counts = {q: int((data["quantity"] == q).sum()) for q in QUANTITIES}
         of = len(results.with_layers(2))
-        labels = [f"{name}\n({counts[q]} of {symbols.plural(of, 'model')})" for q, name in QUANTITIES.items()]
+        labels = [f"{name}\n({counts[q]} of {plural(of, 'model')})" for q, name in QUANTITIES.items()]
         ax.set_yticks(range(len(labels)), labels)
         ax.set(xlabel=symbols.TOKENS_SEEN, xlim=(0, max(c.summary.tokens_seen for c in cells) / 1e6))
         ax.set_ylim(len(labels) - 0.5, -0.5)
         for h, mark in marks.items():
-            ax.plot([], [], color=symbols.layer_colour(2), marker=mark, ls="", label=symbols.plural(h, "head"))
+            ax.plot([], [], color=symbols.layer_colour(2), marker=mark, ls="", label=plural(h, "head"))
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="a layer")
 
     caption = (

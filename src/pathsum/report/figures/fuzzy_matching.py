@@ -8,10 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import FuzzyKind, FuzzyMeasure
+from pathsum.claims.formatting import span
+from pathsum.records.results import Results
+from pathsum.records.rows import FuzzyKind, FuzzyMeasure
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Results
 
 KINDS = (
     *(kind for v in FuzzyKind.VARIANTS for kind in (FuzzyKind.equal(v), v, FuzzyKind.unrelated(v))),
@@ -52,7 +53,7 @@ def fuzzy_matching(results: Results) -> Figure | None:
         right.legend(loc="upper left")
 
     on_left = data["measure"] == FuzzyMeasure.ATTENTION
-    left_n, right_n = (symbols.span([*data["n"][on_left == at]], 0) for at in (True, False))
+    left_n, right_n = (span([*data["n"][on_left == at]], 0) for at in (True, False))
     caption = (
         "If the dots of variants (case, leading space) lie to the right of the unrelated token's, the induction head "
         "matches tokens that are alike but not equal. Left: its attention to the follower of an earlier token, by that "

@@ -7,11 +7,12 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import HeadRow
+from pathsum.claims.formatting import head_label, layers_label, number, span
+from pathsum.core.storage import frame
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import HeadRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Cell, Results
-from pathsum.storage import frame
 
 LONGEST_DISTANCE = 16
 
@@ -22,8 +23,8 @@ def eigenvalues(results: Results) -> Figure | None:
         {
             "cell": c.name,
             "layers": c.summary.n_layers,
-            "group": f"{symbols.layers_label(c.summary.n_layers)}: L{h.layer}",
-            "head": symbols.head_label(h.layer, h.head),
+            "group": f"{layers_label(c.summary.n_layers)}: L{h.layer}",
+            "head": head_label(h.layer, h.head),
             "positivity": h.copying_positivity,
         }
         for c in results.cells.values()
@@ -41,7 +42,7 @@ def eigenvalues(results: Results) -> Figure | None:
             _plane(ax, cell, head)
 
     share = [
-        f"{symbols.layers_label(n)} {sum(p > 0.5 for p in part)} of {len(part)}"
+        f"{layers_label(n)} {sum(p > 0.5 for p in part)} of {len(part)}"
         for n in results.layer_counts()
         if len(part := data.loc[data["layers"] == n, "positivity"])
     ]
@@ -86,12 +87,12 @@ def _previous_token_spans(results: Results) -> str:
     spans = []
     for n in results.layer_counts():
         if scores := [h.previous_token for c in results.with_layers(n) if (h := c.previous_token_head()) is not None]:
-            spans.append(f"{symbols.layers_label(n)} {symbols.span(scores)}")
+            spans.append(f"{layers_label(n)} {span(scores)}")
     return "; ".join(spans)
 
 
 def _group(n_layers: int, layer: int) -> str:
-    return f"{symbols.layers_label(n_layers)}: layer L{layer}"
+    return f"{layers_label(n_layers)}: layer L{layer}"
 
 
 def _most_copying(cells: list[Cell]) -> tuple[Cell, HeadRow] | None:
@@ -122,8 +123,8 @@ def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
     sns.scatterplot(x=table["real"] / scale, y=table["imag"] / scale, color=colour, s=45, alpha=0.75, ax=ax)
     ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
     ax.set_box_aspect(1)
-    label = symbols.head_label(head.layer, head.head)
-    ax.set_title(f"{cell.name} {label}: {symbols.number(head.copying_positivity)}")
+    label = head_label(head.layer, head.head)
+    ax.set_title(f"{cell.name} {label}: {number(head.copying_positivity)}")
 
 
 def _distances(ax: Axes, results: Results, data: pd.DataFrame) -> None:

@@ -7,10 +7,11 @@ import seaborn as sns
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
+from pathsum.claims.content import matching
+from pathsum.claims.formatting import head_label, layers_label, plural
+from pathsum.records.results import Results
 from pathsum.report import symbols
-from pathsum.report.claims.content import matching
 from pathsum.report.figures.base import Figure, layer_palette, picture
-from pathsum.results import Results
 
 
 def induction_corner(results: Results) -> Figure | None:
@@ -18,8 +19,8 @@ def induction_corner(results: Results) -> Figure | None:
     rows = [
         {
             "cell": c.name,
-            "layers": symbols.layers_label(c.summary.n_layers),
-            "head": symbols.head_label(h.layer, h.head),
+            "layers": layers_label(c.summary.n_layers),
+            "head": head_label(h.layer, h.head),
             "pair": f"{pair.query} × {pair.key}" if (pair := matching(c, h.layer, h.head)) else "–",
             "matching_positivity": pair.positivity if pair else h.qk_matching_positivity,
             "qk_matching_positivity": h.qk_matching_positivity,
@@ -63,7 +64,7 @@ def induction_corner(results: Results) -> Figure | None:
     strong = data[data["prefix_matching"] >= 0.3]
     inside = strong[(strong["matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]
     caption = (
-        f"Induction heads sit in the shaded corner: of {symbols.plural(len(strong), 'head')} with prefix matching "
+        f"Induction heads sit in the shaded corner: of {plural(len(strong), 'head')} with prefix matching "
         f"≥ 0.3, {len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
         f"{int(((data['matching_positivity'] > 0.5) & (data['copying_positivity'] > 0.5)).sum()) - len(inside)}. "
         "Matching is judged on the pair of paths, one to the query and one to the key, that carries the "

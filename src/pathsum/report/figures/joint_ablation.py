@@ -6,10 +6,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import JointAblationRow
+from pathsum.claims.formatting import plural
+from pathsum.records.results import Results
+from pathsum.records.rows import JointAblationRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Results
 
 KINDS = {  # label, line
     "whole": ("whole model", "-"),
@@ -37,7 +38,7 @@ def joint_ablation(results: Results) -> Figure | None:
     caption = (
         "In-context learning is lost without the induction heads where dashed lines stay near 0; where dotted and "
         "dash-dotted lines stay near the solid one, the controls lose little. Thin lines: each of "
-        f"{symbols.plural(len(cells), 'two-layer model')}; thick: the median. All heads with prefix matching of at "
+        f"{plural(len(cells), 'two-layer model')}; thick: the median. All heads with prefix matching of at "
         "least 0.1 at the end of training are ablated together (resample ablation). 95 % intervals are in the table."
     )
     return picture("joint_ablation", "Without any induction head", caption, data, (11.0, 3.8), paint)

@@ -7,9 +7,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from pathsum.claims.formatting import layers_label, millions, plural, span
+from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row
-from pathsum.results import Cell, Results
 
 
 def headline(results: Results) -> Figure | None:
@@ -57,7 +58,7 @@ def phase_change(results: Results) -> Figure | None:
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         for n in results.layer_counts():
-            canvas.axes[-1].plot([], [], color=symbols.layer_colour(n), lw=2, label=symbols.layers_label(n))
+            canvas.axes[-1].plot([], [], color=symbols.layer_colour(n), lw=2, label=layers_label(n))
         canvas.axes[-1].legend(loc="best")
         canvas.axes[0].set_title("dotted: onset", fontweight="normal", fontsize=10)
 
@@ -81,7 +82,7 @@ def _training(results: Results) -> pd.DataFrame:
     rows = [
         (
             c.name,
-            symbols.layers_label(c.summary.n_layers),
+            layers_label(c.summary.n_layers),
             c.summary.n_heads,
             e.tokens_seen / 1e6,
             best(e.prefix_matching),
@@ -179,7 +180,7 @@ def _contrast(results: Results) -> str:
 def levels(results: Results) -> str:
     """Where the curves' level would be with all windows."""
     drops = "; ".join(
-        f"{symbols.layers_label(n)} {symbols.span([c.summary.in_context_loss_drop_nats for c in cells])}"
+        f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in cells])}"
         for n in results.layer_counts()
         if (cells := results.with_layers(n))
     )
@@ -194,20 +195,20 @@ def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
     if not scores:
         return ""
     onsets = [c.summary.onset_tokens / 1e6 for c in cells if c.summary.onset_tokens is not None]
-    label, budget = symbols.layers_label(n_layers), max(c.summary.tokens_seen for c in cells)
-    reach = f"best prefix matching ends at {symbols.span(scores, 3)}"
+    label, budget = layers_label(n_layers), max(c.summary.tokens_seen for c in cells)
+    reach = f"best prefix matching ends at {span(scores, 3)}"
     if not onsets:
-        return f"{label}: no phase change within {symbols.millions(budget)} tokens, {reach}."
+        return f"{label}: no phase change within {millions(budget)} tokens, {reach}."
     return (
-        f"{label}: a phase change in {len(onsets)} of {symbols.plural(len(cells), 'model')}, half-way after "
-        f"{symbols.span(onsets, 1)} M tokens; {reach}."
+        f"{label}: a phase change in {len(onsets)} of {plural(len(cells), 'model')}, half-way after "
+        f"{span(onsets, 1)} M tokens; {reach}."
     )
 
 
 def curriculum_caption(results: Results) -> str:
     """Of what ``shade_curricula`` shades, if anything."""
     of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
-    depths = " and ".join(map(symbols.layers_label, of))
+    depths = " and ".join(map(layers_label, of))
     return f" Shaded: training of {depths} on the windows that repeat most, before all others." if of else ""
 
 
@@ -215,8 +216,8 @@ def _repeat_caption(results: Results) -> str:
     parts = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n)]
-        gains = symbols.span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
-        parts.append(f"{symbols.layers_label(n)} {gains} nats (top-1 {symbols.span([s.repeat_top1 for s in known])})")
+        gains = span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
+        parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
     return (
         "Gain of the second copy over a uniform guess among the sampled tokens (per token), and top-1 accuracy there, "
         f"range over models: {'; '.join(parts)}. The first copy costs more than guessing, because random tokens do "

@@ -9,11 +9,12 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.evaluation import Evaluation
+from pathsum.claims.formatting import layers_label
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row, without_legend_title
 from pathsum.report.figures.learning import levels
-from pathsum.results import Results
 
 LEAST_BIN, WIDENING = 4, 1.12  # positions a bin: the least, and how much further each bin reaches than the last
 
@@ -21,7 +22,7 @@ LEAST_BIN, WIDENING = 4, 1.12  # positions a bin: the least, and how much furthe
 def loss_by_position(results: Results) -> Figure | None:
     """Loss against position at the end of training; the two bands are what the in-context loss drop compares."""
     rows = [
-        {"layers": symbols.layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
+        {"layers": layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
         for c in results.cells.values()
         if c.log
         for centre, loss in _binned(c.log[-1])

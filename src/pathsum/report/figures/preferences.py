@@ -9,10 +9,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import ContentScoreRow, ScorePathRow
-from pathsum.report import symbols
+from pathsum.claims.formatting import head_label, number
+from pathsum.records.results import Cell
+from pathsum.records.rows import ContentScoreRow, ScorePathRow
 from pathsum.report.figures.base import row
-from pathsum.results import Cell
 
 MOST_WRITTEN = 9  # squares a side up to which each number is written
 
@@ -51,7 +51,7 @@ def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark
         annot_kws={"fontsize": 7},
     )
     if (head := cell.induction_head()) is not None:
-        ax.set_title(f"{cell.name}: {symbols.head_label(head.layer, head.head)}")
+        ax.set_title(f"{cell.name}: {head_label(head.layer, head.head)}")
     mark(ax, cell, order)
     ax.tick_params(axis="y", rotation=0)
     ax.tick_params(length=0, labelsize=8)
@@ -59,4 +59,4 @@ def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark
 
 def _written(nats: float) -> str:
     """One digit, and a plain 0 for what would print as zeros."""
-    return symbols.number(nats, 1) if abs(nats) >= 0.05 else "0"
+    return number(nats, 1) if abs(nats) >= 0.05 else "0"

@@ -7,12 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
-from pathsum.records import ScorePathRow
+from pathsum.claims.formatting import head_label, span
+from pathsum.claims.score_paths import POSITION, of_induction_head, through_keys, total
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import ScorePathRow
 from pathsum.report import symbols
-from pathsum.report.claims.score_paths import POSITION, of_induction_head, through_keys, total
 from pathsum.report.figures.base import Figure, picture
 from pathsum.report.figures.preferences import pairs, panels
-from pathsum.results import Cell, Results
 
 MOST_CELLS = 4  # panels
 
@@ -33,7 +34,7 @@ def score_paths(results: Results) -> Figure | None:
         "keys, on repeated random tokens; chance is 0. Each square is one path to the query and one to the key. In the "
         "top row the query reads the embedding: its first square is direct, the others are K-composition. Box: keys "
         "that come through the "
-        f"strongest previous-token head, {symbols.span(keys)} nats where all squares have {symbols.span(everything)}. "
+        f"strongest previous-token head, {span(keys)} nats where all squares have {span(everything)}. "
         "A bias by distance is left out."
     )
     if len(cells) > len(shown):
@@ -51,7 +52,7 @@ def _drawn(cell: Cell) -> list[ScorePathRow]:
 
 def _mark(ax: Axes, cell: Cell, order: list[str]) -> None:
     previous = cell.previous_token_head()
-    if previous is not None and (name := symbols.head_label(previous.layer, previous.head)) in order:
+    if previous is not None and (name := head_label(previous.layer, previous.head)) in order:
         box = Rectangle((order.index(name), 0), 1, len(order), fill=False, ec=symbols.ACCENT, lw=2, clip_on=False)
         ax.add_patch(box)
     ax.set(xlabel="path to the key", ylabel="path to the query")

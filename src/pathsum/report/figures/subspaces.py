@@ -7,10 +7,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.records import OverlapRow
+from pathsum.claims.formatting import head_label
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import OverlapRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, drop_legend, picture, row
-from pathsum.results import Cell, Results
 
 KINDS = ("Q", "K", "V")
 
@@ -22,8 +23,8 @@ def subspaces(results: Results) -> Figure | None:
             "cell": c.name,
             "n_layers": c.summary.n_layers,
             "kind": o.kind,
-            "early": symbols.head_label(o.early_layer, o.early_head),
-            "late": symbols.head_label(o.late_layer, o.late_head),
+            "early": head_label(o.early_layer, o.early_head),
+            "late": head_label(o.late_layer, o.late_head),
             "times_chance": o.share / o.chance,
             "spread": o.spread / o.chance,
             "induction": induction_edge(c, o),

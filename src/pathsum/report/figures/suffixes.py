@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.report import symbols
-from pathsum.report.claims.suffixes import (
+from pathsum.claims.formatting import span
+from pathsum.claims.suffixes import (
     CONTROL,
     KEY_EDGE,
     LONGER_RIVALS,
@@ -18,8 +18,9 @@ from pathsum.report.claims.suffixes import (
     of_induction_head,
     uncut,
 )
+from pathsum.records.results import Cell, Results
+from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Cell, Results
 
 SHOWN = {
     NONE: "none",
@@ -54,7 +55,7 @@ def suffixes(results: Results) -> Figure | None:
         "matches. Left and middle: its attention to both followers in one sequence, a pair of dots per model, by heads "
         "per layer. Right: the difference (two tokens minus one) without ablation and with edges into the head ablated "
         "(resample ablation), a dot per model; 0 is a head that matches the current token alone. Mean over "
-        f"{symbols.span([r.sequences for r in rows], 0)} sequences, each in both orders; bars: 95 % bootstrap over "
+        f"{span([r.sequences for r in rows], 0)} sequences, each in both orders; bars: 95 % bootstrap over "
         "sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from scipy.special import stdtrit
 
-from pathsum.records import LabelRow
+from pathsum.claims.formatting import layers_label
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import LabelRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
-from pathsum.results import Cell, Results
 
 QUANTITIES = {
     "onset_millions": "phase change, half-way\n(million tokens seen)",
@@ -78,7 +79,7 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
 
 def _without(cells: Sequence[Cell]) -> str:
     none = sum(c.summary.onset_tokens is None for c in cells)
-    return f"{none} of {len(cells)} models with {symbols.layers_label(cells[0].summary.n_layers)}"
+    return f"{none} of {len(cells)} models with {layers_label(cells[0].summary.n_layers)}"
 
 
 def _numbers(cell: Cell) -> dict[str, object]:
@@ -121,7 +122,7 @@ def _points(ax: Axes, data: pd.DataFrame, x: str, quantity: str) -> None:
             part = data[(data["layers"] == n_layers) & (data[x] == value)]
             if values := [float(v) for v in part[quantity].dropna()]:
                 _group(ax, place + aside, values, colour)
-        ax.plot([], [], "o", color=colour, label=symbols.layers_label(n_layers))
+        ax.plot([], [], "o", color=colour, label=layers_label(n_layers))
     ax.set_xticks(range(len(places)), [str(p) for p in places])
     ax.set_xlim(-0.6, len(places) - 0.4)
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))

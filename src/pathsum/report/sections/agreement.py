@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from pathsum.records import COMPOSITION_RULE, COPYING, SIGNIFICANT
+from pathsum.claims.formatting import number, plural, span
+from pathsum.records.results import Results
+from pathsum.records.rows import COMPOSITION_RULE, COPYING, SIGNIFICANT
 from pathsum.report.agreement import (
     COPIES,
     EDGES,
@@ -20,8 +22,6 @@ from pathsum.report.agreement import (
     judged,
 )
 from pathsum.report.document import Entry, Section, Table
-from pathsum.report.symbols import number, plural, span
-from pathsum.results import Results
 
 TITLE = "Do they agree?"
 PAIRS = (("weights", "behaviour"), ("weights", "intervention"), ("behaviour", "intervention"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pathsum.records import SkipTrigramBugRow, SkipTrigramRow
+from pathsum.claims.copying import copying_heads
+from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.claims.framework import copying_share
+from pathsum.records.results import Cell
+from pathsum.records.rows import SkipTrigramBugRow, SkipTrigramRow
 from pathsum.report.chance import passing_share
-from pathsum.report.claims.copying import copying_heads
-from pathsum.report.claims.framework import copying_share
 from pathsum.report.document import Entry, Table
-from pathsum.report.symbols import head_label, number, plural, span, visible
-from pathsum.results import Cell
+from pathsum.report.symbols import visible
 
 ENTRIES_A_HEAD = 4
 BUGS = 8

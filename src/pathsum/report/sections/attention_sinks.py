@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathsum.records import AttentionSinkRow
+from pathsum.claims.formatting import head_label, interval, number, plural
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import AttentionSinkRow
 from pathsum.report.document import Entry, Section, Table
-from pathsum.report.symbols import head_label, interval, number, plural
-from pathsum.results import Cell, Results
 
 TITLE = "Attention sinks"
 SINK = 0.3  # attention on the first token from which a head is called an attention sink: some ten times chance

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pathsum.records import HeadRow, LabelRow
+from pathsum.claims.formatting import head_label, layers_label, number, plural, span
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import HeadRow, LabelRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, layers_label, number, plural, span
-from pathsum.results import Cell, Results
 
 TITLE = "What each head does"
 SCORES = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pathsum.records import COMPOSITION_RULE, CalibrationRow
+from pathsum.claims.formatting import number, plural
+from pathsum.records.results import Results
+from pathsum.records.rows import COMPOSITION_RULE, CalibrationRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.figures.calibration import NAMES, TRUSTED
-from pathsum.report.symbols import number, plural
-from pathsum.results import Results
 
 TITLE = "How far to trust the detectors"
 PLANTED = {  # what was planted for each, and what counts as found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from pathsum.records import AblationRow
-from pathsum.report.claims.causal import edge_label
+from pathsum.claims.causal import edge_label
+from pathsum.claims.formatting import head_label, interval, number, span
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import AblationRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, interval, number, span
-from pathsum.results import Cell, Results
 
 TITLE = "By intervention"
 ORDERS = ("direct path", "single heads", "virtual heads")

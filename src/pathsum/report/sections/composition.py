@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from pathsum.records import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
-from pathsum.report.symbols import number, plural
-from pathsum.results import Cell
+from pathsum.claims.formatting import number, plural
+from pathsum.records.results import Cell
+from pathsum.records.rows import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
 
 NEARLY_ALL = 0.5  # share of edges that differ from chance, from which to differ says little of a single one
 

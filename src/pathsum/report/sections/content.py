@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pathsum.records import BalanceRow
-from pathsum.report.claims.causal import order
-from pathsum.report.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, share
-from pathsum.report.claims.score_paths import share_of
+from pathsum.claims.causal import order
+from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, share
+from pathsum.claims.formatting import head_label, interval, number, span
+from pathsum.claims.score_paths import share_of
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import BalanceRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, interval, number, span
-from pathsum.results import Cell, Results
 
 TITLE = "What is read, by content"
 SMALL = "small_embedding"  # the control whose embedding starts small, by the beginning of its name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pathsum.report.claims.controls import NOT_FORMED
+from pathsum.claims.controls import NOT_FORMED
+from pathsum.claims.formatting import millions, number
+from pathsum.records.results import FORMED, Cell, Results
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import millions, number
-from pathsum.results import FORMED, Cell, Results
 
 TITLE = "Controls"
 KINDS = {  # what is said of each, and whether induction must form

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.report.claims.copying import Copying, copying_heads, count
+from pathsum.claims.copying import Copying, copying_heads, count
+from pathsum.claims.formatting import layers_label, number, plural, span
+from pathsum.records.results import Cell, Results
 from pathsum.report.document import Entry, Table
-from pathsum.report.symbols import layers_label, number, plural, span
-from pathsum.results import Cell, Results
 
 KINDS = ("weights", "behaviour", "intervention")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pathsum.records.results import Cell, Results
 from pathsum.report.document import Explorer, ExplorerCell, Section
 from pathsum.report.explorer import payload
-from pathsum.results import Cell, Results
 
 TITLE = "Explorers"
 

@@ -7,12 +7,12 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pathsum.report.claims.formation import change_of
+from pathsum.claims.formation import change_of
+from pathsum.claims.formatting import number, plural, span
+from pathsum.records.results import Cell, Results
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.figures.formation import QUANTITIES
-from pathsum.report.symbols import number, plural, span
-from pathsum.results import Cell, Results
 
 TITLE = "What forms when"
 MECHANISM = ("previous_token", "key_edge_nats", "prefix_matching")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pathsum.records import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
+from pathsum.claims.formatting import head_label, interval, plural, span
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, interval, plural, span
-from pathsum.results import Cell, Results
 
 TITLE = "Matching tokens that are alike"
 DIFFERS = {FuzzyKind.CASE: "that differs by case alone", FuzzyKind.SPACE: "that differs by a leading space alone"}

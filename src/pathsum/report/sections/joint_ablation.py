@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pathsum.records import JointAblationRow
-from pathsum.report.claims.joint_ablation import at_the_end, controls
+from pathsum.claims.formatting import interval, number
+from pathsum.claims.joint_ablation import at_the_end, controls
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import JointAblationRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import interval, number
-from pathsum.results import Cell, Results
 
 TITLE = "Without any induction head"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.records import COMPOSITION_RULE, CompositionRow
+from pathsum.claims.formatting import head_label, number, span
+from pathsum.records.results import Cell
+from pathsum.records.rows import COMPOSITION_RULE, CompositionRow
 from pathsum.report.document import Entry, Table
-from pathsum.report.symbols import head_label, number, span
-from pathsum.results import Cell
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pathsum.records import NormScaleRow
+from pathsum.claims.formatting import interval, number, span
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import NormScaleRow
 from pathsum.report.document import Entry, Section, Table
-from pathsum.report.symbols import interval, number, span
-from pathsum.results import Cell, Results
 
 TITLE = "What frozen norm scales hide"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathsum.report.claims.onset_twins import CLAMPED, SMEARED, onset, twin
+from pathsum.claims.formatting import number
+from pathsum.claims.onset_twins import CLAMPED, SMEARED, onset, twin
+from pathsum.records.results import Cell, Results
 from pathsum.report.document import Entry, Section, Table
-from pathsum.report.symbols import number
-from pathsum.results import Cell, Results
 
 TITLE = "What limits the onset"
 GIVEN = {

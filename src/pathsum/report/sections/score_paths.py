@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pathsum.records import ScorePathRow
-from pathsum.report.claims.score_paths import POSITION, TERMS, of_induction_head, term, through_keys, total
+from pathsum.claims.formatting import head_label, number
+from pathsum.claims.score_paths import POSITION, TERMS, of_induction_head, term, through_keys, total
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import ScorePathRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, number
-from pathsum.results import Cell, Results
 
 TITLE = "What attention scores are made of"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathsum.report.claims.softmax_competition import preferring
+from pathsum.claims.formatting import head_label, interval, number
+from pathsum.claims.softmax_competition import preferring
+from pathsum.records.results import Cell, Results
 from pathsum.report.document import Entry, Section, Table
-from pathsum.report.symbols import head_label, interval, number
-from pathsum.results import Cell, Results
 
 TITLE = "Softmax competition"
 

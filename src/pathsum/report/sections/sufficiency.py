@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathsum.records import SufficiencyRow
-from pathsum.report.claims.sufficiency import best_control, kept
+from pathsum.claims.formatting import head_label, interval
+from pathsum.claims.sufficiency import best_control, kept
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import SufficiencyRow
 from pathsum.report.document import Entry, Section, Table
-from pathsum.report.symbols import head_label, interval
-from pathsum.results import Cell, Results
 
 TITLE = "The induction circuit alone"
 

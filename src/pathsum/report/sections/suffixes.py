@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from pathsum.records import SuffixCutRow
-from pathsum.report.claims import content
-from pathsum.report.claims.suffixes import (
+from pathsum.claims import content
+from pathsum.claims.formatting import head_label, interval, number, plural, span
+from pathsum.claims.suffixes import (
     CONTROL,
     KEY_EDGE,
     LONGER_RIVALS,
@@ -18,10 +18,10 @@ from pathsum.report.claims.suffixes import (
     of_induction_head,
     uncut,
 )
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import SuffixCutRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
-from pathsum.report.symbols import head_label, interval, number, plural, span
-from pathsum.results import Cell, Results
 
 TITLE = "Matching more than one token"
 CONTENT = {  # offsets of the content that is compared: at the query, at the key

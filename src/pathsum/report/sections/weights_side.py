@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from pathsum.records import DirectionRow, TokenClusterRow, VirtualHeadRow
+from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import DirectionRow, TokenClusterRow, VirtualHeadRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.figures.subspaces import induction_edge
-from pathsum.report.symbols import head_label, number, plural, span, visible
-from pathsum.results import Cell, Results
+from pathsum.report.symbols import visible
 
 TITLE = "Inside the heads"
 BEYOND = 3  # standard deviations from which something is called beyond chance

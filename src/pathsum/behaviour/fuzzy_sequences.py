@@ -1,0 +1,127 @@
+"""Tokens that are alike but not equal, and text in which they stand where an equal token would (FRAMEWORK §5).
+
+Alike are tokens of letters that differ by case alone (``Self``, ``self``) or by a leading space alone.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from pathsum.data.bos import BOS
+from pathsum.records.rows import FuzzyKind
+
+SPACE = "␣"  # how the vocabulary prints a space
+KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # what alike tokens share
+FEWEST, RAREST = 20, 50  # pairs of a kind, and occurrences of a token in training text: below, no rows
+MOST, NEAREST = 96, 5  # ordered pairs of a kind, at most; tokens that a pair's control is drawn from
+_LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^\W\d_]{{3,}})")
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Ordered pairs: a query, a variant of it, and a token of the variant's form and frequency that is unrelated."""
+
+    kinds: tuple[str, ...]  # of each pair
+    query: Int64[Tensor, "n"]
+    variant: Int64[Tensor, "n"]
+    unrelated: Int64[Tensor, "n"]
+    family: Int64[Tensor, "n"]  # the same for tokens that differ by case or space: what intervals resample
+    fillers: Bool[Tensor, "vocab"]  # tokens that occur and are alike no other
+
+    @staticmethod
+    def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
+        """Find the pairs of a vocabulary, both ``RAREST`` times in text; no pair of a kind with fewer than ``FEWEST``.
+
+        The unrelated token (the control) is the variant of another pair of the kind, of another family and of the
+        variant's own form: lower case or not, leading space or not, one letter or more. It is drawn from the
+        ``NEAREST`` of these by frequency, so that few queries share a control. A pair without such a token is left out.
+        """
+        common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
+        forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
+        families = {i: words[i].removeprefix(SPACE).lower() for i in common}
+        numbers = {name: n for n, name in enumerate(sorted(set(families.values())))}
+        rows: list[tuple[str, int, int, int, int]] = []
+        fillers = counts > 0
+        fillers[BOS] = False
+        for kind, key in KEYS.items():
+            groups: dict[str, list[int]] = {}
+            for i in common:
+                groups.setdefault(key(words[i]), []).append(i)
+            pairs = [pair for group in groups.values() for pair in permutations(group, 2)]
+            fillers[[i for pair in pairs for i in pair]] = False
+            same: dict[tuple[bool, bool, bool], list[int]] = {}
+            for u in sorted({b for _, b in pairs}):
+                same.setdefault(forms[u], []).append(u)
+            pairs = [(a, b) for a, b in pairs if any(families[u] != families[a] for u in same[forms[b]])]
+            if len(pairs) < 2 * FEWEST:
+                continue
+            for n in torch.randperm(len(pairs), generator=generator)[:MOST].tolist():
+                a, b = pairs[n]
+                others = [u for u in same[forms[b]] if families[u] != families[a]]
+                near = sorted(others, key=lambda u: abs(logs[u] - logs[b]))[:NEAREST]
+                control = near[int(torch.randint(len(near), (), generator=generator))]
+                rows.append((kind, a, b, control, numbers[families[a]]))
+        ids = torch.tensor([row[1:] for row in rows], dtype=torch.int64).view(-1, 4)
+        query, variant, unrelated, family = ids.unbind(1)
+        return Alike(tuple(row[0] for row in rows), query, variant, unrelated, family, fillers)
+
+
+def _form(word: str) -> tuple[bool, bool, bool]:
+    bare = word.removeprefix(SPACE)
+    return bare == word, bare.islower(), len(bare) == 1
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A window for each query, which stands last, and where the follower of an earlier token stands."""
+
+    tokens: Int64[Tensor, "n pos"]
+    follower: Int64[Tensor, "n"]
+
+    def after(self, earlier: Int64[Tensor, "n"]) -> Int64[Tensor, "n pos"]:
+        """Put each ``earlier`` token before the follower; all else stays as it is."""
+        return self.tokens.scatter(1, self.follower[:, None] - 1, earlier[:, None])
+
+    def followed(self) -> Int64[Tensor, "n"]:
+        """Which token is the follower?"""
+        return self.tokens.gather(1, self.follower[:, None])[:, 0]
+
+
+def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
+    """Draw BOS and ``pos`` − 2 different fillers for each query, and a place for the earlier token."""
+    n = len(alike.query)
+    drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)
+    tokens = torch.cat([torch.full((n, 1), BOS), drawn, alike.query[:, None]], 1)
+    return Trials(tokens, torch.randint(2, pos - 1, (n,), generator=generator))
+
+
+def rename(
+    passages: Int64[Tensor, "n pos"], words: Sequence[str], counts: Float[Tensor, "vocab"]
+) -> Int64[Tensor, "n pos"]:
+    """Replace every name of a passage by another name that is not in it, one for one, of the nearest frequency.
+
+    Names are tokens of three letters or more that are no keyword of Python, ``RAREST`` times in text; with a leading
+    space they stay so. Where none is left, a name stays.
+    """
+    matches = [_NAME.fullmatch(word) for word in words]
+    names = torch.tensor([1 + len(m[1]) if m and not keyword.iskeyword(m[2]) else 0 for m in matches])
+    names[counts < RAREST] = 0
+    found, logs = [], counts.clamp(min=1).log()
+    for passage in passages:
+        become, free = torch.arange(len(words)), names.clone()
+        free[passage] = 0
+        for token in passage.unique().tolist():
+            fits = (free == names[token]) & (free > 0)
+            if fits.any():
+                become[token] = torch.where(fits, (logs - logs[token]).abs(), torch.inf).argmin()
+                free[become[token]] = 0
+        found.append(become[passage])
+    return torch.stack(found)

@@ -1,0 +1,145 @@
+"""What does a head do, and how surely? One number a window for each behaviour, to be bootstrapped over windows.
+
+A score of attention is a share of a head's attention, so chance is the same score of the ``even_pattern``: what a head
+gets that looks at all of its past alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pathsum.probes.positional import attention_by_distance
+from pathsum.statistics.bootstrap import Interval
+
+Pattern = Float[Tensor, "batch head query key"]
+
+MOST = 0.5  # of a head's attention: nothing else can have as much
+THRESHOLDS = {
+    "previous token": MOST,
+    "two tokens back": MOST,
+    "offset": MOST,
+    "duplicate token": MOST,
+    "induction: uniform": 0.1,
+    "induction: by frequency": 0.1,
+    "induction: natural": 0.1,
+    "copies the next token": 0.5,  # of a mean sign: the next token is raised three times in four
+    "attends to BOS (attention sink)": MOST,
+}
+TIMES_CHANCE = 3
+
+
+@dataclass(frozen=True)
+class Score:
+    """A head's score for a behaviour beside its chance level."""
+
+    behaviour: str
+    interval: Interval
+    chance: float
+
+    @property
+    def threshold(self) -> float | None:
+        """What the lower end of the interval must exceed; None for a score that gives no label."""
+        least = THRESHOLDS.get(self.behaviour)
+        return None if least is None else max(least, TIMES_CHANCE * self.chance)
+
+
+def labels(scores: Sequence[Score]) -> tuple[str, ...]:
+    """By which behaviours is a head to be called? Those of which the lower end of the score's interval exceeds the
+    threshold, at least three times chance; where a behaviour is tested in several ways, after its colon, all of them
+    must.
+
+    Induction must show on three kinds of repeats, for one kind can be had without it: a head that looks back by just
+    the length of a block matches where random tokens are repeated, one that looks at the token before, or at words
+    likely to follow, where text repeats itself. So a tenth of the attention is enough there. A test that could
+    not be made is not passed; a score without a threshold gives no label.
+    """
+    tested: dict[str, bool] = {}
+    for score in scores:
+        if score.threshold is not None:
+            name = behaviour_of(score.behaviour)
+            tested[name] = score.interval.low > score.threshold and tested.get(name, True)
+    given = {score.behaviour for score in scores}
+    whole = {name for name in tested if all(test in given for test in THRESHOLDS if behaviour_of(test) == name)}
+    return tuple(name for name, holds in tested.items() if holds and name in whole)
+
+
+def behaviour_of(test: str) -> str:
+    """The behaviour that a score tests, without the kind of test after its colon."""
+    return test.split(":")[0]
+
+
+def by_window(score: Callable[..., Float[Tensor, "head"]], *tensors: Tensor) -> Float[Tensor, "head batch"]:
+    """What does ``score``, a mean over windows of equal weight, say of each window alone? Its mean over windows is the
+    score itself. Unit and cost as there."""
+    return torch.stack([score(*(t[None] for t in window)) for window in zip(*tensors, strict=True)], -1)
+
+
+def even_pattern(pos: int) -> Pattern:
+    """What is chance? One window and head in which each query attends alike to itself and all before, the beginning of
+    the sequence too."""
+    past = torch.ones(pos, pos).tril()
+    return (past / past.sum(-1, keepdim=True))[None, None]
+
+
+def best_offset(pattern: Pattern) -> Int[Tensor, "head"]:
+    """At which distance does each head look most? Largest mean of A[i, i − distance], FRAMEWORK §3.
+
+    Distance 0 … pos / 2: farther back there are few queries left. The largest of many is flattered, so take its score
+    (``at_offset``) on other windows. Costs batch · head · pos². ValueError under three positions.
+    """
+    return attention_by_distance(pattern)[:, : pattern.shape[-1] // 2 + 1].argmax(-1)
+
+
+def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor, "head"]:
+    """How much does each head look ``distances[head]`` tokens back? Mean of A[i, i − distance] over queries from
+    distance + 1, for key 0 is left out. 0..1; a previous-token score where the distance is 1. Costs batch · head · pos.
+    """
+    tokens = pattern[..., 1:, 1:]
+    at = [tokens[:, h].diagonal(-int(d), -2, -1).mean() for h, d in enumerate(distances)]
+    return torch.stack(at) if at else pattern.new_zeros(0)
+
+
+def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
+    """Average A[i, i − 2], FRAMEWORK §3: how much each head attends two tokens back. 0..1."""
+    return at_offset(pattern, torch.full((pattern.shape[1],), 2))
+
+
+def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:
+    """Does a head look at where the present token stood before? Mean of A[p, p − block] over the second copy, p =
+    block + 1 … 2·block, of a block given twice (Wang et al. 2022, "duplicate token heads").
+
+    0..1. Costs batch · head · block. ValueError where the window is not 1 + 2·block long.
+    """
+    if pattern.shape[-1] != 1 + 2 * block:
+        raise ValueError(
+            f"expected BOS and a block twice, 1 + 2·block positions, got {pattern.shape[-1]} for block = {block}"
+        )
+    return pattern[..., 1:, 1:].diagonal(-block, -2, -1).mean((0, -1))
+
+
+def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key"]:
+    """Which keys followed an earlier occurrence of the query's token? key − 1 holds it, 1 ≤ key − 1, key < query.
+
+    The beginning of the sequence is no occurrence, and the query itself no key: after "a a" it would be one, and heads
+    that look at themselves would seem to match. Costs batch · pos².
+    """
+    same = tokens[:, :, None] == tokens[:, None, :]
+    found = torch.zeros_like(same)
+    found[:, :, 2:] = same[:, :, 1:-1]
+    return found.tril(-1)
+
+
+def after_earlier(pattern: Pattern, keys: Bool[Tensor, "batch query key"]) -> Float[Tensor, "head n"]:
+    """How much does a head look at what followed the present token before? Its attention on ``followers``, summed, a
+    mean over the queries that have any (ICL "prefix matching", for text in which a token stands more than twice).
+
+    0..1. Windows without such a query are left out, so there may be fewer of them. Costs batch · head · pos².
+    """
+    repeats = keys.any(-1).sum(-1)
+    mass = torch.einsum("bhqk,bqk->hb", pattern, keys.to(pattern.dtype))
+    return (mass / repeats)[:, repeats > 0]

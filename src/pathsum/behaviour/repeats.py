@@ -1,0 +1,31 @@
+"""How well is the second copy of repeated random tokens predicted, against guessing? (ICL "defining induction heads")
+
+The first copy is no baseline: a model that expects text loses more on random tokens than one that guesses.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.probes.induction import check_repeated
+
+
+def guessing_nats(drawn: Float[Tensor, "vocab"]) -> float:
+    """Take the loss of guessing among the tokens that random blocks are drawn from uniformly: the log of their number,
+    nats. Those are the ids with ``drawn`` > 0 but the first, which begins every sequence. Guessing is right by
+    e^−loss."""
+    return math.log(int((drawn[1:] > 0).sum()))
+
+
+def second_copy_top1(logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int) -> float:
+    """Count how often the likeliest next token is right on the second copy, but for its first token, which nothing
+    foretells: the positions of ``RepeatLosses.second_nats``. Share, 0..1.
+
+    Costs batch · pos · d_vocab. ValueError where ``tokens`` are not BOS and a block twice."""
+    check_repeated(tokens, block)
+    right = logits[:, block + 1 : -1].argmax(-1) == tokens[:, block + 2 :]
+    return torch.mean(right, dtype=torch.float64).item()

@@ -1,0 +1,28 @@
+"""What the induction-heads paper says of one layer whose keys see the token before."""
+
+from __future__ import annotations
+
+from pathsum.claims.judging import Claim, Finding, at_least
+from pathsum.records.results import FORMED, Results
+
+NOT_FORMED = 0.05  # best prefix matching where no head does induction
+
+
+def _smeared(results: Results) -> dict[str, Finding]:
+    return {
+        name: at_least(c.summary.prefix_matching, FORMED)
+        for name, c in results.controls.items()
+        if c.summary.smeared_keys and c.summary.n_layers == 1
+    }
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "smeared_keys_induction",
+        "One layer forms induction heads where its keys can see the token before.",
+        "ICL, Argument 2",
+        "best prefix-matching score of the one-layer control with smeared keys",
+        f"≥ {FORMED}",
+        _smeared,
+    ),
+)

@@ -1,0 +1,38 @@
+"""What must have formed before an induction head can."""
+
+from __future__ import annotations
+
+from pathsum.claims.formatting import millions
+from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.results import Cell
+from pathsum.records.rows import ChangePointRow
+
+
+def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
+    """Where a quantity of ``FormationRow`` changes, if it does."""
+    return next((c for c in cell.changes if c.quantity == quantity), None)
+
+
+def _previous_token_first(cell: Cell) -> Finding:
+    previous, matching = (change_of(cell, name) for name in ("previous_token", "prefix_matching"))
+    if previous is None or matching is None:
+        return Finding(None, False, f"no {'previous-token head' if previous is None else 'onset'}")
+    note = (
+        f"previous-token head at {millions(previous.tokens_seen)}, prefix matching at {millions(matching.tokens_seen)}"
+    )
+    if previous.high > matching.low:
+        note += ", with no evaluation between"
+    return Finding(float(matching.tokens_seen - previous.tokens_seen), previous.high <= matching.low, note)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "previous_token_first",
+        "The previous-token head forms before the induction head that needs it.",
+        "AMF, How Induction Heads Work",
+        "tokens from half of the rise of its attention to the token before to half of the rise of prefix matching",
+        "> 0, with an evaluation between",
+        each(2, _previous_token_first),
+        digits=0,
+    ),
+)

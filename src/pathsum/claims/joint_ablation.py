@@ -1,0 +1,59 @@
+"""What in-context learning loses without its induction heads."""
+
+from __future__ import annotations
+
+from pathsum.claims.causal import METHODS
+from pathsum.claims.formatting import number
+from pathsum.claims.judging import Claim, Finding, each, within
+from pathsum.records.results import Cell
+from pathsum.records.rows import JointAblationRow
+
+MOST = 0.5  # half: more than all else together
+
+
+def at_the_end(cell: Cell) -> list[JointAblationRow]:
+    """Every set of heads at the last checkpoint."""
+    last = max((r.step for r in cell.joint_ablation), default=0)
+    return [r for r in cell.joint_ablation if r.step == last]
+
+
+def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
+    """Other heads, and as much taken away in random directions."""
+    return [r for r in rows if r.ablated != "induction" or r.method == "turned"]
+
+
+def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
+    """Controls that ablate as many heads: others that are fewer control nothing."""
+    most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
+    return [r for r in controls(rows) if r.n_heads >= most]
+
+
+def _joint(cell: Cell) -> Finding:
+    rows = at_the_end(cell)
+    ours = [r for r in rows if r.ablated == "induction" and r.method in METHODS]
+    if not ours or ours[0].loss_drop_nats <= 0:
+        return Finding(None, False, "no loss drop" if ours else "no induction heads")
+    share = min(r.loss_drop_lost / r.loss_drop_nats for r in ours)
+    others = [r for r in as_many(rows) if r.method in (*METHODS, "turned")]
+    missing = [m for m in METHODS if not any(r.ablated != "induction" and r.method == m for r in others)]
+    if missing:
+        return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
+    worst = max(r.loss_drop_lost for r in others)
+    note = f"lost without {ours[0].heads}; controls lose up to {number(worst)} nats"
+    unsure = any(within(0.0, r.behind_low, r.behind_high) for r in others) or any(
+        within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ours
+    )
+    return Finding(share, share >= MOST and all(r.behind_low > 0 for r in others), note, unsure)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "joint_ablation",
+        "Induction heads together carry most of the in-context learning of small attention-only models.",
+        "ICL, Argument 3",
+        "share of the in-context loss drop that is lost when all heads with a prefix-matching score of at least 0.1 at "
+        "the end of training are ablated together, the smaller of zero and resample ablation",
+        f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
+        each(2, _joint),
+    ),
+)

@@ -1,0 +1,95 @@
+"""How a claim is judged: a finding for each model that it speaks about, and a verdict over all of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pathsum.claims.formatting import number
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import ClaimResult
+
+REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
+OWN = "this suite"  # the section of a claim that is in neither paper
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one model says about a claim: its number, whether that is enough, and what to know besides."""
+
+    value: float | None
+    passes: bool
+    note: str = ""
+    unsure: bool = False  # the threshold lies within the value's 95 % interval
+
+
+@dataclass(frozen=True)
+class Claim:
+    id: str
+    claim: str
+    section: str
+    measure: str
+    threshold: str
+    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim speaks about
+    digits: int = 2
+
+
+def judge(claim: Claim, results: Results) -> ClaimResult:
+    """Does ``claim`` hold here? ``value`` is the median over models; ``values`` has each."""
+    findings = claim.evaluate(results)
+    passing = sum(f.passes for f in findings.values())
+    known = [f.value for f in findings.values() if f.value is not None]
+    verdict = UNTESTABLE
+    if findings:
+        verdict = REPRODUCED if passing == len(findings) else PARTLY if passing else NOT
+    return ClaimResult(
+        id=claim.id,
+        claim=claim.claim,
+        section=claim.section,
+        measure=claim.measure,
+        threshold=claim.threshold,
+        value=statistics.median(known) if known else None,
+        values={name: f.value for name, f in findings.items()},
+        verdict=verdict,
+        detail=_detail(claim, findings, passing, known),
+        short=[name for name, f in findings.items() if not f.passes],
+    )
+
+
+def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
+    if not findings:
+        return "No model of this sweep can tell."
+    values = _range([number(v, claim.digits) for v in sorted(known)])
+    notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
+    unsure = [name for name, f in findings.items() if f.unsure]
+    if unsure:
+        notes.append(f"the threshold lies within the 95 % interval of {', '.join(unsure)}")
+    return f"{passing} of {len(findings)} models pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
+
+
+def _range(known: list[str]) -> str:
+    """Name a range over models as one, which is no interval."""
+    if not known:
+        return "no value"
+    return known[0] if known[0] == known[-1] else f"range over models {known[0]} to {known[-1]}"
+
+
+def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
+    """``find`` asked of every model with ``n_layers`` layers, or of all."""
+
+    def evaluate(results: Results) -> dict[str, Finding]:
+        cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
+        return {c.name: find(c) for c in cells}
+
+    return evaluate
+
+
+def within(threshold: float, low: float | None, high: float | None) -> bool:
+    """Does ``threshold`` lie between the ends of an interval? No where there is none."""
+    return low is not None and high is not None and low <= threshold <= high
+
+
+def at_least(value: float | None, threshold: float, note: str = "") -> Finding:
+    """Does ``value`` reach ``threshold``?"""
+    return Finding(value, value is not None and value >= threshold, note)

@@ -1,0 +1,60 @@
+"""reports/metrics.json: the machine-readable result, the same bytes for the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pathsum.records.results import Results
+from pathsum.records.rows import CellSummary, ClaimResult
+
+CELL_METRICS = (
+    "n_layers",
+    "n_heads",
+    "seed",
+    "tokens_seen",
+    "val_loss_nats",
+    "in_context_loss_drop_nats",
+    "icl_loss_drop_nats",
+    "repeat_first_loss_nats",
+    "repeat_second_loss_nats",
+    "repeat_guessing_nats",
+    "repeat_top1",
+    "prefix_matching",
+    "previous_token",
+    "copying_heads",
+    "exactness",
+    "onset_tokens",
+    "bigram_correlation",
+    "unigram_correlation",
+    "bigram_partial_correlation",
+    "direct_path_kl_nats",
+)
+CALIBRATION_METRICS = ("precision", "precision_low", "recall", "recall_low", "n", "worlds", "planted", "found")
+CORPUS_METRICS = (
+    "name",
+    "train_tokens",
+    "tuning_tokens",
+    "verdict_tokens",
+    "judged_documents",
+    "judged_windows",
+    "bigram_loss_nats",
+    "unigram_loss_nats",
+)
+
+
+def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
+    """Every number a script may want. ``onset_tokens`` is None where there is no phase change."""
+    return {
+        "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
+        "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},
+        "corpus": {key: getattr(results.corpus, key) for key in CORPUS_METRICS},
+        "claims": {c.id: {"value": c.value, "threshold": c.threshold, "verdict": c.verdict} for c in claims},
+        "calibration": {r.detector: {k: getattr(r, k) for k in CALIBRATION_METRICS} for r in results.calibration},
+        "missing_cells": list(results.missing),
+        "provenance": results.provenance,
+    }
+
+
+def _cell(summary: CellSummary) -> dict[str, Any]:
+    return {key: getattr(summary, key) for key in CELL_METRICS}

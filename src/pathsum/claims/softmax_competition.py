@@ -1,0 +1,36 @@
+"""Why one layer has no induction: a match cannot raise the attention to the token after it."""
+
+from __future__ import annotations
+
+from pathsum.claims.formatting import head_label
+from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.results import Cell
+from pathsum.records.rows import SoftmaxCompetitionRow
+
+NONE = 0.5  # nats; a head of prefix matching 0.4 prefers the token after the match by some 5
+
+
+def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
+    """The head that a repetition makes prefer ``place`` most."""
+    rows = [r for r in cell.softmax_competition if r.place == place]
+    return max(rows, key=lambda r: r.preference_high, default=None)
+
+
+def _no_preference(cell: Cell) -> Finding:
+    best = preferring(cell)
+    if best is None:
+        return Finding(None, False, "not measured")
+    return Finding(best.preference_nats, best.preference_high <= NONE, head_label(best.layer, best.head))
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "one_layer_no_successor",
+        "In one layer, a repeated token makes no head prefer the token after its earlier occurrence.",
+        "AMF, Induction Heads",
+        "largest preference of any head for the token after the match over keys near it, in windows that repeat minus "
+        "windows that do not (nats of log attention)",
+        f"upper end of its interval ≤ {NONE} nats",
+        each(1, _no_preference),
+    ),
+)

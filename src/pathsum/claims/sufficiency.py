@@ -1,0 +1,42 @@
+"""Whether the induction circuit suffices without the rest of the model."""
+
+from __future__ import annotations
+
+from pathsum.claims.formatting import number
+from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.results import Cell
+from pathsum.records.rows import SufficiencyRow
+
+MOST = 0.5  # half: more than all else together
+
+
+def kept(cell: Cell) -> SufficiencyRow | None:
+    """What remains with the previous-token head's edge to the keys of the induction head."""
+    return next((r for r in cell.sufficiency if r.kept == "circuit"), None)
+
+
+def best_control(cell: Cell) -> SufficiencyRow | None:
+    """Find the other first-layer head, or no edge at all, whose interval reaches highest."""
+    return max((r for r in cell.sufficiency if r.kept != "circuit"), key=lambda r: r.matching_high, default=None)
+
+
+def _suffices(cell: Cell) -> Finding:
+    ours, other = kept(cell), best_control(cell)
+    if ours is None or other is None:
+        return Finding(None, False, "no induction head past the first layer")
+    clear = ours.matching_low > other.matching_high
+    passes = ours.matching_share >= MOST and clear
+    return Finding(ours.matching_share, passes, f"control {number(other.matching_share)}")
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "circuit_suffices",
+        "A previous-token head read by the keys of a later head makes it an induction head.",
+        "AMF, How Induction Heads Work",
+        "share of the induction head's prefix matching that remains when all other heads, and all else that its keys "
+        "and queries read of heads, are resampled, queries and keys from different windows",
+        f"≥ {MOST}, its interval above that of any other first-layer head in the same place",
+        each(2, _suffices),
+    ),
+)

@@ -1,0 +1,86 @@
+"""Whether induction heads match more than the current token: claims of this suite, thresholds fixed before the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pathsum.claims.formatting import interval, number
+from pathsum.claims.judging import OWN, Claim, Finding, within
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import SuffixCutRow, SuffixMatchRow
+
+NONE, CONTROL = "none", "control: other heads → queries and keys"
+QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
+ONE_TOKEN = "all but current × previous"  # queries read the embedding, keys that and the previous-token head
+RIVALS, LONGER_RIVALS = "two against one", "three against two"
+LEFT = 0.5  # of the advantage at most, and of one-token matching at least, once an edge is ablated: "most" of either
+
+
+def uncut(cell: Cell) -> SuffixCutRow | None:
+    """The induction head as it is; None where it was not measured."""
+    return next((r for r in cell.suffix_cuts if r.cut == NONE), None)
+
+
+def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
+    """One row for each ablation method; none where the model has no such edges."""
+    return [r for r in cell.suffix_cuts if r.cut == cut]
+
+
+def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
+    """What the same head does in another condition."""
+    head = uncut(cell)
+    rows = cell.suffix_matches if head is not None else []
+    return next(
+        (r for r in rows if head and (r.layer, r.head, r.condition) == (head.layer, head.head, condition)), None
+    )
+
+
+def _two_layers(find: Callable[[Cell, SuffixCutRow], Finding]) -> Callable[[Results], dict[str, Finding]]:
+    def evaluate(results: Results) -> dict[str, Finding]:
+        return {c.name: find(c, row) for c in results.with_layers(2) if (row := uncut(c)) is not None}
+
+    return evaluate
+
+
+def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
+    return Finding(row.advantage, row.low > 0, interval(row.advantage, row.low, row.high))
+
+
+def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
+    """The weaker of both edges and methods decides; nothing to explain where there is no advantage."""
+    found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
+    if row.low <= 0 or len({r.cut for r in found}) < 2:
+        return Finding(
+            None, False, "does not prefer the longer match" if row.low <= 0 else "no head but previous-token heads"
+        )
+    left = [r.left_high for r in found if r.left_high is not None]
+    kept = [r.alone_left_low for r in found if r.alone_left_low is not None]
+    if min(len(left), len(kept)) < len(found):
+        return Finding(None, False, "too little attention to a match to take shares of")
+    unsure = any(
+        within(LEFT, r.left_low, r.left_high) or within(LEFT, r.alone_left_low, r.alone_left_high) for r in found
+    )
+    note = f"one-token matching keeps {number(min(kept))}"
+    return Finding(max(left), max(left) < LEFT < min(kept), note, unsure)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "two_token_matching",
+        "Induction heads of two-layer models match more than the current token.",
+        OWN,
+        "attention of the induction head to what followed a match of two tokens minus that to what followed a match of "
+        "the same current token alone, both in one sequence",
+        "its 95 % interval is above 0",
+        _two_layers(_prefers_longer),
+    ),
+    Claim(
+        "two_token_edges",
+        "They do so because previous-token heads feed their queries, and heads that attend two tokens back their keys.",
+        OWN,
+        "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
+        "resample ablation)",
+        "< 0.5, while attention to a match of one token keeps more than 0.5 of its value (lower end)",
+        _two_layers(_by_these_edges),
+    ),
+)

@@ -1,0 +1,1 @@
+"""What every room shares: named axes, frozen weights, low-rank products, files."""

@@ -1,0 +1,56 @@
+"""The plain, frozen weights that every circuit is computed from.
+
+A trained head, a hand-made head and a random head are the same type, so that a known answer or a negative control
+is one line.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pathsum.core.lowrank import LowRank
+
+
+@dataclass(frozen=True)
+class Head:
+    """One attention head in the paper's orientation (FRAMEWORK §1): each matrix multiplies a column on its right."""
+
+    W_Q: Float[Tensor, "d_head d_model"]
+    W_K: Float[Tensor, "d_head d_model"]
+    W_V: Float[Tensor, "d_head d_model"]
+    W_O: Float[Tensor, "d_model d_head"]
+
+    @property
+    def W_QK(self) -> LowRank:
+        """W_Qᵀ W_K / √d_head: the score of (query, key) is x_qᵀ W_QK x_k, in nats."""
+        return LowRank(self.W_Q.mT / math.sqrt(self.W_Q.shape[0]), self.W_K)
+
+    @property
+    def W_OV(self) -> LowRank:
+        """W_O W_V: what moves from key to query."""
+        return LowRank(self.W_O, self.W_V)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """An attention-only transformer's weights, with whatever normalisation folded into the reading matrices.
+
+    ``layers[l][h]`` is head h of layer l. Positions act on attention scores alone, so they are not part of this.
+    """
+
+    W_E: Float[Tensor, "d_model vocab"]
+    W_U: Float[Tensor, "vocab d_model"]
+    layers: tuple[tuple[Head, ...], ...] = ()
+
+    def to(self, dtype: torch.dtype) -> Weights:
+        """The same weights in another precision; identities are checked in float64."""
+        layers = tuple(
+            tuple(Head(h.W_Q.to(dtype), h.W_K.to(dtype), h.W_V.to(dtype), h.W_O.to(dtype)) for h in layer)
+            for layer in self.layers
+        )
+        return Weights(self.W_E.to(dtype), self.W_U.to(dtype), layers)

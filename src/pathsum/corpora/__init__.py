@@ -1,0 +1,1 @@
+"""Text in, tokens out: the sources of text, and synthetic text with known structure."""

@@ -1,0 +1,230 @@
+"""What does text look like whose bigrams, skip-trigrams and repetition are known?
+
+The positive control of the whole pipeline: whatever is measured on this corpus can be compared with ``PlantedTruth``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+import torch
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor
+
+from pathsum.config import PlantedCorpus
+from pathsum.corpora.planted_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
+
+CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
+RULE_PROBABILITY = 0.9  # of the planted continuation where a skip-trigram or a question applies
+SKIP_REACH = 24  # words back in which the source of a skip-trigram counts
+COPY_LENGTHS = (6, 18)  # words in a copied stretch: of one length only, a head would learn to look that far back
+QUESTION_SHARE = 0.16  # of fresh words, for the marker and for the word that asks
+SELECTORS = 3  # words that a lookup may begin with, and as many that it may go on with: of 2, single votes tell enough
+SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # of fresh words, for the first words of lookups together, and for keys
+TOGETHER = 512  # documents made at a time
+
+
+@dataclass(frozen=True)
+class PlantedTruth:
+    """How a planted corpus was made; plain lists, so that ``records.write_json`` and ``read_json`` round-trip it.
+
+    A fresh word is drawn with log-probabilities ``log bigram[word before] + two_back[word before that]``, up to a
+    constant, unless
+
+    * the word before is ``skip_destinations[i]`` and ``skip_sources[i]`` is among the ``skip_reach`` words before it:
+      then it is ``skip_outs[i]`` with ``rule_probability``; or
+    * the word before is ``asker``: then it is, with ``rule_probability``, the word that stood before the last
+      ``marker``, if that is an ordinary word and was not asked for yet; or
+    * the two words before are ``selectors[0][i] selectors[1][j]``: then it is, with ``rule_probability``,
+      ``answers[k]`` for the last word of ``keys[i][j]`` before, number k of them, if that was not looked up yet.
+
+    After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are not fresh: they stand in copies
+    of earlier stretches of their document, which begin anywhere and are of any length in ``copy_lengths``.
+    """
+
+    words: list[str]  # without their leading space; the commonest first, but for those whose share a rule sets
+    start: list[float]  # probability of a document's first word
+    bigram: list[list[float]]  # row: previous word, column: next word; rows sum to 1
+    two_back: list[list[float]]  # nats; empty for none
+    skip_sources: list[int]
+    skip_destinations: list[int]
+    skip_outs: list[int]
+    skip_reach: int  # words
+    marker: int | None
+    asker: int | None
+    selectors: list[list[int]]  # first words, and second words
+    keys: list[list[list[int]]]  # by first word, second word, answer
+    answers: list[int]
+    rule_probability: float
+    repeat_share: float
+    copy_lengths: list[int]  # words: the shortest and the longest
+
+
+@dataclass(frozen=True)
+class PlantedText:
+    """Some documents of equal length, and where which rule made the word."""
+
+    words: Int64[Tensor, "document word"]  # indices into ``truth.words``
+    copied: Bool[Tensor, "document word"]  # from the second word of each copy on: the first cannot be foretold
+    ruled: Bool[Tensor, "document word"]  # a rule's word was due, and stands there
+
+
+def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
+    """What are the planted documents, and what is true of them?
+
+    Every word is written with a space before it, so that a tokenizer with enough merges makes each word one token.
+    A pure function of ``config``: the same seed gives the same text. Raises ValueError for what does not fit.
+    """
+    truth = _truth(config)
+    return _documents(config, truth), truth
+
+
+def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[PlantedText]:
+    """Which words make up the documents, and by which rules? ``TOGETHER`` documents at a time."""
+    generator = torch.Generator().manual_seed(config.seed + 1)
+    for begin in range(0, config.max_documents, TOGETHER):
+        yield _write(min(TOGETHER, config.max_documents - begin), config.words_per_document, truth, generator)
+
+
+def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> PlantedText:
+    origin = _copies(n, length, truth, generator)
+    bigram = torch.tensor(truth.bigram, dtype=torch.float64)
+    two_back = torch.tensor(truth.two_back, dtype=torch.float64).exp()
+    rules, draft = _rules(n, truth), Draft(n, length, len(truth.words))
+    ruled = torch.zeros(n, length, dtype=torch.bool)
+    for t in range(length):
+        if t == 0:
+            fresh = torch.tensor(truth.start, dtype=torch.float64).multinomial(n, True, generator=generator)
+        else:
+            p = bigram[draft.back(1)]
+            if t > 1 and truth.two_back:
+                p = p * two_back[draft.back(2)]
+            fresh = p.multinomial(1, generator=generator)[:, 0]
+            obeys = torch.rand(n, generator=generator) < truth.rule_probability
+            for rule in rules:
+                due = rule.due(draft)
+                fresh = torch.where(obeys & (due != NONE), due, fresh)
+                ruled[:, t] |= obeys & (due != NONE)
+        copy = origin[:, t]
+        draft.write(torch.where(copy >= 0, draft.words[draft.rows, copy.clamp(min=0)], fresh))
+        ruled[:, t] &= copy < 0
+    copied = torch.zeros_like(ruled)
+    copied[:, 1:] = (origin[:, :-1] >= 0) & (origin[:, 1:] == origin[:, :-1] + 1)
+    return PlantedText(draft.words, copied, ruled)
+
+
+def _rules(n: int, truth: PlantedTruth) -> list[Rule]:
+    rules: list[Rule] = []
+    if truth.skip_sources:
+        triples = truth.skip_sources, truth.skip_destinations, truth.skip_outs
+        rules.append(SkipTrigrams(*triples, truth.skip_reach, len(truth.words)))
+    if truth.marker is not None and truth.asker is not None:
+        rules.append(Questions(truth.marker, truth.asker, n))
+    if truth.keys:
+        rules.append(Lookups(truth.selectors, truth.keys, truth.answers, n))
+    return rules
+
+
+def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
+    """Of which earlier position is each word a copy? −1 for fresh words. Fresh stretches and copies take turns."""
+    origin = torch.full((n, length), -1)
+    if truth.repeat_share == 0:
+        return origin
+    shortest, longest = truth.copy_lengths
+    mean_fresh = (shortest + longest) / 2 * (1 - truth.repeat_share) / truth.repeat_share
+    for row in origin:
+        chance = iter(torch.rand(3 * length, generator=generator, dtype=torch.float64).tolist())
+        at = longest
+        while at < length:
+            at += round(next(chance) * 2 * mean_fresh)
+            copy = shortest + int(next(chance) * (longest - shortest + 1))
+            begin = int(next(chance) * (at - copy + 1))
+            row[at : at + copy] = torch.arange(begin, begin + copy)[: max(0, length - at)]
+            at += copy
+    return origin
+
+
+def _documents(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[str]:
+    spaced = [" " + word for word in truth.words]
+    for text in planted_text(config, truth):
+        for words in text.words.tolist():
+            yield "".join(spaced[w] for w in words)
+
+
+def _truth(config: PlantedCorpus) -> PlantedTruth:
+    names = [a + b + c for a in CONSONANTS for b in VOWELS for c in CONSONANTS]
+    _require_fit(config, len(names))
+    generator = torch.Generator().manual_seed(config.seed)
+    n, m, k = config.n_words, config.n_skip_trigrams, config.n_answers
+    deal = iter(torch.randperm(n, generator=generator).tolist())
+    sources, destinations, outs = (list(islice(deal, m)) for _ in range(3))
+    marker, asker = islice(deal, 2) if config.questions else (None, None)
+    first, second, answers = (list(islice(deal, count if k else 0)) for count in (SELECTORS, SELECTORS, k))
+    keys = [[list(islice(deal, k)) for _ in second] for _ in first]
+    parts = (([marker, asker], 2 * QUESTION_SHARE), (first, SELECTOR_SHARE), ([*chain(*chain(*keys))], KEY_SHARE))
+    shares = [([w for w in words if w is not None], share) for words, share in parts]
+    common = _with_shares(-config.zipf * torch.arange(1, n + 1, dtype=torch.float64).log(), shares)
+    logits = common + config.bigram_spread * torch.randn(n + 1, n, generator=generator, dtype=torch.float64)
+    two_back = config.two_back_spread * torch.randn(n, n, generator=generator, dtype=torch.float64)
+    table = torch.softmax(logits, dim=-1)
+    table[first] *= 1 - RULE_PROBABILITY
+    table[torch.tensor(first, dtype=torch.long)[:, None], second] += RULE_PROBABILITY / SELECTORS
+    return PlantedTruth(
+        words=names[:n],
+        start=table[n].tolist(),
+        bigram=table[:n].tolist(),
+        two_back=two_back.tolist() if config.two_back_spread else [],
+        skip_sources=sources,
+        skip_destinations=destinations,
+        skip_outs=outs,
+        skip_reach=SKIP_REACH,
+        marker=marker,
+        asker=asker,
+        selectors=[first, second],
+        keys=keys,
+        answers=answers,
+        rule_probability=RULE_PROBABILITY,
+        repeat_share=config.repeat_share,
+        copy_lengths=list(COPY_LENGTHS),
+    )
+
+
+def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
+    """Log-frequencies by which each list of words has its share, evenly, and the others keep their proportions."""
+    shares = [(words, share) for words, share in shares if words]
+    named = [word for words, _ in shares for word in words]
+    logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)
+    rest = logits.logsumexp(0) - math.log1p(-sum(share for _, share in shares))
+    for words, share in shares:
+        logits[words] = rest + math.log(share / len(words))
+    return logits
+
+
+def _require_fit(config: PlantedCorpus, n_names: int) -> None:
+    longest = max(COPY_LENGTHS)
+    lookups = 2 * SELECTORS + config.n_answers * (1 + SELECTORS**2) if config.n_answers else 0
+    needed = 3 * config.n_skip_trigrams + 2 * config.questions + lookups
+    complaints = []
+    if not 5 <= config.n_words <= n_names:
+        complaints.append(f"n_words: expected 5..{n_names}, got {config.n_words}")
+    if config.n_skip_trigrams < 0 or config.n_answers < 0 or config.n_answers == 1:
+        complaints.append(
+            f"n_skip_trigrams, n_answers: expected 0 or more, and more than one answer or none, got "
+            f"{config.n_skip_trigrams} and {config.n_answers}"
+        )
+    elif needed > max(5, config.n_words):
+        complaints.append(
+            f"n_skip_trigrams, questions, n_answers: expected rules of at most n_words = {config.n_words} words (3 a "
+            f"skip-trigram, 2 for questions, {1 + SELECTORS**2} an answer and {2 * SELECTORS}), got {needed}"
+        )
+    if config.repeat_share == 1 or (config.repeat_share and config.words_per_document <= longest):
+        complaints.append(
+            f"repeat_share: expected some fresh words and documents of more than {longest} words, got "
+            f"{config.repeat_share:.0%} copies in {config.words_per_document} words; lower repeat_share or raise "
+            "words_per_document"
+        )
+    if complaints:
+        raise ValueError("\n".join(["The planted corpus does not fit:", *(f"  - corpus.{c}" for c in complaints)]))

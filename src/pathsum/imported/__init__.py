@@ -1,0 +1,1 @@
+"""Other people's weights and text, behind one protocol."""

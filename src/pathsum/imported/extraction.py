@@ -1,0 +1,143 @@
+"""A model that this project did not train, taken apart as far as its weights, its patterns and a text allow."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Int64
+from torch import Tensor
+from torch.nn.functional import cross_entropy, pad
+
+from pathsum.behaviour.labels import even_pattern
+from pathsum.circuits import bigram
+from pathsum.circuits.paths import exactness, path_sum
+from pathsum.config import ExtractConfig
+from pathsum.core.weights import Weights
+from pathsum.data.counting import pair_counts
+from pathsum.data.windows import HeldOut, Windows
+from pathsum.extraction import atlas, framework
+from pathsum.extraction.evidence import Evidence, show
+from pathsum.imported.model import Extra, Foreign
+from pathsum.model.transformer import Trace, Transformer
+from pathsum.ngrams.statistics import BigramRows
+from pathsum.probes import induction
+from pathsum.records.rows import ForeignSummary, HeadRow
+
+MOST_PATHS = 10_000  # up to which all are added up: the certificate of 4 layers of 8 heads
+MOST_NUMBERS = 200_000_000  # of one trace: how many windows a model is shown
+CERTIFICATE_TOKENS = 64  # of a window of the certificate, which costs paths · tokens³
+
+
+def take_apart(
+    model: Transformer | Foreign,
+    name: str,
+    tokens: Int64[np.ndarray, "token"],
+    words: Sequence[str],
+    how: ExtractConfig,
+    context: int,
+) -> tuple[ForeignSummary, dict[str, list[Any]]]:
+    """The summary, the framework's tables and the skip-trigrams of a model on ``tokens`` (0 begins a sequence).
+
+    Tables by field of ``Cell``. In windows of ``context`` tokens, or the model's own context where that is shorter;
+    ``how`` says how many, and MOST_NUMBERS how many at most. float32, the certificate float64. ValueError where there
+    is less than a window.
+    """
+    n_ctx = min(context, model.n_ctx if isinstance(model, Foreign) else model.config.n_ctx)
+    if n_ctx < 8:
+        raise ValueError(f"context: expected at least 8 tokens a window, got {n_ctx}; give a longer --context")
+    how = _affordable(how, model.weights(), n_ctx)
+    seen = evidence(tokens, words, how, n_ctx)
+    subject = show(model.to(torch.float32), n_ctx, seen, how)
+    tables = framework.tables(subject, seen, how) | atlas.tables(subject, seen, how)
+    heads: list[HeadRow] = tables["heads"]
+    matching = max(heads, key=lambda h: h.prefix_matching, default=None)
+    previous = max((h for h in heads if h.layer == 0), key=lambda h: h.previous_token, default=None)
+    repeats = induction.repeat_losses(subject.repeated.logits, subject.repeated_tokens, subject.block)
+    fit = bigram.compare_with_corpus(bigram.direct_path(subject.weights), seen.bigram_counts, framework.SMOOTHING)
+    logits, targets = subject.natural.logits, seen.windows[:, 1:]
+    summary = ForeignSummary(
+        name=name,
+        n_layers=len(subject.weights.layers),
+        n_heads=max(map(len, subject.weights.layers), default=0),
+        d_model=len(subject.weights.W_E),
+        d_vocab=len(words),
+        context=n_ctx,
+        windows=len(seen.windows),
+        loss_nats=cross_entropy(logits.flatten(0, 1), targets.flatten()).item(),
+        repeat_first_loss_nats=repeats.first_nats,
+        repeat_second_loss_nats=repeats.second_nats,
+        prefix_matching=matching.prefix_matching if matching else None,
+        prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
+        prefix_matching_chance=induction.prefix_matching(even_pattern(1 + 2 * subject.block), subject.block).item(),
+        previous_token=previous.previous_token if previous else None,
+        previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
+        copying_heads=sum(h.copies for h in heads),
+        bigram_correlation=fit.correlation,
+        direct_path_kl_nats=fit.kl_nats,
+        exactness=certificate(model, seen.windows[: how.certificate_windows, : min(n_ctx, CERTIFICATE_TOKENS)]),
+    )
+    return summary, tables
+
+
+def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], how: ExtractConfig, n_ctx: int) -> Evidence:
+    """What the text says, counted over all its windows, and the ones that the model is shown: one half to choose by,
+    the other to judge by (a text of a single window serves both)."""
+    windows = Windows(tokens, n_ctx)
+    counts = pair_counts(windows, len(words))
+    unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
+    held_out = HeldOut.of(tokens, n_ctx, how.windows_per_document, how.held_out_windows)
+    every, second = held_out.batch(), slice(1, None, 2) if len(held_out.windows) > 1 else slice(None)
+    return Evidence(
+        held_out=every[second],
+        documents=held_out.documents[second],
+        windows=every[second][: how.windows],
+        tuning=every[::2][: how.windows],
+        unigram=unigram,
+        bigram_counts=BigramRows(counts),
+        words=words,
+        tokenizer_hash="",
+    )
+
+
+@torch.no_grad()
+def certificate(model: Transformer | Foreign, tokens: Int[Tensor, "batch pos"]) -> float | None:
+    """The sum over all paths, those of the extras and b_U against the logits, in float64: max abs error relative to the
+    largest logit. Over the tokens that occur, as inputs and as outputs. None where there are more than MOST_PATHS."""
+    if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
+        return None
+    exact = model.to(torch.float64) if isinstance(model, Foreign) else copy.deepcopy(model).double()
+    whole, trace = exact.weights(), exact.trace(tokens)
+    kept, renumbered = tokens.unique(return_inverse=True)
+    weights = Weights(whole.W_E[:, kept], whole.W_U[kept], whole.layers)
+    total = path_sum(weights, renumbered, trace.patterns, trace.scales)
+    if isinstance(exact, Foreign):
+        total = total + exact.b_U[kept]
+        for extra in exact.extras:
+            total += _extra_paths(extra, weights, tokens, trace)
+    return exactness(total, trace.logits[..., kept])
+
+
+def _extra_paths(
+    extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
+) -> Float[Tensor, "batch pos vocab"]:
+    """The sum of the paths from an extra to the logits: those of an alphabet of its own, which enters at its layer."""
+    n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
+    size = max(n_vectors, n_out)  # weights have as many tokens in as out
+    W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))
+    alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
+    spelt = extra.index(tokens.shape[1]).expand_as(tokens)
+    return path_sum(alphabet, spelt, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
+
+
+def _affordable(how: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
+    """As many windows as a trace of MOST_NUMBERS numbers holds, four at least, and no more than configured."""
+    d_model, d_vocab = weights.W_E.shape
+    a_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
+    most = max(4, MOST_NUMBERS // a_window)  # as few as intervals can be had from
+    fewer = {name: min(getattr(how, name), most) for name in ("windows", "repeated_windows")}
+    return ExtractConfig(**{**how.model_dump(), **fewer})

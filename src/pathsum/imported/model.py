@@ -1,0 +1,131 @@
+"""A transformer that this project did not train: attention only, with the positions, norms and biases it came with.
+
+Its heads are ``Weights``, so every circuit applies. All else is kept apart, so that nothing is lost: what joins queries
+and keys alone, and what enters the residual stream beside the tokens (``Extra``). Extras are tokens of an alphabet of
+their own, so the path expansion stays exact with them: logits = paths of the tokens + paths of each extra + b_U.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.core.weights import Weights
+from pathsum.model.transformer import Trace
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What no token writes into the residual stream: a vector for each position, or a single one for all."""
+
+    layer: int  # the first that reads it; n_layers: the unembedding alone
+    vectors: Float[Tensor, "d_model pos"]
+
+    def index(self, pos: int) -> Int[Tensor, "pos"]:
+        """Which vector stands at each position."""
+        return torch.arange(pos) % self.vectors.shape[1]
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Rotary positions (Su et al. 2021) on the first coordinates of queries and keys, as many as there are waves."""
+
+    cos: Float[Tensor, "pos wave"]
+    sin: Float[Tensor, "pos wave"]
+    adjacent: bool  # pairs are (0, 1), (2, 3) …; else (0, wave / 2), (1, wave / 2 + 1) …
+
+    def turn(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+        pos, wave = x.shape[2], self.cos.shape[1]
+        turned, still = x[..., :wave], x[..., wave:]
+        if self.adjacent:
+            across = torch.stack([-turned[..., 1::2], turned[..., ::2]], -1).flatten(-2)
+        else:
+            first, second = turned.chunk(2, -1)
+            across = torch.cat([-second, first], -1)
+        return torch.cat([turned * self.cos[:pos] + across * self.sin[:pos], still], -1)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A model in folded weights (``circuits.folding``), and what they do not hold."""
+
+    folded: Weights
+    queries: tuple[Float[Tensor, "head pos d_head"], ...]  # what joins each layer's q: biases, Q/K-only positions
+    keys: tuple[Float[Tensor, "head pos d_head"], ...]  # and its k
+    extras: tuple[Extra, ...]
+    b_U: Float[Tensor, "vocab"]
+    norm: Literal["none", "rms", "layer"]
+    eps: float  # of the norm
+    n_ctx: int
+    rotation: Rotation | None
+
+    def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
+        """Next-token logits, as the library that wrote the weights gives them. Costs ``trace``."""
+        return self.trace(tokens).logits
+
+    def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
+        """Logits with every pattern, head output and norm scale. What a head writes whatever it reads (b_V) is not in
+        its output but among the extras. ValueError where a window is longer than the context."""
+        pos = tokens.shape[1]
+        if pos > self.n_ctx:
+            raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}; cut them")
+        x, patterns, outputs, scales = self.folded.W_E.mT[tokens], [], [], []
+        future = torch.ones(pos, pos, dtype=torch.bool).triu(1)
+        for layer, heads in enumerate(self.folded.layers):
+            read, scale = self.normalise(x + self._extra(layer, pos))
+            q = torch.stack([read @ h.W_Q.mT for h in heads], 1) + self.queries[layer][:, :pos]
+            k = torch.stack([read @ h.W_K.mT for h in heads], 1) + self.keys[layer][:, :pos]
+            v = torch.stack([read @ h.W_V.mT for h in heads], 1)
+            if self.rotation is not None:
+                q, k = self.rotation.turn(q), self.rotation.turn(k)
+            pattern = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -math.inf).softmax(-1)
+            output = pattern @ v @ torch.stack([h.W_O.mT for h in heads])
+            x = x + output.sum(1)
+            patterns.append(pattern)
+            outputs.append(output)
+            scales.append(scale)
+        read, scale = self.normalise(x + self._extra(len(self.folded.layers), pos))
+        return Trace(read @ self.folded.W_U.mT + self.b_U, tuple(patterns), tuple(outputs), (*scales, scale))
+
+    def weights(self) -> Weights:
+        """The heads, the embedding and the unembedding: what circuits are computed from."""
+        return self.folded
+
+    def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What a layer reads of the residual stream, but for the gain, and the factor it was scaled by."""
+        if self.norm == "none":
+            return x, x.new_ones(x.shape[:-1])
+        if self.norm == "layer":
+            x = x - x.mean(-1, keepdim=True)
+        scale = (x.square().mean(-1) + self.eps).rsqrt()
+        return x * scale[..., None], scale
+
+    def to(self, dtype: torch.dtype) -> Foreign:
+        """The same model in another precision."""
+        turn = self.rotation
+        return replace(
+            self,
+            folded=self.folded.to(dtype),
+            queries=tuple(q.to(dtype) for q in self.queries),
+            keys=tuple(k.to(dtype) for k in self.keys),
+            extras=tuple(Extra(e.layer, e.vectors.to(dtype)) for e in self.extras),
+            b_U=self.b_U.to(dtype),
+            rotation=None if turn is None else Rotation(turn.cos.to(dtype), turn.sin.to(dtype), turn.adjacent),
+        )
+
+    def bos_first(self, bos: int) -> Foreign:
+        """The same model with the ids 0 and ``bos`` exchanged: here, id 0 is the beginning of the sequence."""
+        order = torch.arange(len(self.b_U))
+        order[[0, bos]] = order[[bos, 0]]
+        w = self.folded
+        return replace(self, folded=Weights(w.W_E[:, order], w.W_U[order], w.layers), b_U=self.b_U[order])
+
+    def _extra(self, layer: int, pos: int) -> Tensor:
+        """The sum of what the layer's stream holds beside the tokens and what heads made of them."""
+        there = [e.vectors[:, e.index(pos)].mT for e in self.extras if e.layer <= layer]
+        return sum(there, torch.zeros_like(self.b_U[:1]))

@@ -1,0 +1,58 @@
+"""The model in a safetensors file, whoever wrote it. Pickles are never opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from pathsum.imported.model import Foreign
+from pathsum.imported.transformer_lens import from_transformer_lens
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.model.transformer import Transformer
+
+PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
+
+
+def open_weights(path: Path, tokenizer_hash: str) -> Transformer | Foreign:
+    """The model in a safetensors file: this project's checkpoint, or weights in TransformerLens's naming.
+
+    The latter's configuration is the file's metadata ``config`` (JSON), else ``<name>.json`` or ``config.json`` beside
+    it. Raises FileNotFoundError, or ValueError that says what is wrong; pickles are never opened.
+    """
+    if path.suffix in PICKLES:
+        raise ValueError(
+            f"{path}: expected a .safetensors file, got a pickle, which could run any code when opened; convert it "
+            "where you trust it: README, 'Your own weights', has the lines"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected a .safetensors file, found none; check WEIGHTS")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except SafetensorError as error:
+        raise ValueError(f"{path}: expected a whole safetensors file ({error}); copy or convert it again") from error
+    if "pathsum" in metadata:
+        return load_checkpoint(path, tokenizer_hash)
+    return from_transformer_lens(state, _config(path, metadata))
+
+
+def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration that belongs to the file, in TransformerLens's words; older ones had others."""
+    beside = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
+    if "config" not in metadata and not beside:
+        raise FileNotFoundError(
+            f"{path}: expected its configuration in {path.with_suffix('.json').name} or config.json beside it, found "
+            'neither; write one, such as {"normalization_type": "LN", "positional_embedding_type": "shortformer", '
+            '"n_ctx": 1024}'
+        )
+    config = json.loads(metadata["config"] if "config" in metadata else beside[0].read_text(encoding="utf-8"))
+    if "normalization" in config:
+        config.setdefault("normalization_type", config["normalization"])
+    if "shortformer_pos" in config:
+        config.setdefault("positional_embedding_type", "shortformer" if config["shortformer_pos"] else "standard")
+    return dict(config)

@@ -1,0 +1,89 @@
+"""Text in the tokens of a tokenizer that this project did not make.
+
+Everything here takes id 0 for the beginning of the sequence, so ids 0 and ``bos`` are exchanged, in tokens and in words
+alike (and in the model: ``Foreign.bos_first``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+
+from pathsum.corpora.text_files import text_documents
+from pathsum.data.bos import BOS, BOS_TEXT
+from pathsum.data.tokenizer import printable
+
+BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
+BATCH = 256  # documents encoded together
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Any tokenizer of the tokenizers library, from its JSON file. FileNotFoundError, or ValueError if it is none."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
+    try:
+        tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(
+            f"{path}: expected a JSON file of the tokenizers library, got something else ({error}); give the "
+            "tokenizer.json of the model"
+        ) from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def bos_id(tokenizer: Tokenizer, name: str) -> int:
+    """Which id begins a sequence? That of the token ``name``, or where it is "" of the only usual name that the
+    tokenizer has. ValueError where there is none or more than one."""
+    vocabulary = tokenizer.get_vocab()
+    found = [candidate for candidate in ((name,) if name else BOS_NAMES) if candidate in vocabulary]
+    if len(found) != 1:
+        wanted = f"the token {name!r}" if name else f"one of {', '.join(BOS_NAMES)}"
+        raise ValueError(
+            f"expected a tokenizer with {wanted} to begin sequences with, got {' and '.join(found) or 'none'}; give "
+            "the model's own: BOS='<name>'"
+        )
+    return int(vocabulary[found[0]])
+
+
+def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
+    """The printable string of every id, BOS's first. Ids that the tokenizer has not (padding) are numbers in brackets.
+    ValueError where the tokenizer has more tokens than the model."""
+    names = {i: name for name, i in tokenizer.get_vocab().items()}
+    if max(names) >= d_vocab:
+        raise ValueError(
+            f"expected a tokenizer of at most d_vocab = {d_vocab} ids, as the model has, got ids up to {max(names)}; "
+            "give the tokenizer that the model was trained with"
+        )
+    shown = [_word(names[i]) if i in names else f"[{i}]" for i in range(d_vocab)]
+    shown[BOS], shown[bos] = shown[bos], shown[BOS]
+    return shown
+
+
+def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarray, "token"]:
+    """The text files under ``pattern`` (a file, folder or glob) as one stream, each document after a BOS. Errors as
+    ``text_documents``."""
+    try:
+        documents = list(text_documents([pattern], ""))
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(str(error).replace("corpus.paths", "TEXT")) from error
+    stream = []
+    for start in range(0, len(documents), BATCH):
+        for encoded in tokenizer.encode_batch_fast(documents[start : start + BATCH], add_special_tokens=False):
+            stream += [bos, *encoded.ids]
+    tokens = np.array(stream, dtype=np.int64)
+    exchanged = tokens.copy()
+    exchanged[tokens == bos] = BOS
+    exchanged[tokens == BOS] = bos
+    return exchanged
+
+
+def _word(name: str) -> str:
+    """A token's name as text: byte-level letters and SentencePiece's ▁ undone, where they are whole characters."""
+    text = ByteLevelDecoder().decode([name.replace("▁", " ")])
+    return printable((name if "\ufffd" in text else text).encode())

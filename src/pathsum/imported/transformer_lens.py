@@ -1,0 +1,95 @@
+"""Weights in TransformerLens's naming: read, folded, or refused with every reason at once.
+
+A state dict does not say how it is run: ``normalization_type``, ``positional_embedding_type``, ``n_ctx`` and what else
+differs from TransformerLens's defaults are read from its configuration. Its matrices multiply rows on their left, so
+all are transposed here. Gains fold into what reads the stream, then centring; the norms' biases and those of queries,
+keys and values fold through the matrices they meet; rows of a pattern sum to 1, so W_O b_V joins b_O.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pathsum.circuits.folding import centre, fold_gains
+from pathsum.core.weights import Head, Weights
+from pathsum.imported.model import Extra, Foreign, Rotation
+from pathsum.imported.refusals import NORMS, n_layers_of, refuse
+
+
+def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Foreign:
+    """The model whose state dict and configuration these are, in float64: folding is rounded nowhere else. ValueError
+    lists all that cannot be represented."""
+    refuse(state, config)
+    written_in = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
+    state = {name: t.double() for name, t in state.items()}
+    norm, n_ctx, n_layers = NORMS[config["normalization_type"]], config["n_ctx"], n_layers_of(state)
+    blocks = [_block(state, layer, _softmax_scale(state, config)) for layer in range(n_layers)]
+    raw = Weights(state["embed.W_E"].mT, state["unembed.W_U"].mT, tuple(tuple(map(Head, *b.values())) for b in blocks))
+    norms = [f"blocks.{layer}.ln1" for layer in range(n_layers)] + ["ln_final"]
+    nothing = raw.W_E.new_zeros(len(raw.W_E))
+    folded = fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms])
+    before = [state.get(f"{name}.b", nothing) for name in norms]  # what norms add to what is read
+    positions = state.get("pos_embed.W_pos", nothing[None])
+    joining = positions if config["positional_embedding_type"] == "shortformer" else nothing[None]
+    rotary = config["positional_embedding_type"] == "rotary" and n_layers > 0
+    queries, keys, extras = [], [], []
+    if config["positional_embedding_type"] == "standard":
+        extras.append(Extra(0, positions.mT))
+    for layer, block in enumerate(blocks):
+        read = (joining + before[layer]).expand(n_ctx, -1)
+        bias = {part: state.get(f"blocks.{layer}.attn.b_{part}", block[f"W_{part}"].new_zeros(1)) for part in "QKVO"}
+        b_Q = bias["Q"] * _softmax_scale(state, config)
+        queries.append(read @ block["W_Q"].mT + b_Q[..., None, :])
+        keys.append(read @ block["W_K"].mT + bias["K"][..., None, :])
+        values = block["W_V"] @ before[layer] + bias["V"]
+        constant = (block["W_O"] @ values[..., None]).sum(0).squeeze(-1) + bias["O"]
+        extras.append(Extra(layer + 1, constant[:, None]))
+    return Foreign(
+        folded=centre(folded) if norm == "layer" else folded,
+        queries=tuple(queries),
+        keys=tuple(keys),
+        extras=tuple(e for e in extras if e.vectors.any()),
+        b_U=raw.W_U @ before[-1] + state.get("unembed.b_U", raw.W_U.new_zeros(1)),
+        norm=norm,
+        eps=float(config.get("eps", 1e-5)),
+        n_ctx=n_ctx,
+        rotation=_rotation(state, config, written_in) if rotary else None,
+    )
+
+
+def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, Tensor]:
+    """One layer's matrices, stacked by head, in the paper's orientation."""
+    block = {f"W_{part}": state[f"blocks.{layer}.attn.W_{part}"].mT for part in "QKVO"}
+    return block | {"W_Q": block["W_Q"] * scale}
+
+
+def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> float:
+    """What W_Q is multiplied by so that scores divided by √d_head, as here, are the model's own."""
+    if "blocks.0.attn.W_Q" not in state:
+        return 1.0
+    usual, given = math.sqrt(state["blocks.0.attn.W_Q"].shape[-1]), config.get("attn_scale", -1.0)
+    return usual if not config.get("use_attn_scale", True) else 1.0 if given in (-1.0, None) else usual / given
+
+
+def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: torch.dtype) -> Rotation:
+    """TransformerLens's own table, rounded as there: at distant positions an angle in float32 is off by some 1e-4."""
+    wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
+    adjacent = bool(config.get("rotary_adjacent_pairs", False))
+    period = config.get("rotary_base", 10_000) ** (torch.arange(wave // 2, dtype=dtype) / (wave / 2))
+    period = period.repeat_interleave(2) if adjacent else period.repeat(2)
+    angle = torch.arange(config["n_ctx"], dtype=dtype)[:, None] / period
+    found, kept = angle.cos().double(), state.get("blocks.0.attn.rotary_cos")
+    same = kept is None or (
+        kept.shape[1] == found.shape[1] and torch.allclose(found[: len(kept)], kept[: len(found)].double(), atol=1e-3)
+    )
+    if not same:
+        raise ValueError(
+            "blocks.0.attn.rotary_cos: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give, "
+            "got another; set them as they were"
+        )
+    return Rotation(found, angle.sin().double(), adjacent)

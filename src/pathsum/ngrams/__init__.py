@@ -1,0 +1,1 @@
+"""What the training text alone predicts: n-gram counts, smoothing, entropies."""

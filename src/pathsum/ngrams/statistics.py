@@ -1,0 +1,149 @@
+"""What does the corpus itself say about the next token, before any model? Counted on windows as a model sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from scipy import sparse
+from torch import Tensor
+
+from pathsum.config import ExtractConfig
+from pathsum.data.counting import entropy, pair_counts, repeated_share
+from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
+from pathsum.data.tokens import PARTS, TokenFile, read_tokens
+from pathsum.data.windows import HeldOut, Windows
+from pathsum.ngrams.frequent import ngram_rows
+from pathsum.ngrams.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
+from pathsum.records.rows import CorpusSummary, NGramRow
+
+DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
+
+
+@dataclass(frozen=True)
+class BigramRows:
+    """Rows of the bigram counts on demand, whether they are kept dense or sparse."""
+
+    counts: Counts
+
+    def __getitem__(self, rows: slice, /) -> Int64[Tensor, "source out"]:
+        block = self.counts[rows]
+        return torch.from_numpy(block.toarray() if sparse.issparse(block) else block)
+
+
+@dataclass(frozen=True)
+class CorpusStatistics:
+    """Counts over the training windows: a token is counted where it is predicted, a bigram as (input, target)."""
+
+    unigram_counts: Int64[np.ndarray, "out"]
+    bigram_counts: Counts  # [token, next]; dense up to DENSE_VOCAB, else scipy.sparse.csr_array
+    smoothing: Smoothing  # the best on tuning documents
+
+    @property
+    def d_vocab(self) -> int:
+        return len(self.unigram_counts)
+
+    def bigram_rows(self) -> BigramRows:
+        """The counts as rows[start:stop] → dense int64 tensor, for circuits that read them a block at a time."""
+        return BigramRows(self.bigram_counts)
+
+    def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
+        """The bigram model's mean loss on each window, in nats a token: what a model without context can reach."""
+        table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
+        likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
+        return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
+
+    def save(self, path: Path) -> None:
+        """Writes an .npz without pickles; atomic, and identical statistics give identical bytes."""
+        if sparse.issparse(self.bigram_counts):
+            c = self.bigram_counts
+            table = {"data": c.data, "indices": c.indices, "indptr": c.indptr}
+        else:
+            table = {"dense": self.bigram_counts}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(path.name + ".draft")
+        with draft.open("wb") as f:
+            np.savez(
+                f,
+                allow_pickle=False,
+                unigram_counts=self.unigram_counts,
+                smoothing_kind=np.array(self.smoothing.kind),
+                smoothing_constant=np.array(self.smoothing.constant),
+                **table,
+            )
+        draft.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> CorpusStatistics:
+        """Raises FileNotFoundError where there is no file, ValueError where it is not corpus statistics."""
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
+        try:
+            with np.load(path, allow_pickle=False) as f:
+                unigram = f["unigram_counts"]
+                dense = "dense" in f
+                bigram = (
+                    f["dense"]
+                    if dense
+                    else sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
+                )
+                smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
+        except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"{path}: expected corpus statistics, got something else ({error}); make it again"
+            ) from error
+        return cls(unigram, bigram, smoothing)
+
+
+def corpus_statistics(
+    folder: Path, name: str, n_ctx: int, how: ExtractConfig
+) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
+    """What are the n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``?
+
+    Losses are in nats a token, over the windows of verdict documents that models are judged on; the smoothing is chosen
+    on tuning documents. The rows are the ``how.top_k`` unigrams, bigrams and skip-trigrams of training text. Memory:
+    the count table, and a few million tokens at a time. Raises FileNotFoundError where ``tokenize_corpus`` has not
+    been, ValueError where its files do not belong together or are smaller than a window.
+    """
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
+    for file in files:
+        _require_tokenizer(file, tokenizer_hash(tokenizer))
+    d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
+    held_out = HeldOut.of(verdict.tokens, n_ctx, how.windows_per_document, how.held_out_windows)
+    counts = pair_counts(seen, d_vocab)
+    unigram = np.asarray(counts.sum(axis=0)).ravel()
+    bigram: Counts = counts.toarray() if d_vocab <= DENSE_VOCAB else counts
+    held_out_unigram = np.asarray(pair_counts(held_out.windows, d_vocab).sum(axis=0)).ravel()
+    smoothing = best_smoothing(BigramTable.of(bigram, unigram), pair_counts(Windows(tuning.tokens, n_ctx), d_vocab))
+    statistics = CorpusStatistics(unigram, bigram, smoothing)
+    summary = CorpusSummary(
+        name=name,
+        corpus_hash=train.header.corpus_hash,
+        tokenizer_hash=train.header.tokenizer_hash,
+        d_vocab=d_vocab,
+        n_ctx=n_ctx,
+        **{f"{part}_documents": file.header.documents for part, file in zip(PARTS, files, strict=True)},
+        **{f"{part}_tokens": file.header.count for part, file in zip(PARTS, files, strict=True)},
+        **{f"{part}_bytes": file.header.text_bytes for part, file in zip(PARTS, files, strict=True)},
+        judged_documents=len(held_out.documents.unique()),
+        judged_windows=len(held_out.windows),
+        largest_document=held_out.documents.bincount().max().item() / len(held_out.windows),
+        unigram_entropy_nats=entropy(unigram),
+        unigram_loss_nats=float(-(held_out_unigram * np.log(add_one(unigram))).sum() / held_out_unigram.sum()),
+        bigram_loss_nats=statistics.losses(held_out.batch()).mean().item(),
+        bigram_smoothing=str(smoothing),
+        repeated_share=repeated_share(held_out.windows, d_vocab),
+    )
+    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), how.top_k), statistics
+
+
+def _require_tokenizer(file: TokenFile, expected: str) -> None:
+    if file.header.tokenizer_hash != expected:
+        raise ValueError(
+            f"{file.path}: expected tokens of the tokenizer {expected[:12]} beside it, got those of "
+            f"{file.header.tokenizer_hash[:12]}; run the tokenize stage again"
+        )

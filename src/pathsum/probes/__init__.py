@@ -1,0 +1,1 @@
+"""What training measures at each evaluation: loss drop, prefix matching, previous-token attention."""

@@ -1,0 +1,1 @@
+"""The frozen rows that a stage writes and a later stage reads."""

@@ -1,0 +1,1 @@
+"""Intervals, null distributions, change points."""

@@ -1,0 +1,1 @@
+"""Weights & Biases as a mirror of the log: runs and dashboard."""

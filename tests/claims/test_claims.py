@@ -1,0 +1,293 @@
+"""Each claim is reproduced where the paper holds, refused where it does not, and untestable without its cells."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from pathsum.claims import CLAIMS, judge_all
+from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
+from pathsum.claims.preregistration import Preregistration
+from pathsum.records.results import Cell, Results
+from pathsum.records.rows import word_of
+from pathsum.report.answer import answer, shortfall
+from pathsum.report.chance import LEVELS, chance, passing_share
+from pathsum.report.sections import joint_ablation
+from pathsum.report.verdicts import table, tally
+from tests.report import synthetic
+
+IDS = [c.id for c in CLAIMS]
+WORKS, FAILS = synthetic.results(), synthetic.results(works=False)
+
+
+def claim(name: str) -> Claim:
+    return CLAIMS[IDS.index(name)]
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_that_holds_in_every_cell_is_reproduced(name: str) -> None:
+    assert judge(claim(name), WORKS).verdict == REPRODUCED
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_that_fails_in_every_cell_is_not(name: str) -> None:
+    found = judge(claim(name), FAILS)
+    # without any phase change the one-layer half of this claim still holds
+    assert found.verdict == NOT
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_that_holds_for_one_seed_only_is_partly_reproduced(name: str) -> None:
+    if len(claim(name).evaluate(WORKS)) == 1:
+        pytest.skip("one cell cannot hold in part")
+    mixed = {k: FAILS.cells[k] if k.endswith("S1") else c for k, c in WORKS.cells.items()}
+    assert judge(claim(name), dataclasses.replace(WORKS, cells=mixed)).verdict == PARTLY
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_claim_without_any_cell_is_not_testable_here(name: str) -> None:
+    found = judge(claim(name), dataclasses.replace(WORKS, cells={}, controls={}))
+    assert (found.verdict, found.value, found.values) == (UNTESTABLE, None, {})
+
+
+def test_without_two_layer_cells_two_layer_claims_are_not_testable_here() -> None:
+    verdicts = {c.id: c.verdict for c in judge_all(synthetic.results(layers=(0, 1)))}
+    two = ("two_layer_induction", "previous_token_head", "k_composition", "phase_change_two_layer", "loss_drop_gap")
+    assert {verdicts[name] for name in two} == {UNTESTABLE}
+    assert verdicts["one_layer_no_induction"] == REPRODUCED
+
+
+def _with_summary(results: Results, name: str, **changes: Any) -> Results:
+    cell = results.cells[name]
+    changed = dataclasses.replace(cell, summary=dataclasses.replace(cell.summary, **changes))
+    return dataclasses.replace(results, cells=results.cells | {name: changed})
+
+
+def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above() -> None:
+    for excess in (-0.06, 0.06):
+        spoilt = _with_summary(WORKS, "L0S0", bigram_excess_nats=excess)
+        assert judge(claim("zero_layer_bigram"), spoilt).verdict == PARTLY
+
+
+def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdict_alike() -> None:
+    """The mistake: the answer and the claim each subtracted two means, whatever windows they were over."""
+    moved = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=-0.2), "L0S1", bigram_excess_nats=0.01)
+    assert judge(claim("zero_layer_bigram"), moved).values == {"L0S0": -0.2, "L0S1": 0.01}
+    assert "0.200 nats below that of the best smoothed bigram model" in answer(moved)[0]
+    unknown = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=None), "L0S1", bigram_excess_nats=None)
+    assert judge(claim("zero_layer_bigram"), unknown).verdict == NOT
+    assert answer(unknown)[0] == "The bigram model was not measured."
+
+
+def test_a_unigram_model_holds_no_bigram_statistics() -> None:
+    """The mistake: where the unigram alone correlates by 0.55, a path that scores 0.56 was said to hold bigrams."""
+    alike = {"bigram_correlation": 0.56, "unigram_correlation": 0.55, "beyond_unigram_low": -0.02}
+    assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **alike)).verdict == PARTLY
+    beyond = alike | {"beyond_unigram_low": 0.005}
+    assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **beyond)).verdict == REPRODUCED
+
+
+def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
+    """The mistake: the first copy costs more than guessing, so a model that guesses the second gained by 3 nats."""
+    guesses = {"repeat_first_loss_nats": 9.8, "repeat_second_loss_nats": 6.8, "repeat_guessing_nats": 6.86}
+    assert judge(claim("repeat_loss"), _with_summary(WORKS, "L2H2S0", **guesses)).verdict == PARTLY
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("zero_layer_bigram", "2.550 (unigram model)"),
+        ("direct_path_bigram", "0.40 (unigram model)"),
+        ("repeat_loss", "0 (guessing)"),
+        ("k_composition", "0; the right head: 1 of 2 to 4 heads"),
+        ("induction_scores_k", "0.04"),  # of 10 pairs of paths 2, of 26 pairs 4
+        (
+            "one_layer_skip_trigrams",
+            "0.016 (n = 250, drawn from the text, same tests); 0.40 (all candidates that pass them)",
+        ),
+        ("path_expansion_exact", "–"),
+    ],
+)
+def test_chance_levels_come_from_the_records(name: str, level: str) -> None:
+    """The mistake: chance was 0 where a unigram model scores 0.4."""
+    assert chance(name, WORKS) == level
+
+
+def test_chance_over_no_candidates_is_unknown() -> None:
+    """The mistake: 0 of 0 was printed as 0.00."""
+    cell = WORKS.cells["L1H2S0"]
+    nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
+    tallies = [dataclasses.replace(t, **nothing) for t in cell.skip_trigram_tallies]
+    assert passing_share(tallies) is None
+    changed = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, skip_trigram_tallies=tallies)})
+    assert chance("one_layer_skip_trigrams", changed) == (
+        "– (n = 0, drawn from the text, same tests); – (all candidates that pass them)"
+    )
+
+
+def test_every_level_is_of_a_claim_and_needs_no_cell() -> None:
+    assert set(LEVELS) <= set(IDS)
+    for name in LEVELS:
+        assert chance(name, dataclasses.replace(WORKS, cells={}, controls={}))
+
+
+def test_what_is_printed_over_models_is_called_a_range() -> None:
+    assert "; range over models 1.9" in judge(claim("induction_key_edge"), WORKS).detail
+    assert (
+        "a range over models, no confidence interval"
+        in table(judge_all(WORKS), WORKS, lambda _: "", Preregistration()).caption
+    )
+
+
+def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
+    found = judge(claim("phase_change_two_layer"), _with_summary(WORKS, "L1H2S0", onset_tokens=1_000_000))
+    assert found.verdict == NOT
+    assert "an onset with one layer in L1H2S0" in found.detail
+
+
+def test_k_composition_with_another_head_than_the_previous_token_head_does_not_count() -> None:
+    cell = WORKS.cells["L2H4S0"]
+    moved = [dataclasses.replace(e, early_head=(e.early_head + 1) % 4) for e in cell.composition]
+    results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=moved)})
+    found = judge(claim("k_composition"), results)
+    assert found.verdict == NOT
+    assert "strongest partner L0H1, previous-token head L0H0" in found.detail
+
+
+def test_an_edge_that_may_be_chance_is_no_partner() -> None:
+    cell = WORKS.cells["L2H4S0"]
+    weak = [dataclasses.replace(e, varying_q_value=0.1) for e in cell.composition]
+    results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=weak)})
+    assert judge(claim("k_composition"), results).verdict == NOT
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "same"),
+    [
+        ("self", "␣self", True),
+        ("Ġself", "Self", True),
+        ("self", "selfish", False),
+        ("␣", "␣␣", False),
+        ("␣", "␣", True),
+    ],
+)
+def test_copying_ignores_case_and_a_leading_space_only(source: str, out: str, same: bool) -> None:
+    assert (word_of(source) == word_of(out)) is same
+
+
+def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> None:
+    assert within(0.05, 0.04, 0.06)
+    assert not within(0.05, None, None)
+    assert not within(0.05, 0.051, 0.06)
+    findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
+    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings)
+    told = judge(bounded, WORKS).detail
+    assert told.endswith("the threshold lies within the 95 % interval of a.")
+
+
+def test_the_first_screen_names_the_models_that_fall_short() -> None:
+    fine, poor = (shortfall(judge_all(r)) for r in (WORKS, FAILS))
+    assert fine[0].startswith("Every model meets the threshold for loss against the bigram model, ")
+    assert "prefix matching with two layers (≥ 0.4): L2H" in poor[0]
+    assert shortfall([]) == ()
+
+
+def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:
+    judged = {c.id: c for c in judge_all(WORKS)}
+    counted = tally([judged["repeat_loss"], judged["two_token_matching"], judged["two_token_edges"]])
+    assert counted == "Of 1 claim of the papers: 1 reproduced. Of 2 claims of this suite: 2 reproduced."
+    assert tally([judged["repeat_loss"]]) == "Of 1 claim of the papers: 1 reproduced."
+
+
+def detail_of(name: str, cell: Cell) -> str:
+    return judge(claim(name), dataclasses.replace(WORKS, cells={cell.name: cell})).detail
+
+
+def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None:
+    """The mistake: a share of 0.52 ± 0.1 was reproduced without a mark."""
+    cell = WORKS.cells["L2H4S0"]
+
+    def known_to(error: float) -> Cell:
+        rows = [dataclasses.replace(r, share_low=0.52 - error, share_high=0.52 + error) for r in cell.content_scores]
+        return dataclasses.replace(cell, content_scores=rows)
+
+    assert "the threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
+    assert "the threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
+
+
+def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> None:
+    """The mistake: a loss drop of 0.14 ± 0.05 before the onset was under 0.15 without a mark."""
+    cell = WORKS.cells["L2H4S0"]
+
+    def known_to(error: float) -> Cell:
+        rows = [
+            dataclasses.replace(r, loss_drop_low=r.loss_drop_nats - error, loss_drop_high=r.loss_drop_nats + error)
+            for r in cell.formation
+        ]
+        return dataclasses.replace(cell, formation=rows)
+
+    assert "the threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
+    assert "the threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
+
+
+def test_fewer_other_heads_are_no_control() -> None:
+    """The mistake: where a layer had one other head for two induction heads, or none, the claim passed without it."""
+    cell = WORKS.cells["L2H2S0"]
+    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.joint_ablation]
+    none = [r for r in two if r.ablated == "induction"]
+    resampled = [r for r in cell.joint_ablation if (r.ablated, r.method) != ("others", "zero")]
+    for rows in (two, none, resampled):
+        changed = dataclasses.replace(cell, joint_ablation=rows)
+        assert judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed})).verdict == NOT
+        assert "no control: its layers have fewer than" in detail_of("joint_ablation", changed)
+    fewer = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, joint_ablation=two)})
+    (table,) = joint_ablation.section(fewer, {}).blocks
+    assert any("L1H1 (control, 1 of 2)" in entry.text for row in table.rows for entry in row)  # type: ignore[union-attr]
+
+
+def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
+    """The mistake: a loss of half ± a fifth was not marked, nor a control level with the induction heads."""
+    cell = WORKS.cells["L2H2S0"]
+    mark = "the threshold lies within the 95 % interval of L2H2S0"
+    assert mark not in detail_of("joint_ablation", cell)
+    trials: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("induction", "resample", {"loss_drop_lost_low": 0.2}),  # half of the loss drop is 0.25
+        ("others", "zero", {"behind_low": -0.1}),
+        ("induction", "turned", {"behind_low": -0.1}),
+    )
+    for ablated, method, bounds in trials:
+        rows = [
+            dataclasses.replace(r, **bounds) if (r.ablated, r.method) == (ablated, method) else r
+            for r in cell.joint_ablation
+        ]
+        assert mark in detail_of("joint_ablation", dataclasses.replace(cell, joint_ablation=rows))
+
+
+def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
+    """The mistake: the share was by zero and resample ablation, and the controls also by mean ablation."""
+    cell = WORKS.cells["L2H2S0"]
+    rows = [
+        dataclasses.replace(r, loss_drop_lost=0.0 if r.ablated == "induction" else 0.5, behind_low=-0.1)
+        if r.method == "mean"
+        else r
+        for r in cell.joint_ablation
+    ]
+    changed = dataclasses.replace(cell, joint_ablation=rows)
+    found = judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed}))
+    assert (found.verdict, found.value) == (REPRODUCED, 0.9)
+    assert "95 %" not in found.detail
+
+
+def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:
+    """The mistake: copying skip-trigrams that only the choosing documents held made up the share."""
+    cell = WORKS.cells["L1H2S0"]
+    (first, *others) = cell.skip_trigrams
+    rows = [dataclasses.replace(first, out="other"), *(dataclasses.replace(r, text_hits=10) for r in others)]
+    found = judge(claim("one_layer_skip_trigrams"), dataclasses.replace(WORKS, cells={
+        cell.name: dataclasses.replace(cell, skip_trigrams=rows)
+    }))  # fmt: skip
+    assert (found.value, found.verdict) == (0, NOT)
+    none = dataclasses.replace(cell, skip_trigrams=rows[1:])
+    assert "no skip-trigram that both halves hold" in detail_of("one_layer_skip_trigrams", none)

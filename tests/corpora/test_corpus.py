@@ -1,0 +1,179 @@
+"""Corpora: the same documents everywhere, and every unusable source named at once."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import sys
+import time
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from pathsum.config import HubCorpus, PythonCorpus, TextCorpus
+from pathsum.corpora.corpus import documents, split
+from pathsum.corpora.text_files import text_documents
+
+HUB = HubCorpus(
+    source="hub", name="h", validation_share=0.1, dataset="a/b", subset="", split="train", text_field="text",
+    max_documents=3,
+)  # fmt: skip
+
+
+def python_corpus(*names: str, max_documents: int = 100) -> PythonCorpus:
+    return PythonCorpus(
+        source="python", name="p", validation_share=0.1, distributions=names, max_documents=max_documents
+    )
+
+
+@pytest.fixture
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A distribution `pathsum-fake` 1.7 of five files: one empty, one a duplicate, in an order that is not sorted."""
+    files = {
+        "fake/b.py": "b = 1\n",
+        "fake/a.py": "a = 'é'\n",
+        "fake/c.py": "b = 1\n",
+        "fake/empty.py": "",
+        "x.txt": "x",
+    }
+    record = []
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        sha = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        record.append(f"{name},sha256={sha},{len(text.encode())}")
+    info = tmp_path / "pathsum_fake-1.7.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pathsum-fake\nVersion: 1.7\n")
+    (info / "RECORD").write_text("\n".join(record) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_python_files_come_sorted_without_empty_ones_and_duplicates(distribution: Path) -> None:
+    assert list(documents(python_corpus("pathsum-fake"))) == ["a = 'é'\n", "b = 1\n"]
+
+
+def test_at_most_max_documents_are_given(distribution: Path) -> None:
+    assert list(documents(python_corpus("pathsum-fake", max_documents=1))) == ["a = 'é'\n"]
+
+
+def test_every_file_that_differs_from_its_record_is_named_with_its_mending(distribution: Path) -> None:
+    (distribution / "fake/a.py").write_text("changed = 1\n")
+    (distribution / "fake/b.py").unlink()
+    with pytest.raises(ValueError, match=r"fake/a\.py: expected sha256 .*, got .*") as caught:
+        next(documents(python_corpus("pathsum-fake")))
+    assert "fake/b.py: is in the RECORD of pathsum-fake==1.7 and not on disk" in str(caught.value)
+    assert "run `pip install --force-reinstall pathsum-fake==1.7`" in str(caught.value)
+
+
+def test_every_distribution_that_is_not_installed_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match="got none named pathsum-no-1, pathsum-no-2; run `pip install"):
+        next(documents(python_corpus("pathsum-no-1", "pytest", "pathsum-no-2")))
+
+
+def test_a_folder_means_every_visible_file_under_it_once(tmp_path: Path) -> None:
+    (tmp_path / "sub/.hidden").mkdir(parents=True)
+    for name in ("b.txt", "a.txt", "sub/c.md", "sub/.hidden/d.txt"):
+        (tmp_path / name).write_text(name)
+    config = TextCorpus(
+        source="text", name="t", validation_share=0.1, paths=(f"{tmp_path}/*.txt", str(tmp_path)), separator="",
+        max_documents=7,
+    )  # fmt: skip
+    assert list(documents(config)) == ["a.txt", "b.txt", "sub/c.md"]
+
+
+@pytest.mark.parametrize("separator", ["\0", "\\0"])
+def test_a_separator_splits_files_and_blank_documents_are_skipped(tmp_path: Path, separator: str) -> None:
+    (tmp_path / "a").write_bytes("één\0\0 \n\0two\r\n\0".encode())
+    assert list(text_documents([str(tmp_path / "a")], separator)) == ["één", "two\r\n"]
+
+
+def test_a_separator_across_chunks_is_found(tmp_path: Path) -> None:
+    parts = ["x" * ((1 << 20) - 1), "y" * 17, "z" * ((1 << 20) + 3)]
+    (tmp_path / "a").write_text("<>".join(parts))
+    assert list(text_documents([str(tmp_path / "a")], "<>")) == parts
+
+
+def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "binary").write_bytes(b"abc\0def")
+    (tmp_path / "latin").write_bytes(b"x" * (1 << 20) + "né".encode("latin-1") + b"e")
+    (tmp_path / "cut").write_bytes("né".encode()[:-1])
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "good").write_text("good")
+    names = ["empty", "binary", "latin", "cut", "folder", "good", "absent", "*.nothing"]
+    with pytest.raises(FileNotFoundError) as caught:
+        next(text_documents([str(tmp_path / n) for n in names], ""))
+    lines = {line.split(": ")[0].split("/")[-1]: line for line in str(caught.value).splitlines()[1:]}
+    assert set(lines) == set(names) - {"good"}
+    assert "is empty; remove it" in lines["empty"]
+    assert r"is binary (NUL at byte 3); give text (unpack archives first), or corpus.separator='\0'" in lines["binary"]
+    assert f"is not UTF-8 at byte {(1 << 20) + 1}; convert it" in lines["latin"]
+    assert "is not UTF-8 at byte 1" in lines["cut"]
+    assert "a folder without files" in lines["folder"]
+    assert "does not exist" in lines["absent"]
+    assert "matches no file" in lines["*.nothing"]
+
+
+def test_unusable_files_alone_are_a_value_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"corpus\.paths: expected UTF-8 text files, got:\n.*is empty"):
+        next(text_documents([str(tmp_path)], ""))
+
+
+def test_a_hub_corpus_without_its_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'pathsum\[hub\]'`, or use local files"):
+        next(documents(HUB))
+
+
+def stub_hub(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, str]]) -> None:
+    stub = ModuleType("datasets")
+    vars(stub)["load_dataset"] = lambda *args, **options: iter(rows)
+    monkeypatch.setitem(sys.modules, "datasets", stub)
+
+
+def test_an_unreachable_hub_is_an_error_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_hub(monkeypatch, [{"text": "never read"}])
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    began = time.monotonic()
+    with pytest.raises(ConnectionError, match=r"reach http://127\.0\.0\.1:9 for a/b, got no answer .*corpus=text"):
+        next(documents(HUB))
+    assert time.monotonic() - began < 6
+
+
+def test_a_hub_corpus_streams_its_text_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    stub_hub(monkeypatch, [{"text": "a"}, {"text": " "}, {"text": "b"}])
+    monkeypatch.setattr("urllib.request.urlopen", lambda *args, **options: SimpleNamespace(close=lambda: None))
+    assert list(documents(HUB)) == ["a", "b"]
+    with pytest.raises(ValueError, match=r"corpus\.text_field: .* got 'story'; choose one of \['text'\]"):
+        next(documents(HUB.model_copy(update={"text_field": "story"})))
+
+
+def test_an_unknown_dataset_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*args: object, **options: object) -> None:
+        raise FileNotFoundError("no such dataset")
+
+    stub_hub(monkeypatch, [])
+    monkeypatch.setattr(sys.modules["datasets"], "load_dataset", absent)
+    monkeypatch.setattr("urllib.request.urlopen", lambda *args, **options: SimpleNamespace(close=lambda: None))
+    with pytest.raises(ValueError, match="cannot open 'a/b', subset '', split 'train': no such dataset; check"):
+        next(documents(HUB))
+
+
+def test_the_split_depends_on_the_document_alone_and_keeps_its_share() -> None:
+    sides = [split(f"document {i}", 0.1) for i in range(5003)]
+    assert sides == [split(f"document {i}", 0.1) for i in range(5003)]
+    for part, share in (("train", 0.9), ("tuning", 0.05), ("verdict", 0.05)):
+        spread = (share * (1 - share) / 5003) ** 0.5
+        assert abs(sides.count(part) / 5003 - share) < 5 * spread  # five standard deviations
+    assert {split(f"{i}", 0.0) for i in range(101)} == {"train"}
+    assert {split(f"{i}", 1.0) for i in range(101)} == {"tuning", "verdict"}
+
+
+def test_what_was_tuned_on_never_becomes_a_verdict_where_more_text_is_held_out() -> None:
+    few, more = ([split(f"document {i}", share) for i in range(5003)] for share in (0.03, 0.1))
+    assert {b for a, b in zip(few, more, strict=True) if a != "train"} == {"tuning"}

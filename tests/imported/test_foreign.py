@@ -1,0 +1,303 @@
+"""Weights that TransformerLens wrote give its logits. Its forward pass is written out once more, in its own words."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from pathsum.circuits.folding import centre, fold_gains
+from pathsum.imported.model import Foreign, Rotation
+from pathsum.imported.open_weights import open_weights
+from pathsum.imported.transformer_lens import from_transformer_lens
+from pathsum.model.checkpoint import save_checkpoint
+from pathsum.model.transformer import Transformer
+from tests.training.small import MODEL
+
+D_VOCAB, D_MODEL, D_HEAD, N_HEADS, N_CTX, BATCH, POS = 23, 13, 6, 3, 11, 2, 7
+EXACT = 1e-10  # float64: 2e-16 a rounding, over some thousands of terms
+POSITIONS: list[dict[str, Any]] = [
+    {"positional_embedding_type": "shortformer"},
+    {"positional_embedding_type": "standard"},
+    {"positional_embedding_type": "rotary"},
+    {"positional_embedding_type": "rotary", "rotary_dim": 4, "rotary_adjacent_pairs": True, "rotary_base": 50},
+]
+
+
+def written(seed: int, n_layers: int = 2, **config: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """A random state dict in TransformerLens's naming, with every bias that it may have, and its configuration."""
+    g = torch.Generator().manual_seed(seed)
+    config = {"n_ctx": N_CTX, "n_layers": n_layers, "eps": 1e-3, **config}
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=g, dtype=torch.float64) / 2
+
+    state = {"embed.W_E": normal(D_VOCAB, D_MODEL), "unembed.W_U": normal(D_MODEL, D_VOCAB)}
+    state["unembed.b_U"] = normal(D_VOCAB)
+    if config["positional_embedding_type"] != "rotary":
+        state["pos_embed.W_pos"] = normal(N_CTX, D_MODEL)
+    for layer in range(n_layers):
+        for part in "QKV":
+            state[f"blocks.{layer}.attn.W_{part}"] = normal(N_HEADS, D_MODEL, D_HEAD)
+            state[f"blocks.{layer}.attn.b_{part}"] = normal(N_HEADS, D_HEAD)
+        state[f"blocks.{layer}.attn.W_O"] = normal(N_HEADS, D_HEAD, D_MODEL)
+        state[f"blocks.{layer}.attn.b_O"] = normal(D_MODEL)
+        state[f"blocks.{layer}.attn.mask"] = torch.ones(N_CTX, N_CTX, dtype=torch.bool).tril()
+        state[f"blocks.{layer}.attn.IGNORE"] = torch.tensor(-math.inf)
+    if config["normalization_type"] in ("LN", "RMS"):
+        for name in [*(f"blocks.{layer}.ln1" for layer in range(n_layers)), "ln_final"]:
+            state[f"{name}.w"] = 1 + normal(D_MODEL)
+            if config["normalization_type"] == "LN":
+                state[f"{name}.b"] = normal(D_MODEL)
+    return state, config
+
+
+def plain(state: dict[str, Tensor], config: dict[str, Any], tokens: Tensor) -> Tensor:
+    """TransformerLens's forward pass, rows on the left as there, a head at a time."""
+
+    def normed(name: str, x: Tensor) -> Tensor:
+        kind = config["normalization_type"]
+        if kind is None:
+            return x
+        if kind.startswith("LN"):
+            x = x - x.mean(-1, keepdim=True)
+        x = x / (x.pow(2).mean(-1, keepdim=True) + config["eps"]).sqrt()
+        return x * state.get(f"{name}.w", 1) + state.get(f"{name}.b", 0)
+
+    pos, kind = tokens.shape[1], config["positional_embedding_type"]
+    x = state["embed.W_E"][tokens]
+    where = state["pos_embed.W_pos"][:pos] if kind != "rotary" else torch.zeros(pos, D_MODEL).double()
+    if kind == "standard":
+        x = x + where
+    for layer in range(config["n_layers"]):
+        at, out = f"blocks.{layer}.attn", 0
+        read = normed(f"blocks.{layer}.ln1", x)
+        looking = read + where if kind == "shortformer" else read
+        for h in range(N_HEADS):
+            q = looking @ state[f"{at}.W_Q"][h] + state[f"{at}.b_Q"][h]
+            k = looking @ state[f"{at}.W_K"][h] + state[f"{at}.b_K"][h]
+            v = read @ state[f"{at}.W_V"][h] + state[f"{at}.b_V"][h]
+            if kind == "rotary":
+                q, k = turned(q, config), turned(k, config)
+            scores = q @ k.mT / (math.sqrt(D_HEAD) if config.get("use_attn_scale", True) else 1)
+            scores = scores.masked_fill(torch.ones(pos, pos).triu(1).bool(), -math.inf)
+            out = out + scores.softmax(-1) @ v @ state[f"{at}.W_O"][h]
+        x = x + out + state[f"{at}.b_O"]
+    return normed("ln_final", x) @ state["unembed.W_U"] + state["unembed.b_U"]
+
+
+def turned(x: Tensor, config: dict[str, Any]) -> Tensor:
+    """Each pair as a complex number, times e^(i · position · frequency)."""
+    x, wave = x.clone(), config.get("rotary_dim", D_HEAD)
+    for j in range(wave // 2):
+        pair = [2 * j, 2 * j + 1] if config.get("rotary_adjacent_pairs") else [j, j + wave // 2]
+        angle = torch.arange(x.shape[1]).double() / config.get("rotary_base", 10_000) ** (2 * j / wave)
+        z = torch.complex(x[..., pair[0]], x[..., pair[1]]) * torch.polar(torch.ones_like(angle), angle)
+        x[..., pair[0]], x[..., pair[1]] = z.real, z.imag
+    return x
+
+
+def some_tokens(seed: int = 0) -> Tensor:
+    return torch.randint(D_VOCAB, (BATCH, POS), generator=torch.Generator().manual_seed(seed))
+
+
+def difference(model: Foreign, state: dict[str, Tensor], config: dict[str, Any]) -> float:
+    return (model(some_tokens()) - plain(state, config, some_tokens())).abs().max().item()
+
+
+@pytest.mark.parametrize("n_layers", [0, 1, 3])
+@pytest.mark.parametrize("norm", ["LN", "LNPre", "RMS", "RMSPre", None])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_logits_are_those_of_the_library(n_layers: int, norm: str | None, positions: dict[str, Any]) -> None:
+    state, config = written(1, n_layers, normalization_type=norm, **positions)
+    assert difference(from_transformer_lens(state, config), state, config) < EXACT
+
+
+@pytest.mark.parametrize("left_out", ["use_attn_scale", "biases", "buffers"])
+def test_what_may_be_left_out_may_be(left_out: str) -> None:
+    state, config = written(2, normalization_type="LN", **POSITIONS[0])
+    full = state
+    if left_out == "use_attn_scale":
+        config["use_attn_scale"] = False
+    if left_out == "biases":
+        gone = {name for name in state if ".attn.b_" in name or name == "unembed.b_U"}
+        state = {name: t for name, t in state.items() if name not in gone}
+        full = full | {name: 0 * full[name] for name in gone}
+    if left_out == "buffers":
+        state = {name: t for name, t in state.items() if not name.endswith(("mask", "IGNORE"))}
+    assert difference(from_transformer_lens(state, config), full, config) < EXACT
+
+
+def test_the_wrong_order_of_folding_gives_other_logits() -> None:
+    """FRAMEWORK §9, mistake 2."""
+    state, config = written(3, normalization_type="LN", **POSITIONS[0])
+    gains = [state["blocks.0.ln1.w"], state["blocks.1.ln1.w"], state["ln_final.w"]]
+    bare = from_transformer_lens(
+        {n: t for n, t in state.items() if not n.startswith("ln_final") and ".ln1." not in n},
+        config | {"normalization_type": None},
+    ).weights()
+    model = from_transformer_lens(state, config)
+    right, wrong = centre(fold_gains(bare, gains)), fold_gains(centre(bare), gains)
+    assert difference(replace(model, folded=right), state, config) < EXACT
+    assert difference(replace(model, folded=wrong), state, config) > 0.05
+
+
+def test_each_kind_of_position_makes_a_difference() -> None:
+    """Negative control: read as another kind, the same weights are another model."""
+    state, config = written(4, normalization_type="LN", **POSITIONS[0])
+    assert difference(from_transformer_lens(state, config | POSITIONS[1]), state, config) > 0.05
+    state, config = written(4, normalization_type="LN", **POSITIONS[2])
+    for other in ({"rotary_dim": 4}, {"rotary_adjacent_pairs": True}, {"rotary_base": 50}, {"eps": 0.1}):
+        assert difference(from_transformer_lens(state, config | other), state, config) > 1e-3
+
+
+def test_the_trace_is_the_forward_pass() -> None:
+    state, config = written(5, normalization_type="LN", **POSITIONS[1])
+    model = from_transformer_lens(state, config)
+    trace = model.trace(some_tokens())
+    assert len(trace.patterns) == len(trace.outputs) == len(trace.scales) - 1 == 2
+    for pattern in trace.patterns:
+        torch.testing.assert_close(pattern.sum(-1), torch.ones(BATCH, N_HEADS, POS).double())
+        assert pattern.triu(1).abs().max() == 0
+    assert model.to(torch.float32)(some_tokens()).dtype == torch.float32
+
+
+def test_with_bos_first_two_ids_are_exchanged_and_nothing_else() -> None:
+    state, config = written(6, normalization_type="RMS", **POSITIONS[2])
+    model, bos = from_transformer_lens(state, config), 17
+    order = torch.arange(D_VOCAB)
+    order[[0, bos]] = order[[bos, 0]]
+    renamed = model.bos_first(bos)(order[some_tokens()])
+    torch.testing.assert_close(renamed[..., order], model(some_tokens()), rtol=0, atol=EXACT)
+
+
+def test_a_window_longer_than_the_context_is_refused() -> None:
+    model = from_transformer_lens(*written(7, normalization_type=None, **POSITIONS[0]))
+    with pytest.raises(ValueError, match="at most n_ctx = 11 tokens, got 12"):
+        model(torch.zeros(1, 12, dtype=torch.int64))
+
+
+def refused(state: dict[str, Tensor], config: dict[str, Any]) -> str:
+    with pytest.raises(ValueError, match="^These weights cannot be represented:") as caught:
+        from_transformer_lens(state, config)
+    return str(caught.value)
+
+
+def test_all_complaints_come_at_once_and_by_name() -> None:
+    state, config = written(8, normalization_type="LN", **POSITIONS[0])
+    for layer in range(2):
+        state[f"blocks.{layer}.mlp.W_in"] = torch.zeros(D_MODEL, 17)
+    state["blocks.0.attn.W_K"] = state["blocks.0.attn.W_K"][:1]
+    del state["ln_final.b"]
+    said = refused(state, config | {"attn_only": False, "parallel_attn_mlp": True})
+    for expected in (
+        "attn_only: expected True, got False",
+        "parallel_attn_mlp: expected False, got True",
+        "blocks.*.mlp.W_in: an MLP is not linear",
+        "ln_final.b: expected in the state dict, found nothing",
+        "blocks.0.attn.W_K: expected shape (3, 13, 6), got (1, 13, 6); grouped-query attention",
+    ):
+        assert expected in said
+    assert len(said.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "why"),
+    [
+        ("blocks.0.mlp.W_gate", (D_MODEL, 17), "an MLP is not linear in what it reads"),
+        ("blocks.0.ln2.w", (D_MODEL,), "an MLP is not linear in what it reads"),
+        ("blocks.0.attn._W_K", (1, D_MODEL, D_HEAD), "grouped-query attention"),
+        ("blocks.0.attn.q_norm.w", (D_HEAD,), "not part of a plain attention-only model"),
+        ("embed.ln.w", (D_MODEL,), "not part of a plain attention-only model"),
+        ("pos_embed.W_pos", (N_CTX, D_MODEL), "position vectors, but rotary positions have none"),
+        ("ln_final.b", (D_MODEL,), "a norm's parameter that its normalization_type has not"),
+    ],
+)
+def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[int, ...], why: str) -> None:
+    state, config = written(9, normalization_type="RMS", **POSITIONS[2])
+    said = refused(state | {name: torch.zeros(shape)}, config)
+    assert f"{name.replace('blocks.0', 'blocks.*')}: {why}" in said
+    assert len(said.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"normalization_type": "BN"}, "normalization_type: expected one of None, LNPre, LN, RMSPre, RMS, got 'BN'"),
+        ({"positional_embedding_type": "alibi"}, "expected one of shortformer, standard, rotary, got 'alibi'"),
+        ({"attention_dir": "bidirectional"}, "attention_dir: expected 'causal', got 'bidirectional'"),
+        ({"attn_scores_soft_cap": 50.0}, "attn_scores_soft_cap: expected -1.0, got 50.0"),
+        ({"n_layers": 5}, "n_layers: the configuration says 5, the weights have 2"),
+        ({"n_ctx": None}, "n_ctx: expected the context length, got None"),
+        ({"n_ctx": 12}, "pos_embed.W_pos: expected shape (12, 13), got (11, 13)"),
+    ],
+)
+def test_a_setting_that_cannot_be_met_is_refused_by_name(changed: dict[str, Any], said: str) -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    assert said in refused(state, config | changed)
+
+
+def test_what_the_weights_do_not_say_must_be_said() -> None:
+    state, _ = written(11, normalization_type=None, **POSITIONS[0])
+    said = refused(state, {"n_ctx": N_CTX})
+    assert "normalization_type: expected one of None, LNPre, LN, RMSPre, RMS, got nothing; the weights alone" in said
+    assert "positional_embedding_type: expected one of shortformer, standard, rotary, got nothing" in said
+
+
+def test_a_rotary_table_that_the_configuration_does_not_give_is_refused() -> None:
+    state, config = written(12, normalization_type=None, **POSITIONS[2])
+    turn = from_transformer_lens(state, config).rotation
+    assert isinstance(turn, Rotation)
+    state["blocks.0.attn.rotary_cos"] = turn.cos.clone()
+    assert difference(from_transformer_lens(state, config), state, config) < EXACT
+    with pytest.raises(ValueError, match="rotary_cos: expected the table that rotary_dim, rotary_base and"):
+        from_transformer_lens(state, config | {"rotary_base": 77})
+
+
+@pytest.mark.parametrize("place", ["metadata", "beside", "folder"])
+def test_a_file_is_read_with_its_configuration_wherever_that_lies(tmp_path: Path, place: str) -> None:
+    state, config = written(13, normalization_type="LN", **POSITIONS[0])
+    path = tmp_path / "mine.safetensors"
+    save_file(state, path, metadata={"config": json.dumps(config)} if place == "metadata" else None)
+    if place != "metadata":
+        (tmp_path / {"beside": "mine.json", "folder": "config.json"}[place]).write_text(json.dumps(config))
+    model = open_weights(path, "any")
+    assert isinstance(model, Foreign)
+    assert difference(model, state, config) < EXACT
+
+
+def test_older_words_for_positions_and_norm_are_understood(tmp_path: Path) -> None:
+    state, config = written(14, normalization_type="LN", **POSITIONS[0])
+    older = {"n_ctx": N_CTX, "eps": config["eps"], "normalization": "LN", "shortformer_pos": True}
+    save_file(state, tmp_path / "old.safetensors", metadata={"config": json.dumps(older)})
+    model = open_weights(tmp_path / "old.safetensors", "any")
+    assert isinstance(model, Foreign)
+    assert difference(model, state, config) < EXACT
+
+
+def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "own.safetensors", Transformer(MODEL, D_VOCAB, torch.Generator()), "words")
+    assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), Transformer)
+    with pytest.raises(ValueError, match="trained with tokenizer words, got other"):
+        open_weights(tmp_path / "own.safetensors", "other")
+
+
+def test_files_that_cannot_be_read_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "model.pth").write_bytes(b"\x80\x02.")
+    with pytest.raises(ValueError, match="expected a .safetensors file, got a pickle.*README, 'Your own weights'"):
+        open_weights(tmp_path / "model.pth", "any")
+    with pytest.raises(FileNotFoundError, match="expected a .safetensors file, found none; check WEIGHTS"):
+        open_weights(tmp_path / "none.safetensors", "any")
+    (tmp_path / "half.safetensors").write_bytes(b"\x00" * 5)
+    with pytest.raises(ValueError, match="expected a whole safetensors file"):
+        open_weights(tmp_path / "half.safetensors", "any")
+    save_file({"embed.W_E": torch.zeros(2, 3)}, tmp_path / "bare.safetensors")
+    with pytest.raises(FileNotFoundError, match="expected its configuration in bare.json or config.json beside it"):
+        open_weights(tmp_path / "bare.safetensors", "any")

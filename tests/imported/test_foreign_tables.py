@@ -1,0 +1,106 @@
+"""A model from elsewhere, taken apart: the paths of its tokens, positions and biases are the model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pathsum.config import ExtractConfig
+from pathsum.imported import extraction as foreign
+from pathsum.imported.extraction import certificate, take_apart
+from pathsum.imported.model import Extra, Foreign
+from pathsum.imported.transformer_lens import from_transformer_lens
+from pathsum.model.transformer import Transformer
+from pathsum.records.results import TABLES
+from tests.imported.test_foreign import D_VOCAB, N_CTX, POSITIONS, some_tokens, written
+from tests.training.small import MODEL
+
+HOW = ExtractConfig(
+    held_out_windows=101,
+    windows_per_document=101,
+    windows=7,
+    repeated_windows=5,
+    certificate_windows=2,
+    top_k=3,
+    rotations=49,
+)
+WORDS = [f"w{i}" for i in range(D_VOCAB)]
+
+
+def model(seed: int, norm: str | None, positions: dict[str, Any], n_layers: int = 2) -> Foreign:
+    return from_transformer_lens(*written(seed, n_layers, normalization_type=norm, **positions))
+
+
+def text(count: int = 500) -> np.ndarray:
+    return 1 + np.random.default_rng(0).integers(0, D_VOCAB - 1, count)
+
+
+@pytest.mark.parametrize("n_layers", [0, 1, 3])
+@pytest.mark.parametrize("norm", ["LN", "RMS", None])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_paths_of_tokens_positions_and_biases_are_the_model(
+    n_layers: int, norm: str | None, positions: dict[str, Any]
+) -> None:
+    found = certificate(model(1, norm, positions, n_layers), some_tokens())
+    assert found is not None
+    assert found < 1e-12
+
+
+def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: residual positions, and each layer's constant. Both are in the logits, and neither is small."""
+    whole = model(2, "LN", POSITIONS[1])
+    assert [e.layer for e in whole.extras] == [0, 1, 2]
+    for left_out in range(3):
+        halved = [Extra(e.layer, e.vectors * (i != left_out)) for i, e in enumerate(whole.extras)]
+        other = dataclasses.replace(whole, extras=tuple(halved))
+        assert (other(some_tokens()) - whole(some_tokens())).abs().max() > 0.05
+    summed = foreign._extra_paths
+    for left_out in range(3):
+        monkeypatch.setattr(
+            foreign, "_extra_paths", lambda extra, *rest, n=left_out: summed(extra, *rest) * (extra.layer != n)
+        )
+        found = certificate(whole, some_tokens())
+        assert found is not None
+        assert found > 1e-3
+
+
+def test_this_project_s_own_models_have_the_certificate_too() -> None:
+    own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
+    found = certificate(own, some_tokens())
+    assert found is not None
+    assert found < 1e-12
+
+
+def test_too_many_paths_are_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "MOST_PATHS", 15)
+    assert certificate(model(4, None, POSITIONS[0]), some_tokens()) is None
+    assert certificate(model(4, None, POSITIONS[0], n_layers=1), some_tokens()) is not None
+
+
+@pytest.mark.parametrize("n_layers", [0, 2])
+def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: int) -> None:
+    found = model(5, "LN", POSITIONS[0], n_layers)
+    summary, tables = take_apart(found, "mine", text(), WORDS, HOW, context=256)
+    assert (summary.context, summary.windows, summary.n_layers) == (N_CTX, HOW.windows, n_layers)
+    assert all(isinstance(row, TABLES[name]) for name, rows in tables.items() for row in rows)
+    assert [(h.layer, h.head) for h in tables["heads"]] == [(layer, h) for layer in range(n_layers) for h in range(3)]
+    assert (summary.prefix_matching is None) is (n_layers == 0)
+    assert summary.exactness is not None
+    assert summary.exactness < 1e-12
+    assert take_apart(found, "mine", text(), WORDS, HOW, context=256) == (summary, tables)
+
+
+def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = model(6, None, POSITIONS[0])
+    assert take_apart(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8
+    monkeypatch.setattr(foreign, "MOST_NUMBERS", 5 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
+    assert take_apart(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 5
+
+
+def test_a_text_shorter_than_a_window_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected at least n_ctx \+ 1 = 12 tokens, got 5"):
+        take_apart(model(7, None, POSITIONS[0]), "mine", text(5), WORDS, HOW, context=256)

@@ -1,0 +1,112 @@
+"""Text and words of other tokenizers, with id 0 for the beginning of the sequence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import BPE, WordLevel
+from tokenizers.pre_tokenizers import ByteLevel, Whitespace
+from tokenizers.trainers import BpeTrainer
+
+from pathsum.config import TokenizerConfig
+from pathsum.corpora.hub_files import local_or_hub
+from pathsum.data.tokenizer import train_tokenizer, vocabulary
+from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
+
+TEXT = "the café and the tea, the cup and the spoon\n" * 7
+
+
+def byte_level(bos: str) -> Tokenizer:
+    """As GPT-2's: the special token comes last."""
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    trainer = BpeTrainer(vocab_size=277, initial_alphabet=sorted(ByteLevel.alphabet()), show_progress=False)
+    tokenizer.train_from_iterator([TEXT], trainer)
+    tokenizer.add_special_tokens([bos])
+    return tokenizer
+
+
+def test_ids_0_and_bos_are_exchanged_in_tokens_and_words_alike(tmp_path: Path) -> None:
+    tokenizer = byte_level("<|endoftext|>")
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(TEXT + "!")
+    bos, d_vocab = bos_id(tokenizer, ""), tokenizer.get_vocab_size() + 3
+    shown, tokens = words(tokenizer, d_vocab, bos), encode_text(str(tmp_path / "*.txt"), tokenizer, bos)
+    assert shown[0] == "<|endoftext|>"
+    assert shown[bos] == tokenizer.id_to_token(0) == "!"
+    assert shown[-3:] == [f"[{i}]" for i in range(d_vocab - 3, d_vocab)]
+    half = len(tokens) // 2
+    assert tokens[0] == tokens[half] == 0
+    assert (tokens == 0).sum() == 2
+    assert tokens[-1] == bos
+    assert "".join(shown[i] for i in tokens[1:half]) == (TEXT + "!").replace(" ", "␣").replace("\n", "↵")
+
+
+def test_this_project_s_own_tokenizer_has_its_own_words() -> None:
+    tokenizer = train_tokenizer([TEXT], TokenizerConfig(d_vocab=270, train_bytes=1000))
+    assert bos_id(tokenizer, "") == 0
+    ours, theirs = vocabulary(tokenizer), words(tokenizer, 270, 0)
+    whole = [i for i, word in enumerate(ours) if not word.startswith("\\x")]  # the others are parts of characters
+    assert [theirs[i] for i in whole] == [ours[i] for i in whole]
+    assert len(set(theirs)) == 270
+
+
+def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(WordLevel({"<unk>": 0, "<s>": 1, "a": 2, "▁b": 3}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.enable_truncation(3)
+    tokenizer.enable_padding(length=50)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "x.txt").write_text("a a b a a")
+    again = read_tokenizer(tmp_path / "tokenizer.json")
+    assert encode_text(str(tmp_path / "x.txt"), again, bos_id(again, "")).tolist() == [0, 2, 2, 1, 2, 2]
+    assert words(again, 4, 1) == ["<s>", "<unk>", "a", "␣b"]
+
+
+def test_what_does_not_fit_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    tokenizer = byte_level("<start>")
+    with pytest.raises(ValueError, match="to begin sequences with, got none; give the model's own: BOS="):
+        bos_id(tokenizer, "")
+    assert tokenizer.id_to_token(bos_id(tokenizer, "<start>")) == "<start>"
+    with pytest.raises(ValueError, match="expected a tokenizer with the token '<s>'"):
+        bos_id(tokenizer, "<s>")
+    tokenizer.add_special_tokens(["<s>", "<bos>"])
+    with pytest.raises(ValueError, match="got <bos> and <s>"):
+        bos_id(tokenizer, "")
+    with pytest.raises(ValueError, match="at most d_vocab = 100 ids, as the model has"):
+        words(tokenizer, 100, 0)
+    with pytest.raises(FileNotFoundError, match="expected a tokenizer's JSON file, found none; check TOKENIZER"):
+        read_tokenizer(tmp_path / "none.json")
+    (tmp_path / "odd.json").write_text(json.dumps({"model": 3}))
+    with pytest.raises(ValueError, match="expected a JSON file of the tokenizers library, got something else"):
+        read_tokenizer(tmp_path / "odd.json")
+    with pytest.raises(
+        FileNotFoundError, match=r"TEXT: expected UTF-8 text files, got:\n  - .*none.txt: does not exist"
+    ):
+        encode_text(str(tmp_path / "none.txt"), tokenizer, 0)
+
+
+def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    assert local_or_hub(str(tmp_path / "there"), "x") == tmp_path / "there"
+    for named in ("model.safetensors", "folder/model.safetensors", "./a/b", "../name", "a/b/c", "one"):
+        assert local_or_hub(named, "x") == Path(named)
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    with pytest.raises(ModuleNotFoundError, match="owner/name: a hub id needs the package `huggingface_hub`"):
+        local_or_hub("owner/name", "model.safetensors")
+
+
+def test_a_hub_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    def unreachable(*_: object, **__: object) -> str:
+        raise huggingface_hub.errors.LocalEntryNotFoundError("no connection")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
+    with pytest.raises(ConnectionError, match="no such local file, and the hub gave no answer .no connection"):
+        local_or_hub("owner/name", "model.safetensors")

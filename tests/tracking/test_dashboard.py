@@ -1,0 +1,80 @@
+"""The dashboard as code: every key that it shows is one that is logged, and without an account it says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pathsum.claims import judge_all
+from pathsum.report.build import tables, tables_of
+from pathsum.report.figures import FIGURES, Figure, draw_all
+from pathsum.report.story import story
+from pathsum.tracking.tracker import metrics
+from pipelines.paths import ROOT
+from tests.report import synthetic
+from tests.report.test_heads_and_sweep import with_width
+from tests.tracking.test_tracking import FOUND
+
+pytest.importorskip("wandb_workspaces", reason="pip install 'pathsum[dashboard]'")
+dashboard = pytest.importorskip("pathsum.tracking.dashboard")
+
+
+def test_every_line_is_a_logged_number_against_tokens() -> None:
+    shown = [panel for section in dashboard.lines(2).values() for panel in section]
+    assert {panel.x for panel in shown} == {"tokens"}
+    drawn = {key for panel in shown for key in panel.y}
+    assert drawn <= set(metrics(FOUND))
+    assert {"in_context_loss_drop_nats", "layer0/best_previous_token", "layer1/best_prefix_matching"} <= drawn
+
+
+def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
+    results = synthetic.results(heads=(2,), seeds=(0,))
+    narrow = with_width(results.cells["L2H2S0"], "narrow", 4, n_heads=4)  # only then is there a figure of widths
+    results = replace(results, cells={**results.cells, "narrow": narrow})
+    told = story(results, judge_all(results), draw_all(results))
+    titles = [section.title for section in told.sections]
+    assert [title for title in dashboard.FINDINGS if title != "Claims"] == [
+        t for t in titles if t in dashboard.FINDINGS
+    ]
+    for section in told.sections:
+        figures = {block.name for block in section.blocks if isinstance(block, Figure)}
+        assert figures == set(dashboard.FINDINGS.get(section.title, ("", ""))[0].split()), section.title
+    shown = [panel for section in dashboard.findings().values() for panel in section]
+    keys = [key for panel in shown for key in getattr(panel, "media_keys", None) or [panel.table_name]]
+    logged = [f"figures/{figure.__name__}" for figure in FIGURES] + [f"tables/{name}" for name in tables(results, [])]
+    assert sorted(keys) == sorted([*logged, "report"])
+
+
+def test_a_cells_own_tables_have_the_reports_names() -> None:
+    results = synthetic.results(heads=(2,), seeds=(0,))
+    for cell in results.cells.values():
+        assert set(tables_of(cell)) <= set(tables(results, []))
+    assert {"heads", "composition", "ablations"} <= set(tables_of(results.cells["L2H2S0"]))
+
+
+def test_workspace_and_report_are_built_without_a_network() -> None:
+    made = dashboard.workspace("someone", "pathsum", 2), dashboard.report("someone", "pathsum", 2)
+    for spec in (json.dumps(m._to_model().spec.model_dump(by_alias=True, mode="json")) for m in made):
+        assert all(f'"name": "{part}.value.{key}"' in spec for part, key in (k.split(".") for k in dashboard.GROUPS))
+        assert "in_context_loss_drop_nats" in spec
+        assert "tables/claims" in spec
+
+
+def test_without_an_account_it_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text())
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("WANDB")}
+    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.dashboard"],
+        cwd=tmp_path, env={**kept, "PYTHONPATH": path, "HOME": str(tmp_path), "WANDB_SILENT": "true"},
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.strip().startswith("error: expected a W&B account, got: No API key configured.")
+    assert len(done.stderr.strip().splitlines()) == 1

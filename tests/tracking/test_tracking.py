@@ -1,0 +1,90 @@
+"""W&B mirrors what was written down: an offline run, read back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from pathsum.config import TrackingConfig
+from pathsum.probes.evaluation import Evaluation
+from pathsum.tracking.tracker import metrics, mirror
+
+CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")
+FOUND = Evaluation(
+    7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0.0, 0.0], [1.0, 0.0]], [2.5]
+)
+
+
+PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """What an offline run holds, as W&B's own tool reads it."""
+    (log,) = folder.glob("wandb/offline-run-*/*.wandb")
+    command = [Path(sys.executable).parent / "wandb", "leet", "inspect", "--json", log]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_metrics_hold_the_best_head_of_each_layer() -> None:
+    flat = metrics(FOUND)
+    assert flat["tokens"] == 91
+    assert (flat["layer0/best_prefix_matching"], flat["layer1/best_prefix_matching"]) == (0.2, 0.6)
+    assert (flat["layer0/best_previous_token"], flat["layer1/best_copying"]) == (0.9, 1)
+
+
+def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    with mirror(CONFIG, "L2H2S0", "L2H2S0-abc", "train", {"seed": 3}, tmp_path) as wandb:
+        wandb.log(FOUND)
+        wandb.table("tables/heads", pd.DataFrame({"head": [1, None], "onset": [None, 3]}).convert_dtypes())
+    found = records(tmp_path)
+    (run,) = [r["run"] for r in found if r["type"] == "run"]
+    assert (run["display_name"], run["run_group"], run["run_id"], run["project"]) == ("L2H2S0", "g", "L2H2S0-abc", "p")
+    assert run["config"]["update"]["seed"] == 3
+    written = json.dumps([r for r in found if r["type"] == "history"])
+    for name, value in metrics(FOUND).items():
+        assert name.split("/")[-1] in written, name
+        assert f"{value:g}" in written
+    assert "tokens" in json.dumps([r for r in found if r["type"] == "metric"])
+    assert list(tmp_path.rglob("*.table.json"))
+
+
+def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    (tmp_path / "index.html").write_text("<p>the page</p>", encoding="utf-8")
+    (tmp_path / "a.png").write_bytes(PIXEL)
+    with mirror(CONFIG, "report", "report-abc", "report", {}, tmp_path) as wandb:
+        wandb.image("figures/a", tmp_path / "a.png", "What to see.")
+        wandb.page("report", tmp_path / "index.html")
+    written = json.dumps([r for r in records(tmp_path) if r["type"] == "history"])
+    assert "figures/a" in written
+    assert "What to see." in written
+    (page,) = tmp_path.rglob("files/media/html/report_*.html")
+    assert page.read_text(encoding="utf-8") == "<p>the page</p>"
+
+
+def test_the_environment_chooses_the_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    with mirror(CONFIG, "a", "a", "train", {}, tmp_path) as wandb:
+        wandb.log(FOUND)
+    assert not list(tmp_path.glob("wandb/offline-run-*"))
+
+
+def test_tracking_off_touches_nothing(tmp_path: Path) -> None:
+    off = TrackingConfig(mode="off", project="p", group="g", entity="")
+    with mirror(off, "a", "a", "train", {}, tmp_path / "absent") as wandb:
+        wandb.log(FOUND)
+        wandb.checkpoint("a", tmp_path)
+    assert not (tmp_path / "absent").exists()

@@ -1,4 +1,5 @@
-"""The mistakes of FRAMEWORK §9, each put in beside the right way: the right value is known, the other is far from it.
+"""The mistakes of docs/framework.md §9, each put in beside the right way: the right value is known, the other is far
+from it.
 
 | mistake                               | value                                                    | right | with it |
 |---------------------------------------|----------------------------------------------------------|-------|---------|

@@ -95,7 +95,7 @@ class TokenizerConfig(Frozen):
 
 
 class ModelConfig(Frozen):
-    """An attention-only transformer, FRAMEWORK §1."""
+    """An attention-only transformer, docs/framework.md §1.2."""
 
     n_layers: Annotated[int, Field(ge=0)]
     n_heads: Annotated[int, Field(ge=0)]  # a layer

@@ -40,7 +40,7 @@ def rotated(head: Head, g: torch.Generator) -> Head:
 
 
 def test_composition_scores_are_the_norms_of_whole_products() -> None:
-    """Identity, against AMF's formulas with everything written out; no cyclic permutation: FRAMEWORK §9, mistake 3."""
+    """Identity, against AMF's formulas with everything written out; no cyclic permutation: docs/framework.md §9.3."""
     (early, *_), (late, *_) = handmade.random_weights(seed=1, n_layers=2).layers
     W_QK = late.W_Q.mT @ late.W_K / math.sqrt(5)
     W_OV, late_W_OV = early.W_O @ early.W_V, late.W_O @ late.W_V
@@ -56,7 +56,7 @@ def test_composition_scores_are_the_norms_of_whole_products() -> None:
 
 
 def test_in_v_composition_the_later_head_stands_on_the_left() -> None:
-    """FRAMEWORK §9, mistake 1. Isometries of rank 11 that fit score 1/√11; in reverse order, nothing is left."""
+    """docs/framework.md §9.1. Isometries of rank 11 that fit score 1/√11; in reverse order, nothing is left."""
     weights = handmade.virtual_head(11)
     early, late = weights.layers[0][0], weights.layers[1][0]
     assert composition(early, late, "V") == pytest.approx(1 / math.sqrt(11), rel=1e-12)

@@ -48,7 +48,7 @@ def favoured(head: Head, parts: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_the_pairs_of_paths_add_up_to_the_scores_of_the_residual_stream(layer: int) -> None:
-    """The stream is the recursion of FRAMEWORK §1; under the third layer there are paths of order 2."""
+    """The stream is the recursion of docs/framework.md §1.2; under the third layer there are paths of order 2."""
     weights = handmade.random_weights(seed=layer, n_layers=3)
     tokens, patterns, scales = frozen(layer, 3)
     x = weights.W_E.mT[tokens]

@@ -50,7 +50,7 @@ def test_the_virtual_head_alone_carries_the_model_that_is_made_of_it() -> None:
 
 
 def test_in_the_reverse_order_there_is_no_virtual_head() -> None:
-    """Negative control, FRAMEWORK §9, mistake 1."""
+    """Negative control, docs/framework.md §9.1."""
     weights = handmade.virtual_head(D_VOCAB)
     reversed_order = type(weights)(weights.W_E, weights.W_U, weights.layers[::-1])
     windows = torch.tensor([[4, 7, 4, 7, 4, 7, 4, 7]])

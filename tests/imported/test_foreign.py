@@ -136,7 +136,7 @@ def test_what_may_be_left_out_may_be(left_out: str) -> None:
 
 
 def test_the_wrong_order_of_folding_gives_other_logits() -> None:
-    """FRAMEWORK §9, mistake 2."""
+    """docs/framework.md §9.2."""
     state, config = written(3, normalization_type="LN", **POSITIONS[0])
     gains = [state["blocks.0.ln1.w"], state["blocks.1.ln1.w"], state["ln_final.w"]]
     bare = from_transformer_lens(

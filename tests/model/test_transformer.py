@@ -1,4 +1,4 @@
-"""The transformer of FRAMEWORK §1. Sizes are distinct primes where they can be; identities are in float64."""
+"""The transformer of docs/framework.md §1.2. Sizes are distinct primes where they can be; identities are in float64."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def test_one_window_and_one_head_are_no_special_case(batch: int, n_heads: int) -
 
 
 def test_smeared_keys_mix_in_their_predecessor() -> None:
-    """k_j ← σ(α) k_j + (1 − σ(α)) k_{j−1} (FRAMEWORK §6): with σ(α) → 0 a query scores the key one to the right."""
+    """k_j ← σ(α) k_j + (1 − σ(α)) k_{j−1} (docs/framework.md §1.5). With σ(α) → 0 a query scores the key one to
+    the right."""
     plain, smeared = build(config(1, "none")), build(config(1, "none", smeared=True))
     smeared.load_state_dict(plain.state_dict(), strict=False)
     smeared.layers[0].smear.data.fill_(-1e9)  # type: ignore[union-attr, operator]

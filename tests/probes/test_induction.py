@@ -120,7 +120,7 @@ def test_the_second_copy_s_first_token_counts_in_neither_loss() -> None:
 
 
 def test_a_beginning_of_sequence_in_one_copy_or_inside_a_block_is_refused() -> None:
-    """FRAMEWORK §9, mistake 7."""
+    """docs/framework.md §9.7."""
     tokens = handmade.repeated_tokens(2, BATCH, D_VOCAB, BLOCK)
     check_repeated(tokens, BLOCK)
     one = tokens.clone()

@@ -1,4 +1,4 @@
-"""Tokens that are alike but not equal, and text in which they stand where an equal token would (FRAMEWORK §5).
+"""Find tokens that are alike but not equal, and put them where an equal token would stand (docs/framework.md §5.13).
 
 Alike are tokens of letters that differ by case alone (``Self``, ``self``) or by a leading space alone.
 """

@@ -87,7 +87,7 @@ def even_pattern(pos: int) -> Pattern:
 
 
 def best_offset(pattern: Pattern) -> Int[Tensor, "head"]:
-    """At which distance does each head look most? Largest mean of A[i, i − distance], FRAMEWORK §3.
+    """At which distance does each head look most? Largest mean of A[i, i − distance], docs/framework.md §3.13.
 
     Distance 0 … pos / 2: farther back there are few queries left. The largest of many is flattered, so take its score
     (``at_offset``) on other windows. Costs batch · head · pos². ValueError under three positions.
@@ -105,7 +105,7 @@ def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor,
 
 
 def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
-    """Average A[i, i − 2], FRAMEWORK §3: how much each head attends two tokens back. 0..1."""
+    """Average A[i, i − 2], docs/framework.md §3.13: how much each head attends two tokens back. 0..1."""
     return at_offset(pattern, torch.full((pattern.shape[1],), 2))
 
 

@@ -1,4 +1,4 @@
-"""Sequences in which matches of one, two and three tokens compete for the same query (FRAMEWORK §5).
+"""Sequences in which matches of one, two and three tokens compete for the same query (docs/framework.md §5.12).
 
 BOS, then tokens that all differ. Two occurrences stand in it, each a context of ``LONGEST`` tokens and its follower;
 the query is the last position. Copying the query's last tokens into an occurrence's context makes it a match.

@@ -30,7 +30,7 @@ def edge_worth(
     An edge is removed as the second layer's head reads something else where the first layer's head wrote: the mean
     write, or that of another window at the same position. The lower of the two losses counts, as each replacement can
     do harm by being unusual. Patterns are computed again, the norm before the second layer keeps its scale
-    (FRAMEWORK §5). Costs one trace, and a second layer for each kind and set of first-layer heads."""
+    (docs/framework.md §5.9). Costs one trace, and a second layer for each kind and set of first-layer heads."""
     inputs, targets = windows[:, :-1], windows[:, 1:][places].long()
     clean = record(model, inputs)
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)

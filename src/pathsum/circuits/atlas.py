@@ -92,7 +92,8 @@ def carried(
     at: Occurrences,
 ) -> Float[Tensor, "n"]:
     """How much of its source does a head carry to each occurrence? s_final Σ_k A[q, k] s_read[k] over the source's
-    positions k (FRAMEWORK §2), scales ``read`` of the head's layer and ``final`` of W_U frozen. Weight, from 0.
+    positions k (docs/framework.md §3.8), scales ``read`` of the head's layer and ``final`` of W_U frozen.
+    Weight, from 0.
 
     Times a column of ``ov_circuit`` it is exactly what the source adds to the logits: all of it for a head of the first
     layer, the direct part (the token at the position, not what earlier heads wrote there) for a later one."""

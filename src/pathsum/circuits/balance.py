@@ -2,7 +2,7 @@
 
 Where the embedding is small beside what the first layer writes, later layers cannot read the current token from it,
 and heads that attend to their own position carry the token instead: a path's name then says little of what it carries
-(FRAMEWORK §7).
+(docs/framework.md §7.1).
 """
 
 from __future__ import annotations

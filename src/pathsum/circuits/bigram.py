@@ -56,7 +56,7 @@ def direct_path(weights: Weights) -> LowRank:
 
 
 def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:
-    """Has the direct path learnt the corpus's bigrams? FRAMEWORK §3.
+    """Has the direct path learnt the corpus's bigrams? docs/framework.md §3.1.
 
     Correlation of (W_U W_E)[next, token] with log P(next | token) over the pairs that occur. Each is weighted by its
     count, and both sides are centred within each token by its pairs' count-weighted mean, for softmax sees no constant
@@ -85,7 +85,7 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
 
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
-    """What does the direct path say of the ``k`` pairs that the corpus holds most often? FRAMEWORK §3.
+    """What does the direct path say of the ``k`` pairs that the corpus holds most often? docs/framework.md §3.1.
 
     Log-probabilities in nats, most frequent first; pairs that never occur are left out. Costs and errors as
     ``compare_with_corpus``.

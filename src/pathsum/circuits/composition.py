@@ -81,7 +81,7 @@ def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
 def composition_scores(
     weights: Weights, rotations: int, generator: torch.Generator, writers: Weights | None = None
 ) -> list[CompositionScore]:
-    """Which heads compose beyond chance? FRAMEWORK §4, over every pair of heads in different layers, by kind.
+    """Which heads compose beyond chance? docs/framework.md §4.3, over every pair of heads in different layers, by kind.
 
     The null keeps both heads' singular values and turns one against the other at random; E[score²] is then 1/d_model
     exactly, whatever the spectra. p is twice the share of rotations on the nearer side, (1 + count) / (1 + rotations):

@@ -4,7 +4,8 @@ With patterns and norm scales frozen, the path through heads h_1, …, h_n bring
 
     Σ_k (A^{h_n} ⋯ A^{h_1})[q, k] · W_OV^{h_n} ⋯ W_OV^{h_1} W_E t_k,
 
-and each product of patterns is a sum over routes k = p_0 ≤ p_1 ≤ … ≤ p_n = q, one position per head (FRAMEWORK §2).
+and each product of patterns is a sum over routes k = p_0 ≤ p_1 ≤ … ≤ p_n = q, one position per head
+(docs/framework.md §2.5).
 Whatever heads it goes through, a route has
 
     hops    the number of heads at which it changes position, #{i : p_i > p_{i−1}}. Each pattern is split into

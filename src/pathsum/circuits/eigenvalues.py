@@ -71,7 +71,7 @@ def positivity(eigenvalues: Complex[Tensor, "rank"]) -> float:
 
 
 def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int = 256) -> DiagonalRank:
-    """How many of these tokens raise themselves more than any other? FRAMEWORK §3.
+    """How many of these tokens raise themselves more than any other? docs/framework.md §3.6.
 
     ``circuit`` is out × source; ``sources`` are the tokens to judge, say those that the corpus holds. A tie is lost,
     so a head that does nothing scores 0. Shares, 0..1; chance is 1 / d_vocab and 5 / d_vocab. Costs

@@ -20,7 +20,8 @@ Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
 
 
 def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> Weights:
-    """What do the heads read of a stream whose norms multiply each coordinate by a gain? W · diag(g), FRAMEWORK §1.
+    """What do the heads read of a stream whose norms multiply each coordinate by a gain? W · diag(g),
+    docs/framework.md §1.4.
 
     One gain a layer, then the final norm's, as for ``paths.Scales``. ValueError where they are not as many.
     """
@@ -34,7 +35,7 @@ def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> W
 
 def centre(weights: Weights) -> Weights:
     """What do the heads read of a stream from whose vectors LayerNorm takes the mean? W · (I − 1 1ᵀ / d_model),
-    FRAMEWORK §1. After ``fold_gains``: the two do not commute."""
+    docs/framework.md §1.4. After ``fold_gains``: the two do not commute."""
     return _reading(weights, [lambda W: W - W.mean(-1, keepdim=True)] * (len(weights.layers) + 1))
 
 

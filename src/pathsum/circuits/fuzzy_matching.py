@@ -1,4 +1,4 @@
-"""Score every pair of a current token and a previous token, from the weights of a later head (FRAMEWORK §5)."""
+"""Score each pair of a current and a previous token, from the weights of a later head (docs/framework.md §5.13)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How much of the loss is each term of the path expansion worth? (AMF "term importance")
 
 A term is any sum of paths: an order (the direct path, the single heads, the virtual heads), or a part of one. Patterns
-and scales must be those of the very windows that the loss is taken on (FRAMEWORK §9, mistake 4).
+and scales must be those of the very windows that the loss is taken on (docs/framework.md §9.4).
 """
 
 from __future__ import annotations

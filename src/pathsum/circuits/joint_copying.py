@@ -17,7 +17,7 @@ from pathsum.core.weights import Head
 
 
 def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head head"]:
-    """Do two heads look at the same places? Cosine of their patterns over all windows, FRAMEWORK §3.
+    """Do two heads look at the same places? Cosine of their patterns over all windows, docs/framework.md §3.7.
 
     0..1, 1 on the diagonal. Key 0 is left out: it is the beginning of the sequence, on which heads rest that have
     nothing to do, and rest is no likeness. A head that looks nowhere else is like none. Costs batch · head² · pos².

@@ -98,7 +98,7 @@ def by_order(
 
 
 def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -> float:
-    """How far is the sum of paths from the model? max |paths − logits| / max |logits|, FRAMEWORK §2.
+    """How far is the sum of paths from the model? max |paths − logits| / max |logits|, docs/framework.md §2.2.
 
     Relative, from 0; below 1e-10 in float64. Zero logits are met exactly (0) or not at all (infinity).
     """

@@ -1,8 +1,9 @@
 """What a head's attention scores are made of: a sum over pairs of paths, one to the query and one to the key.
 
 With the patterns and norm scales of the layers below frozen, what a layer reads is a sum over paths, and a score, being
-bilinear in it, one over pairs of paths (AMF "path expansion of attention scores QK circuit"; FRAMEWORK §2). No path is
-read off the residual stream. Position is a term of its own: a bias added to scores, or one more path on both sides.
+bilinear in it, one over pairs of paths (AMF "path expansion of attention scores QK circuit"; docs/framework.md §2.3).
+No path is read off the residual stream. Position is a term of its own: a bias added to scores, or one more path on both
+sides.
 
 Softmax sees a query's scores up to a constant, so a pair is judged by a contrast: weights of query × key whose rows add
 up to 0 over the keys that the query sees. Contrasts are linear: what pairs are worth adds up, and no pair's scores are

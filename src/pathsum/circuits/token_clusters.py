@@ -44,7 +44,8 @@ class Direction:
 def token_clusters(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
 ) -> list[Cluster]:
-    """Which groups of tokens does a head copy? The leading real positive eigenvectors of W_U W_OV W_E (FRAMEWORK §3).
+    """Which groups of tokens does a head copy? The leading real positive eigenvectors of W_U W_OV W_E
+    (docs/framework.md §3.11).
 
     They are those of the d_head × d_head matrix W_V W_E W_U W_O, taken back to outputs by W_U W_O; ``W_U`` is centred.
     Of each, the ``k`` of ``sources`` with the largest weight, its sign such that the largest of all is positive. An
@@ -66,7 +67,7 @@ def singular_directions(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], directions: int, k: int
 ) -> list[Direction]:
     """What does a head read, and what does it write? The leading singular directions of W_OV, read through W_E and
-    written through W_U (FRAMEWORK §3).
+    written through W_U (docs/framework.md §3.12).
 
     Both ends name the ``k`` of ``sources`` that stand out on the side of the token that is read most, above the mean of
     all. None of a head that is zero. Costs d_vocab · d_model · directions. ValueError without ``k`` sources.

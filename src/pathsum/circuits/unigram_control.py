@@ -31,7 +31,8 @@ class UnigramControl:
 def unigram_control(
     direct: LowRank, counts: CountRows, smoothing: float, generator: torch.Generator, block: int = 256
 ) -> UnigramControl:
-    """Compare the direct path's correlation with the corpus's bigrams with that of the unigram alone. FRAMEWORK §3.
+    """Compare the direct path's correlation with the corpus's bigrams with that of the unigram alone.
+    docs/framework.md §3.2.
 
     The partial correlation is (r_xy − r_xu r_yu) / √((1 − r_xu²)(1 − r_yu²)) for x the direct path, y = log P(next |
     token), u = log P(next). Costs and errors as ``compare_with_corpus``.

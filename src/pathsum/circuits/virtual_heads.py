@@ -21,7 +21,8 @@ from pathsum.core.weights import Weights
 def virtual_patterns(
     early: Float[Tensor, "batch early query key"], late: Float[Tensor, "batch query key"]
 ) -> Float[Tensor, "batch early query key"]:
-    """Where does a later head look through each earlier one? A^{h2} A^{h1}, the later on the left (FRAMEWORK §2).
+    """Where does a later head look through each earlier one? A^{h2} A^{h1}, the later on the left
+    (docs/framework.md §2.8).
 
     Rows sum to 1. Costs batch · early · pos³.
     """
@@ -37,7 +38,7 @@ def removal_costs(
     scales: Scales,
 ) -> Float[Tensor, "n batch"]:
     """What does the model lose without each path, the others kept? Mean loss of each window with the path's logits
-    taken away, minus its loss as it is; patterns and scales frozen as on these very windows (FRAMEWORK §9, mistake 4).
+    taken away, minus its loss as it is; patterns and scales frozen as on these very windows (docs/framework.md §9.4).
 
     Nats a token: positive where the path helps. The spread over windows gives its error. Exact for the path itself:
     what later heads attend to stays. Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError

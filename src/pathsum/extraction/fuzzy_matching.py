@@ -1,4 +1,4 @@
-"""Does the induction head match tokens that are alike but not equal? (FRAMEWORK §5)
+"""Does the induction head match tokens that are alike but not equal? (docs/framework.md §5.13)
 
 By behaviour on sequences of random tokens, by weights, and on text whose second copy has its names changed. The head is
 that of training's last evaluation.

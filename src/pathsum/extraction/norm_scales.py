@@ -2,7 +2,8 @@
 
 A path joins the direct path and the single-head paths of its own heads. With scales frozen, the norms divide by the
 size of the whole residual stream; at its own scale, by the size of these paths alone: a small model of one or two heads
-with the whole model's attention patterns (FRAMEWORK §2; AMF "term importance" takes own scales, order by order).
+with the whole model's attention patterns (docs/framework.md §2.7; AMF "term importance" takes own scales, order by
+order).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Does previous-token head → key edge → induction head suffice? (AMF "how induction heads work", FRAMEWORK §5)
+"""Does previous-token head → key edge → induction head suffice? (docs/framework.md §5.10; AMF "how induction heads
+work")
 
 Everything else is resampled: what all other heads write, and what the induction head reads besides the kept edge, comes
 from other windows, for its queries from another one than for its keys: all windows repeat at the same places, so that

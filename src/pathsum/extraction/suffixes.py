@@ -1,4 +1,4 @@
-"""Do induction heads match more than the current token, and through which edges? (FRAMEWORK §5)
+"""Do induction heads match more than the current token, and through which edges? (docs/framework.md §5.12)
 
 Sequences of random tokens in which matches of one, two and three tokens compete, and which chose nothing: the induction
 and the previous-token heads are those of training's last evaluation, the heads that look two back are chosen on text.

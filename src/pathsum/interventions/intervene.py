@@ -1,4 +1,4 @@
-"""What would the model do, did some heads write something else? (FRAMEWORK §5, causal checks)
+"""What would the model do, did some heads write something else? (docs/framework.md §5.8)
 
 Every intervention comes down to a head's act being replaced: by zeros, a mean or another window's; by what it does
 when it does not read an earlier head through its queries, keys or values (an edge); by what it writes under a given
@@ -60,7 +60,7 @@ def record(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> Recording:
 
 
 def rerun(model: Transformer, clean: Recording, acts: Acts) -> Outcome:
-    """What does the model do when some heads act otherwise, and later heads and norms see it? FRAMEWORK §5.
+    """What does the model do when some heads act otherwise, and later heads and norms see it? docs/framework.md §5.8.
 
     Without acts, the model. Costs the layers after the first act. ValueError where a head is not the model's.
     """
@@ -70,7 +70,8 @@ def rerun(model: Transformer, clean: Recording, acts: Acts) -> Outcome:
 
 def carried(model: Transformer, clean: Recording, acts: Acts) -> Outcome:
     """The same with the later heads' patterns and all norms' scales as they were: every path through a replaced head is
-    replaced, and nothing else (FRAMEWORK §2). The logits are then linear in the acts. Costs and errors as ``rerun``."""
+    replaced, and nothing else (docs/framework.md §2.1). The logits are then linear in the acts. Costs and errors as
+    ``rerun``."""
 
     def attend(number: int, x: Tensor) -> Heads:
         layer, pattern = _layer(model, number), clean.trace.patterns[number]
@@ -90,7 +91,7 @@ def reading_otherwise(
     output: Float[Tensor, "batch pos d_model"],
 ) -> list[Act]:
     """What would each head of ``layer`` do if its queries (Q), keys (K) or values (V) read ``output`` where the
-    ``early`` head wrote, and all else as it was? The edges from ``early`` into that layer (FRAMEWORK §5).
+    ``early`` head wrote, and all else as it was? The edges from ``early`` into that layer (docs/framework.md §5.9).
 
     The norm before the layer keeps the scale it had: the other two readers see it, and with a new scale the removal of
     one head would turn up all the others. So edges are additive in what is read. Costs the layer. ValueError where
@@ -117,7 +118,7 @@ def patch_edges(
     place: Place,
     outputs: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]],
 ) -> Act:
-    """Compute what one head does if several of its edges read something else: FRAMEWORK §5, path patching.
+    """Compute what one head does if several of its edges read something else: docs/framework.md §5.9.
 
     ``outputs`` holds by reader (Q, K or V) and earlier head what that reader finds where the head wrote. Scales stay as
     they were, as in ``reading_otherwise``, of which this is the case of many edges into one head. Costs the layer's

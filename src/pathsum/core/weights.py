@@ -18,7 +18,7 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head in the paper's orientation (FRAMEWORK §1): each matrix multiplies a column on its right."""
+    """One attention head as AMF writes it (docs/framework.md §1.1): each matrix multiplies a column on its right."""
 
     W_Q: Float[Tensor, "d_head d_model"]
     W_K: Float[Tensor, "d_head d_model"]

@@ -1,4 +1,4 @@
-"""What does a sequence look like whose second half can only be predicted by looking back? (FRAMEWORK §5)"""
+"""What does a sequence look like whose second half can only be predicted by looking back? (docs/framework.md §5.1)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One layer of attention heads (AMF, "Attention Heads are Independent and Additive"; FRAMEWORK §1).
+"""One layer of attention heads (AMF, "Attention Heads are Independent and Additive"; docs/framework.md §1.2).
 
 Each head adds ``Σ_k A[q, k] x_k W_OVᵀ`` to position q. ``A`` sees positions; what is moved does not.
 """

@@ -28,7 +28,7 @@ class Trace:
 
 
 class Transformer(nn.Module):
-    """Token embedding, ``n_layers`` of heads that add to the residual stream, unembedding (FRAMEWORK §1).
+    """Token embedding, ``n_layers`` of heads that add to the residual stream, unembedding (docs/framework.md §1.2).
 
     The norm has no learnt gain: each is followed by matrices that would absorb it, so it would add nothing but a
     step of folding. ``layer`` differs from ``rms`` by centring, which ``weights()`` folds into the reading matrices.

@@ -41,7 +41,7 @@ def copying(
     W_U: Float[Tensor, "vocab d_model"],
     block: int,
 ) -> Float[Tensor, "head"]:
-    """Does a head's own output raise the token that comes next? After ICL's copying score, FRAMEWORK §5.
+    """Does a head's own output raise the token that comes next? After ICL's copying score, docs/framework.md §5.3.
 
     Mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next] − mean over the vocabulary), where o_p is what the
     head writes at p, times the final norm's scale or not: a sign does not see it. −1..1: 1 where the repeated token is

@@ -14,7 +14,7 @@ Pattern = Float[Tensor, "batch head query key"]
 
 
 def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
-    """How far back does each head look? Mean of A[i, i − distance], FRAMEWORK §3.
+    """How far back does each head look? Mean of A[i, i − distance], docs/framework.md §3.13.
 
     Entry d is distance d = 0 … pos − 2, over queries d + 1 …, for key 0 is left out. Attention, 0..1; the entries need
     not sum to 1, since each is a mean over other queries. Costs batch · head · pos². ValueError under three positions.
@@ -26,7 +26,7 @@ def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
 
 
 def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
-    """How much does each head look at the token before? Mean of A[i, i − 1], FRAMEWORK §3.
+    """How much does each head look at the token before? Mean of A[i, i − 1], docs/framework.md §3.13.
 
     Over queries from 2: query 1's previous token is the beginning of the sequence. 0..1. Costs batch · head · pos.
     ValueError under three positions.

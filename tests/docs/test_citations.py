@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -138,3 +139,11 @@ def test_a_dead_link_is_found(tmp_path: Path, link: str, dead: bool) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"## Here, and now\n\n[text]({link})\n\n```\n[code](never.md)\n```\n")
     assert dead_links(page) == ([link] if dead else [])
+
+
+def test_each_module_that_the_framework_names_exists() -> None:
+    table = (ROOT / "docs" / "framework.md").read_text(encoding="utf-8").split("## Where each quantity is computed")[1]
+    named = re.findall(r"`([a-z_.]+)`", table)
+    assert len(named) > 40
+    missing = [name for name in named if importlib.util.find_spec(f"pathsum.{name}") is None]
+    assert missing == []

@@ -42,74 +42,32 @@ from pathsum.circuits.composition import composition, composition_scores
 from pathsum.circuits.content import by_hops
 from pathsum.circuits.eigenvalues import copying_eigenvalues, positivity
 from pathsum.circuits.paths import by_order, exactness, path_sum
-from pathsum.config import CellConfig, ExtractConfig, ModelConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework
-from pathsum.extraction.evidence import Evidence, examine
+from pathsum.extraction.evidence import examine
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.induction import copying, prefix_matching, repeat_losses
 from pathsum.probes.positional import attention_by_distance, bos, previous_token
 from tests import handmade
-from tests.training.small import TRAIN
-
-D_VOCAB, BLOCK, BATCH = 23, 11, 5
-N_CTX = 1 + 2 * BLOCK
-EXACT = 1e-12  # float64: 2e-16 a rounding, over sums of some hundreds of terms
-UNSEEN = torch.tensor([3, 7, 13])  # ids that the text below does not hold
-LOG = [Evaluation(step, step, 0.0, 0.0, 0.0, 0.0, [], [], [], []) for step in (0, 1)]
-HOW = ExtractConfig(
-    held_out_windows=11,
-    windows_per_document=1,
-    windows=BATCH,
-    repeated_windows=31,
-    certificate_windows=BATCH,
-    top_k=2,
-    rotations=1,
+from tests.random_models import (
+    BATCH,
+    BLOCK,
+    D_VOCAB,
+    HOW,
+    LOG,
+    N_CTX,
+    UNSEEN,
+    cell_of,
+    evidence,
+    loaded,
+    random_model,
+    seated,
 )
 
-
-def config(**changes: object) -> ModelConfig:
-    plain = {"n_layers": 2, "n_heads": 3, "d_head": 5, "d_model": 13, "embedding_std": 0.3, "n_ctx": N_CTX}
-    return ModelConfig(**{**plain, "positions": "none", "norm": "none", "smeared_keys": False, **changes})  # type: ignore[arg-type]
-
-
-def random_model(seed: int, **changes: object) -> Transformer:
-    """In float64, every matrix of order 1."""
-    g = torch.Generator().manual_seed(seed)
-    model = Transformer(config(**changes), D_VOCAB, g).double().requires_grad_(False)
-    for p in model.parameters():
-        p.add_(0.3 * handmade.normal(g, *p.shape))
-    return model
-
-
-def loaded(model: Transformer, weights: Weights) -> Transformer:
-    """``model`` with these weights."""
-    model.W_E.copy_(weights.W_E)
-    model.W_U.copy_(weights.W_U)
-    for layer, heads in zip(model.layers, weights.layers, strict=True):
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
-            getattr(layer, name).copy_(torch.stack([getattr(head, name) for head in heads]))
-    return model
-
-
-def evidence(seed: int = 0) -> Evidence:
-    """Windows of tokens that do not depend on each other, some of which never occur."""
-    present = torch.ones(D_VOCAB)
-    present[0] = 0
-    present[UNSEEN] = 0
-    g = torch.Generator().manual_seed(seed)
-    windows = F.pad(torch.multinomial(present.expand(11, -1), N_CTX, replacement=True, generator=g), (1, 0))
-    counts = torch.ones(D_VOCAB, D_VOCAB)
-    words, documents = [f"w{i}" for i in range(D_VOCAB)], torch.arange(11)
-    return Evidence(windows, documents, windows[:BATCH], windows, present, counts, words, "words")
-
-
-def cell_of(model: Transformer) -> CellConfig:
-    return CellConfig(seed=0, model=model.config, train=TRAIN)
+EXACT = 1e-12  # float64: 2e-16 a rounding, over sums of some hundreds of terms
 
 
 # 1. V-composition multiplied in reverse order
@@ -230,22 +188,6 @@ def test_mistake_4_off_by_one_in_the_order_of_terms() -> None:
 
 
 # 5. Head numbers hard-coded
-
-
-def seated(previous: int, induction: int) -> Transformer:
-    """The induction pair at these places among three heads a layer, the others silent and even."""
-    pair = handmade.induction_pair(D_VOCAB)
-    silent = Head(*[0 * getattr(pair.layers[0][0], f.name) for f in fields(Head)])
-    layers = tuple(
-        tuple(head if h == seat else silent for h in range(3))
-        for (head,), seat in zip(pair.layers, (previous, induction), strict=True)
-    )
-    shape = {"d_head": D_VOCAB, "d_model": 2 * D_VOCAB, "positions": "relative"}
-    model = loaded(random_model(5, **shape).float(), Weights(pair.W_E, pair.W_U, layers).to(torch.float32))
-    for layer in model.layers:
-        layer.bias.zero_()  # type: ignore[union-attr, operator]
-    model.layers[0].bias[previous, 1] = 30.0  # type: ignore[index, operator]
-    return model
 
 
 def test_mistake_5_head_numbers_that_belong_to_another_seed() -> None:

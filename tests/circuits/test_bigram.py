@@ -11,22 +11,7 @@ from torch import Tensor
 
 from pathsum.circuits.bigram import compare_with_corpus, direct_path, top_pairs
 from tests import handmade
-
-D_VOCAB = 23
-
-
-def some_counts(seed: int = 0) -> Tensor:
-    """Counts[token, next]; a third of the pairs and one whole row never occur."""
-    g = torch.Generator().manual_seed(seed)
-    counts = torch.randint(0, 40, (D_VOCAB, D_VOCAB), generator=g)
-    counts[torch.rand(D_VOCAB, D_VOCAB, generator=g) < 0.33] = 0
-    counts[17] = 0
-    return counts
-
-
-def log_prob(counts: Tensor, smoothing: float) -> Tensor:
-    prior = counts.sum(0) / counts.sum()
-    return ((counts + smoothing * prior) / (counts.sum(-1, keepdim=True) + smoothing)).log()
+from tests.circuits.counted import D_VOCAB, log_prob, some_counts
 
 
 def test_the_direct_path_of_a_bigram_model_is_its_table() -> None:

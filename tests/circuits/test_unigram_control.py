@@ -9,7 +9,7 @@ from torch import Tensor
 from pathsum.circuits.bigram import compare_with_corpus, direct_path
 from pathsum.circuits.unigram_control import UnigramControl, unigram_control
 from tests import handmade
-from tests.circuits.test_bigram import D_VOCAB, log_prob, some_counts
+from tests.circuits.counted import D_VOCAB, log_prob, some_counts
 
 
 def skewed_counts() -> Tensor:

@@ -14,14 +14,13 @@ from pathsum.records.results import TABLES
 from pathsum.records.rows import SkipTrigramRow, SkipTrigramTallyRow
 from tests import handmade
 from tests.calibration.grown import transformer
-from tests.extraction.test_cell import HOW, evidence
-from tests.extraction.test_weights_side import trained
+from tests.extraction.small import HOW, evidence, subject_of
 from tests.training.small import D_VOCAB, MODEL
 
 
 @pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (1, "rms"), (2, "layer")])
 def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layers: int, norm: str) -> None:
-    subject = trained(tmp_path, n_layers=n_layers, norm=norm)
+    subject = subject_of(tmp_path, n_layers=n_layers, norm=norm)
     found = tables(subject, evidence(), HOW)
     assert set(found) == {"skip_trigrams", "skip_trigram_tallies", "skip_trigram_bugs"} <= set(TABLES)
     assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
@@ -37,7 +36,7 @@ def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layer
 
 def test_a_bug_costs_something_and_the_text_does_not_bear_it_out(tmp_path: Path) -> None:
     """Of a cycle with steps of one and two, most crossings of what a head raises never occur."""
-    found = tables(trained(tmp_path, n_layers=1), evidence(), HOW)
+    found = tables(subject_of(tmp_path, n_layers=1), evidence(), HOW)
     bugs, listed = found["skip_trigram_bugs"], found["skip_trigrams"]
     assert 0 < len(bugs) <= BUGS * 2
     assert all(b.price_nats > 0 and b.places > 0 and b.text_hits <= b.text_expected for b in bugs)

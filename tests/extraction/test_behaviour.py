@@ -15,9 +15,8 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes import induction, positional
 from pathsum.training.evaluate import token_losses
-from tests.extraction.test_cell import HOW, evidence
-from tests.training.small import CELL, D_VOCAB, MODEL
-from tests.training.test_loop import run
+from tests.extraction.small import HOW, evidence
+from tests.training.small import CELL, D_VOCAB, MODEL, trained
 
 SEEN = evidence()
 
@@ -68,7 +67,7 @@ def test_the_same_model_gives_the_same_rows() -> None:
 
 
 def test_single_losses_average_to_the_logged_loss_from_a_twentieth_of_the_training_on(tmp_path: Path) -> None:
-    log = run(tmp_path)
+    log = trained(tmp_path)
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())
     rows = behaviour.token_loss_rows(checkpoints, log, SEEN)
     assert [r.step for r in rows] == [e.step for e in log if e.step >= 2]

@@ -13,7 +13,7 @@ from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.transformer import Transformer
 from pathsum.records.results import TABLES
 from pathsum.records.rows import AblationRow
-from tests.extraction.test_cell import HOW, evidence
+from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL
 
 

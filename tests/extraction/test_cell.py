@@ -7,68 +7,29 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.config import CellConfig, ExtractConfig
+from pathsum.config import CellConfig
 from pathsum.core.storage import read_lines
 from pathsum.extraction.cell import extract
-from pathsum.extraction.evidence import Evidence, effective
+from pathsum.extraction.evidence import effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.results import Cell, read_cell, write_cell
+from pathsum.records.results import read_cell, write_cell
 from pathsum.records.roles import HeadRoles
-from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, windows
-from tests.training.test_loop import run
-
-HOW = ExtractConfig(
-    held_out_windows=101,
-    windows_per_document=2,
-    windows=11,
-    repeated_windows=5,
-    certificate_windows=3,
-    top_k=7,
-    rotations=99,
-)
-
-
-def evidence() -> Evidence:
-    held_out = windows(1)
-    everything = held_out.batch(held_out.spread(len(held_out)))
-    unigram = torch.bincount(everything[:, 1:].flatten(), minlength=D_VOCAB)
-    pairs = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.int64)
-    pairs.index_put_((everything[:, :-1].flatten(), everything[:, 1:].flatten()), torch.tensor(1), accumulate=True)
-    words = [f"w{i}" for i in range(D_VOCAB)]
-    return Evidence(
-        held_out=everything,
-        documents=torch.arange(len(everything)) // 2,
-        windows=everything[: HOW.windows],
-        tuning=everything[: HOW.windows],
-        unigram=unigram.float(),
-        bigram_counts=pairs,
-        words=words,
-        tokenizer_hash="words",
-        bigram_losses=torch.full((len(everything),), 3.0, dtype=torch.float64),
-    )
-
-
-def taken_apart(folder: Path, tokens: int = TRAIN.tokens, **model: object) -> Cell:
-    changed = {"model": {**MODEL.model_dump(), **model}, "train": {**TRAIN.model_dump(), "tokens": tokens}}
-    cell = CellConfig(**{**CELL.model_dump(), **changed})
-    run(folder, cell)
-    log = read_lines(folder / "log.jsonl", Evaluation)
-    checkpoints = sorted((folder / "checkpoints").iterdir())
-    return extract("cell", cell, log, checkpoints, evidence(), HOW)
+from tests.extraction.small import HOW, evidence, taken_apart
+from tests.training.small import CELL, MODEL, TRAIN, trained
 
 
 @pytest.mark.parametrize(("norm", "n_layers"), [("none", 0), ("rms", 1), ("layer", 2), ("rms", 2)])
 def test_every_checkpoint_is_the_sum_of_its_paths(tmp_path: Path, norm: str, n_layers: int) -> None:
-    cell = taken_apart(tmp_path, norm=norm, n_layers=n_layers)
+    cell = taken_apart(norm=norm, n_layers=n_layers)
     assert len(cell.exactness) == len(cell.log)
     assert 0 <= cell.summary.exactness < 1e-10
     assert all((e.scores_max_relative_error is None) == (n_layers < 2) for e in cell.exactness)
 
 
 def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path) -> None:
-    cell = taken_apart(tmp_path)
+    cell = taken_apart()
     assert [(h.layer, h.head) for h in cell.heads] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert len(cell.eigenvalues) == 4 * MODEL.d_head
     assert len(cell.composition) == 3 * 2 * 2
@@ -81,7 +42,7 @@ def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path
 
 
 def test_a_zero_layer_cell_has_no_heads_and_has_learnt_the_bigrams(tmp_path: Path) -> None:
-    cell = taken_apart(tmp_path, tokens=20 * TRAIN.tokens, n_layers=0)
+    cell = taken_apart(tokens=20 * TRAIN.tokens, n_layers=0)
     assert cell.heads == cell.composition == cell.skip_trigrams == []
     assert cell.summary.prefix_matching is cell.summary.copying_heads is None
     assert cell.summary.direct_path_kl_nats < 0.2  # each token is followed by one of two: log 2 is unknowable
@@ -89,7 +50,7 @@ def test_a_zero_layer_cell_has_no_heads_and_has_learnt_the_bigrams(tmp_path: Pat
 
 
 def test_held_out_numbers_have_intervals_over_documents_and_the_excess_is_paired(tmp_path: Path) -> None:
-    s = taken_apart(tmp_path).summary
+    s = taken_apart().summary
     for name in ("val_loss", "in_context_loss_drop", "bigram_excess"):
         low, value, high = (getattr(s, f"{name}_{end}") for end in ("low", "nats", "high"))
         assert low < value < high
@@ -99,14 +60,14 @@ def test_held_out_numbers_have_intervals_over_documents_and_the_excess_is_paired
 
 
 def test_an_untrained_direct_path_knows_no_bigrams(tmp_path: Path) -> None:
-    run(tmp_path)
+    trained(tmp_path)
     log = read_lines(tmp_path / "log.jsonl", Evaluation)[:2]
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())[:2]
     assert extract("cell", CELL, log, checkpoints[:1] * 2, evidence(), HOW).summary.direct_path_kl_nats > 1.5
 
 
 def test_records_survive_the_disk_and_are_the_same_bytes_twice(tmp_path: Path) -> None:
-    cell = taken_apart(tmp_path / "run")
+    cell = taken_apart()
     for name in "ab":
         write_cell(tmp_path / name, cell)
     assert read_cell(tmp_path / "a") == cell
@@ -116,7 +77,8 @@ def test_records_survive_the_disk_and_are_the_same_bytes_twice(tmp_path: Path) -
 
 def test_a_bare_tokens_tables_are_read_at_the_scale_of_its_norm(tmp_path: Path) -> None:
     """With a norm and zero layers, the logits after a token are exactly its column of W_U W_E, at that scale."""
-    run(tmp_path, CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), "norm": "layer", "n_layers": 0}}))
+    shape = {**MODEL.model_dump(), "norm": "layer", "n_layers": 0}
+    trained(tmp_path, CellConfig(**{**CELL.model_dump(), "model": shape}))
     model: Transformer = load_checkpoint(max((tmp_path / "checkpoints").iterdir()), "words", torch.float64)
     weights = effective(model)
     tokens = torch.arange(8)[None]

@@ -14,7 +14,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.records.results import TABLES
 from pathsum.records.rows import BalanceRow, ContentRow, ContentScoreRow, MatchingRow
 from tests import handmade
-from tests.test_known_mistakes import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
+from tests.random_models import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
 
 
 def shown(model: Transformer) -> Subject:

@@ -17,16 +17,15 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.results import TABLES
 from pathsum.records.rows import JOINER
-from tests.extraction.test_cell import HOW, evidence
-from tests.training.small import CELL, D_VOCAB, MODEL
-from tests.training.test_loop import run
+from tests.extraction.small import HOW, evidence
+from tests.training.small import CELL, D_VOCAB, MODEL, trained
 
 EPS32 = torch.finfo(torch.float32).eps
 
 
 def taken(folder: Path, **model: object) -> tuple[Subject, Evidence, list[Path]]:
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
-    run(folder, cell)
+    trained(folder, cell)
     log, checkpoints = read_lines(folder / "log.jsonl", Evaluation), sorted((folder / "checkpoints").iterdir())
     seen = evidence()
     return examine(load_checkpoint(checkpoints[-1], "words"), cell, log, seen, HOW), seen, checkpoints

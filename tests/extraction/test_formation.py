@@ -17,22 +17,21 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.results import TABLES
 from pathsum.training.evaluate import evaluate
-from tests.extraction.test_cell import HOW, evidence
-from tests.training.small import CELL, MODEL
-from tests.training.test_loop import run
+from tests.extraction.small import HOW, evidence
+from tests.training.small import CELL, MODEL, trained
 
 SEEN = evidence()
 
 
-def trained(folder: Path, **model: object) -> tuple[list[Path], list[Evaluation], CellConfig]:
+def learnt(folder: Path, **model: object) -> tuple[list[Path], list[Evaluation], CellConfig]:
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
-    run(folder, cell)
+    trained(folder, cell)
     return sorted((folder / "checkpoints").iterdir()), read_lines(folder / "log.jsonl", Evaluation), cell
 
 
 @pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (1, "rms"), (2, "layer")])
 def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, norm: str) -> None:
-    checkpoints, log, cell = trained(tmp_path, n_layers=n_layers, norm=norm)
+    checkpoints, log, cell = learnt(tmp_path, n_layers=n_layers, norm=norm)
     model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
     subject = examine(model, cell, log, SEEN, HOW)
     found = formation.tables(checkpoints, subject, SEEN)
@@ -86,7 +85,7 @@ def test_composition_has_no_documents_to_draw() -> None:
 
 
 def test_the_same_checkpoints_give_the_same_rows(tmp_path: Path) -> None:
-    checkpoints, log, cell = trained(tmp_path)
+    checkpoints, log, cell = learnt(tmp_path)
     subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW)
     first, second = (formation.tables(checkpoints, subject, SEEN) for _ in range(2))
     assert first == second

@@ -16,7 +16,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.rows import FuzzyMatchingRow
 from tests import handmade
-from tests.test_known_mistakes import HOW, cell_of, loaded
+from tests.random_models import HOW, cell_of, loaded
 
 LETTERS = [a + b + "o" for a in "bdfgh" for b in "klmnr"][:21]
 WORDS = ["<|bos|>", *LETTERS, *(w.title() for w in LETTERS), *("␣" + w for w in LETTERS), *map(str, range(37))]

@@ -14,7 +14,7 @@ from pathsum.interventions.intervene import record
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.statistics.rotation import random_rotation
-from tests.test_known_mistakes import HOW, LOG, cell_of, evidence, random_model, seated
+from tests.random_models import HOW, LOG, cell_of, evidence, random_model, seated
 
 PREVIOUS, INDUCTION = 2, 1
 

@@ -11,7 +11,7 @@ from pathsum.extraction.pairs import sides
 from pathsum.extraction.score_paths import certificates, tables
 from pathsum.model.transformer import Transformer
 from pathsum.records.rows import ScorePathRow
-from tests.test_known_mistakes import HOW, cell_of, evidence, random_model, seated
+from tests.random_models import HOW, cell_of, evidence, random_model, seated
 
 
 def shown(model: Transformer) -> Subject:

@@ -12,14 +12,14 @@ import torch
 
 from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.extraction import sufficiency
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.rows import SuffixCutRow, SuffixMatchRow
 from tests import handmade
-from tests.test_known_mistakes import HOW as FEW
-from tests.test_known_mistakes import Evidence, cell_of, loaded
+from tests.random_models import HOW as FEW
+from tests.random_models import cell_of, loaded
 
 D_VOCAB, N_CTX = 41, 23
 HOW = ExtractConfig(**{**FEW.model_dump(), "repeated_windows": 7})

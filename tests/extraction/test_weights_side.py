@@ -8,29 +8,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.config import CellConfig
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.evidence import examine
 from pathsum.extraction.weights_side import tables
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.results import TABLES
-from tests.extraction.test_cell import HOW, evidence
-from tests.training.small import CELL, MODEL
-from tests.training.test_loop import run
+from tests.extraction.small import HOW, evidence, subject_of
+from tests.training.small import CELL, trained
 
 NAMES = ("token_clusters", "directions", "joint_copying", "overlaps", "bandwidth", "deleting", "virtual_heads")
-
-
-def trained(folder: Path, **model: object) -> Subject:
-    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
-    run(folder, cell)
-    return examine(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)
 
 
 @pytest.mark.parametrize(
     ("n_layers", "norm", "pairs"), [(0, "none", 0), (1, "rms", 0), (2, "rms", 4), (3, "layer", 12)]
 )
 def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: int, norm: str, pairs: int) -> None:
-    found = tables(trained(tmp_path, n_layers=n_layers, norm=norm), evidence(), HOW)
+    found = tables(subject_of(tmp_path, n_layers=n_layers, norm=norm), evidence(), HOW)
     assert set(found) == set(NAMES) <= set(TABLES)
     assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
     assert len(found["virtual_heads"]) == pairs
@@ -41,13 +33,13 @@ def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: in
 
 
 def test_the_same_model_gives_the_same_tables(tmp_path: Path) -> None:
-    subject = trained(tmp_path)
+    subject = subject_of(tmp_path)
     assert tables(subject, evidence(), HOW) == tables(subject, evidence(), HOW)
 
 
 def test_a_virtual_head_through_a_silent_head_costs_nothing(tmp_path: Path) -> None:
     """Its late head writes nothing: negative control."""
-    run(tmp_path, CELL)
+    trained(tmp_path, CELL)
     model = load_checkpoint(max((tmp_path / "checkpoints").iterdir()), "words")
     with torch.no_grad():
         model.layers[1].W_O[1] = 0  # type: ignore[index, union-attr, operator]

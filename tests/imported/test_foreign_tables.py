@@ -16,7 +16,7 @@ from pathsum.imported.model import Extra, Foreign
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
 from pathsum.records.results import TABLES
-from tests.imported.test_foreign import D_VOCAB, N_CTX, POSITIONS, some_tokens, written
+from tests.imported.foreign import D_VOCAB, N_CTX, POSITIONS, some_tokens, written
 from tests.training.small import MODEL
 
 HOW = ExtractConfig(

@@ -25,7 +25,7 @@ from pathsum.interventions.intervene import (
 from pathsum.model.transformer import Transformer
 from pathsum.probes.induction import prefix_matching, repeat_losses
 from tests import handmade
-from tests.model.test_transformer import NORMS, POSITIONS, build, config, sample
+from tests.model.built import NORMS, POSITIONS, build, config, sample
 
 EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
 CLOSE = {"rtol": 0, "atol": 1e-10}  # float64; logits of some tens, over sums of hundreds of terms

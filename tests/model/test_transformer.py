@@ -11,30 +11,9 @@ from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ModelConfig
 from pathsum.model import biased_attention
 from pathsum.model.transformer import Transformer
+from tests.model.built import NORMS, POS, POSITIONS, build, config, sample
 
-BATCH, POS, VOCAB = 2, 11, 23
-POSITIONS, NORMS = ("relative", "sinusoidal", "rotary", "none"), ("none", "rms", "layer")
 EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
-
-
-def config(n_layers: int = 2, positions: str = "relative", norm: str = "none", smeared: bool = False) -> ModelConfig:
-    return ModelConfig(
-        n_layers=n_layers, n_heads=3, d_head=4, d_model=18, embedding_std=0.25, n_ctx=13, positions=positions,
-        norm=norm, smeared_keys=smeared,
-    )  # fmt: skip
-
-
-def build(cell: ModelConfig) -> Transformer:
-    """A float64 model far from its initial zeros: every parameter, position biases too, is random."""
-    generator = torch.Generator().manual_seed(5)
-    model = Transformer(cell, VOCAB, generator).double()
-    for p in model.parameters():
-        p.data.add_(torch.randn(p.shape, generator=generator, dtype=torch.float64) * 0.3)
-    return model
-
-
-def sample() -> torch.Tensor:
-    return torch.randint(VOCAB, (BATCH, POS), generator=torch.Generator().manual_seed(7))
 
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)

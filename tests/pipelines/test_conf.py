@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
+import functools
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +21,30 @@ from pathsum.config import (
     load,
     load_corpus,
 )
+from pipelines import compose as composition
 from pipelines.compose import compose
 from pipelines.paths import ROOT
+from tests.pipelines.configured import check, check_as_command, copy
 
 PROFILES = sorted(p.stem for p in (ROOT / "conf" / "profile").glob("*.yaml"))
 CORPORA = sorted(p.stem for p in (ROOT / "conf" / "corpus").glob("*.yaml"))
 
 
+@functools.cache
+def _text(_root: Path, overrides: tuple[str, ...]) -> str:
+    """Composition takes a second, and the default is asked for again and again."""
+    with tempfile.TemporaryDirectory() as folder:
+        compose(Path(folder) / "params.yaml", list(overrides))
+        return (Path(folder) / "params.yaml").read_text()
+
+
 def composed(folder: Path, *overrides: str) -> dict[str, Any]:
-    compose(folder / "params.yaml", list(overrides))
-    values: dict[str, Any] = yaml.safe_load((folder / "params.yaml").read_text())
+    """What conf/ composes to, also left in ``folder``."""
+    ask = _text if composition.ROOT == ROOT else _text.__wrapped__  # a copy may change between two calls
+    text = ask(composition.ROOT, overrides)
+    (folder / "params.yaml").write_text(text)
+    values: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return values
-
-
-def copy(folder: Path) -> Path:
-    """The parts of the repository that composition needs, to be changed at will."""
-    for name in ("conf", "pipelines"):
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "params.yaml", folder)
-    return folder
-
-
-def check(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(folder), str(ROOT / "src")])
-    return subprocess.run(
-        [sys.executable, "-m", "pipelines.check"],
-        cwd=folder, capture_output=True, text=True, check=False,
-        env={**{k: v for k, v in os.environ.items() if k != "DVC_EXP_NAME"}, "PYTHONPATH": path, **env},
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -238,7 +232,7 @@ def test_a_stale_params_file_is_refused_with_the_command_that_mends_it(tmp_path:
     copy(tmp_path)
     path = tmp_path / "conf" / "extract" / "standard.yaml"
     path.write_text(path.read_text().replace("top_k: 20", "top_k: 21"))
-    found = check(tmp_path)
+    found = check_as_command(tmp_path)
     assert found.returncode == 1
     assert "params.yaml is stale against conf/:" in found.stderr
     assert "extract.top_k: params.yaml has 20, conf/ has 21" in found.stderr

@@ -16,7 +16,7 @@ from pathsum.report.corpora import row, write_rows
 from pipelines.corpora import arguments, corpora
 from pipelines.paths import ROOT
 from pipelines.scratch import copy_tree
-from tests.pipelines.test_graph import edit, run, started
+from tests.pipelines.workspace import edit, run, started
 from tests.report import synthetic
 
 

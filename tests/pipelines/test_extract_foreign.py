@@ -22,7 +22,7 @@ from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pipelines.extract_foreign import arguments, extract
 from pipelines.paths import ROOT
-from tests.imported.test_foreign import POSITIONS, written
+from tests.imported.foreign import POSITIONS, written
 from tests.training.small import MODEL
 
 TEXT = "the cup and the spoon\n" * 60

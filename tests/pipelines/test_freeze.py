@@ -14,7 +14,7 @@ from pathsum.claims.preregistration import read_preregistration, require_as_froz
 from pipelines.compose import compose
 from pipelines.freeze import freeze
 from pipelines.paths import PREREGISTERED, ROOT
-from tests.pipelines.test_conf import check, copy
+from tests.pipelines.configured import check, copy
 
 DAY = datetime.date(2025, 3, 7)
 

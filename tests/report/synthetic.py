@@ -565,3 +565,7 @@ def _composition(n_layers: int, n_heads: int, works: bool, rng: random.Random) -
     if n_layers < 2:
         return []
     return [row(kind, early, late) for kind in "QKV" for early in range(n_heads) for late in range(n_heads)]
+
+
+def with_width(cell: Cell, name: str, d_head: int, **more: object) -> Cell:
+    return replace(cell, summary=replace(cell.summary, cell=name, d_head=d_head, **more))  # type: ignore[arg-type]

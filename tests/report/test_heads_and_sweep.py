@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.records.rows import CompositionRow
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
@@ -112,17 +112,13 @@ def test_the_interval_is_students() -> None:
 
 def of_widths(results: Results) -> Results:
     """Heads of 32 in the grid; beside it eight of 16 where the grid has four."""
-    grid = {n: with_width(c, n, 32) for n, c in results.cells.items()}
+    grid = {n: synthetic.with_width(c, n, 32) for n, c in results.cells.items()}
     beside = {
-        name.replace("H4", "H8D16"): with_width(c, name.replace("H4", "H8D16"), 16, n_heads=8)
+        name.replace("H4", "H8D16"): synthetic.with_width(c, name.replace("H4", "H8D16"), 16, n_heads=8)
         for name, c in results.cells.items()
         if "H4" in name
     }
     return dataclasses.replace(results, cells=grid | beside)
-
-
-def with_width(cell: Cell, name: str, d_head: int, **more: object) -> Cell:
-    return dataclasses.replace(cell, summary=dataclasses.replace(cell.summary, cell=name, d_head=d_head, **more))  # type: ignore[arg-type]
 
 
 def test_heads_of_other_widths_have_a_figure_of_their_own() -> None:

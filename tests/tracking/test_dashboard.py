@@ -18,8 +18,7 @@ from pathsum.report.story import story
 from pathsum.tracking.tracker import metrics
 from pipelines.paths import ROOT
 from tests.report import synthetic
-from tests.report.test_heads_and_sweep import with_width
-from tests.tracking.test_tracking import FOUND
+from tests.tracking.found import FOUND
 
 pytest.importorskip("wandb_workspaces", reason="pip install 'pathsum[dashboard]'")
 dashboard = pytest.importorskip("pathsum.tracking.dashboard")
@@ -35,7 +34,9 @@ def test_every_line_is_a_logged_number_against_tokens() -> None:
 
 def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
     results = synthetic.results(heads=(2,), seeds=(0,))
-    narrow = with_width(results.cells["L2H2S0"], "narrow", 4, n_heads=4)  # only then is there a figure of widths
+    narrow = synthetic.with_width(
+        results.cells["L2H2S0"], "narrow", 4, n_heads=4
+    )  # only then is there a figure of widths
     results = replace(results, cells={**results.cells, "narrow": narrow})
     told = story(results, judge_all(results), draw_all(results))
     titles = [section.title for section in told.sections]

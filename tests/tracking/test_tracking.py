@@ -13,13 +13,10 @@ import pandas as pd
 import pytest
 
 from pathsum.config import TrackingConfig
-from pathsum.probes.evaluation import Evaluation
 from pathsum.tracking.tracker import metrics, mirror
+from tests.tracking.found import FOUND
 
 CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")
-FOUND = Evaluation(
-    7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0.0, 0.0], [1.0, 0.0]], [2.5]
-)
 
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")

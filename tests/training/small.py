@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 from pathsum.config import CellConfig, ModelConfig, TrainConfig
+from pathsum.core.storage import read_lines
 from pathsum.data.windows import Windows
+from pathsum.probes.evaluation import Evaluation
+from pathsum.training.loop import train
 
 D_VOCAB = 19
 MODEL = ModelConfig(
@@ -43,7 +52,34 @@ TAUGHT = CellConfig(
 )
 
 
-def windows(seed: int = 0, count: int = 3000) -> Windows:
+def text(seed: int = 0, count: int = 3000) -> np.ndarray:
     """Tokens of a noisy cycle 1 → 2 → … → 18 → 1."""
     noise = np.random.default_rng(seed).integers(0, 2, count)
-    return Windows((np.cumsum(1 + noise) % (D_VOCAB - 1) + 1).astype(np.uint16), MODEL.n_ctx)
+    return (np.cumsum(1 + noise) % (D_VOCAB - 1) + 1).astype(np.uint16)
+
+
+def windows(seed: int = 0, count: int = 3000) -> Windows:
+    """Windows of that text."""
+    return Windows(text(seed, count), MODEL.n_ctx)
+
+
+def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
+    """What training says."""
+    told: list[Evaluation] = []
+    train(cell, D_VOCAB, "words", (windows(0), windows(1)), folder, told.append, "cell")
+    return told
+
+
+@functools.cache
+def _trained(cell: str) -> Path:
+    """A folder that goes when the process does, with the run of this configuration."""
+    folder = Path(tempfile.mkdtemp(prefix="small-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    run(folder, CellConfig.model_validate_json(cell))
+    return folder
+
+
+def trained(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
+    """As ``run``, for tests that only read what it leaves: each cell is trained once a process, and copied."""
+    shutil.copytree(_trained(cell.model_dump_json()), folder, dirs_exist_ok=True)
+    return read_lines(folder / "log.jsonl", Evaluation)

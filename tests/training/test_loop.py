@@ -21,16 +21,10 @@ from pathsum.data.curriculum import most_repetitive
 from pathsum.data.windows import order
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, train, update
+from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, update
 from pathsum.training.optimizer import optimizers
 from pipelines.paths import ROOT
-from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, TAUGHT, TRAIN, windows
-
-
-def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
-    told: list[Evaluation] = []
-    train(cell, D_VOCAB, "words", (windows(0), windows(1)), folder, told.append, "cell")
-    return told
+from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, TAUGHT, TRAIN, run, trained, windows
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -75,7 +69,7 @@ def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
 def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
-    run(tmp_path / "whole", TAUGHT)
+    trained(tmp_path / "whole", TAUGHT)
     steps, update = 0, loop.update
 
     def killed(*args: object) -> float:
@@ -97,13 +91,13 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
 
 def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
     """Kills a child twice while it trains, each time some steps after it has shown that it got on."""
-    longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 40 * TRAIN.tokens}})
+    longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 16 * TRAIN.tokens}})
     run(tmp_path / "whole", longer)
     code = (
         "from pathlib import Path; import torch; torch.set_num_threads(2)\n"
-        "from tests.training.test_loop import run; from tests.training.small import CELL, TRAIN\n"
+        "from tests.training.small import CELL, TRAIN, run\n"
         "from pathsum.config import CellConfig\n"
-        "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 40 * TRAIN.tokens}}\n"
+        "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 16 * TRAIN.tokens}}\n"
         f"run(Path({str(tmp_path / 'broken')!r}), CellConfig(**longer))"
     )
     state = tmp_path / "broken" / "state.safetensors"

@@ -23,7 +23,7 @@ from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.training import ranks
 from pipelines.paths import ROOT
 from pipelines.train import run as train_by_hydra
-from tests.training.small import CELL, D_VOCAB, TRAIN, windows
+from tests.training.small import CELL, D_VOCAB, TRAIN, text
 
 ONE = (sys.executable, "-m", "pipelines.train_cell", "cell")
 TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *ONE[1:])
@@ -32,7 +32,7 @@ TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-p
 def project(folder: Path, **train: Any) -> Path:
     """Tokens and a params.yaml of one small cell, in float32."""
     for name, seed in (("train", 0), ("tuning", 1)):
-        tokens = windows(seed)._rows.ravel().astype("<u2")
+        tokens = text(seed).astype("<u2")
         path = folder / "data" / "tokens" / f"{name}.bin"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(tokens.tobytes())

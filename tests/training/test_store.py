@@ -11,8 +11,7 @@ import pytest
 
 from pathsum.config import CellConfig
 from pathsum.training.store import RunBusy, adopt, fingerprint, locked
-from tests.training.small import CELL
-from tests.training.test_loop import run
+from tests.training.small import CELL, run
 
 
 def test_the_fingerprint_depends_on_config_and_data() -> None:

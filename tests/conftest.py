@@ -1,0 +1,16 @@
+"""Fixtures for every test, and the order in which the files are begun."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # a worker is one core's; before torch is imported. Stages say their own number
+
+import pytest
+
+LONG = ("pipelines/test_graph.py", "pipelines/test_corpora.py", "report/", "test_known_mistakes.py", "training/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest first, so that none is begun last and is long alone."""
+    items.sort(key=lambda item: next((i for i, name in enumerate(LONG) if f"tests/{name}" in item.nodeid), len(LONG)))

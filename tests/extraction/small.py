@@ -1,0 +1,63 @@
+"""A small trained model taken apart, and what it is looked at with."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+import torch
+
+from pathsum.config import CellConfig, ExtractConfig
+from pathsum.extraction.cell import extract
+from pathsum.extraction.evidence import Evidence, Subject, examine
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.records.results import Cell
+from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, trained, windows
+
+HOW = ExtractConfig(
+    held_out_windows=101,
+    windows_per_document=2,
+    windows=11,
+    repeated_windows=5,
+    certificate_windows=3,
+    top_k=7,
+    rotations=99,
+)
+
+
+def evidence() -> Evidence:
+    held_out = windows(1)
+    everything = held_out.batch(held_out.spread(len(held_out)))
+    unigram = torch.bincount(everything[:, 1:].flatten(), minlength=D_VOCAB)
+    pairs = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.int64)
+    pairs.index_put_((everything[:, :-1].flatten(), everything[:, 1:].flatten()), torch.tensor(1), accumulate=True)
+    words = [f"w{i}" for i in range(D_VOCAB)]
+    return Evidence(
+        held_out=everything,
+        documents=torch.arange(len(everything)) // 2,
+        windows=everything[: HOW.windows],
+        tuning=everything[: HOW.windows],
+        unigram=unigram.float(),
+        bigram_counts=pairs,
+        words=words,
+        tokenizer_hash="words",
+        bigram_losses=torch.full((len(everything),), 3.0, dtype=torch.float64),
+    )
+
+
+@functools.cache
+def taken_apart(tokens: int = TRAIN.tokens, **model: object) -> Cell:
+    """The same cell, trained and taken apart once a process: to be read, not changed."""
+    changed = {"model": {**MODEL.model_dump(), **model}, "train": {**TRAIN.model_dump(), "tokens": tokens}}
+    cell = CellConfig(**{**CELL.model_dump(), **changed})
+    with tempfile.TemporaryDirectory() as folder:
+        log = trained(Path(folder), cell)
+        return extract("cell", cell, log, sorted((Path(folder) / "checkpoints").iterdir()), evidence(), HOW)
+
+
+def subject_of(folder: Path, **model: object) -> Subject:
+    """A trained model, examined."""
+    cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
+    trained(folder, cell)
+    return examine(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)

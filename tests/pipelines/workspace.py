@@ -1,0 +1,85 @@
+"""Commands in a scratch copy of the project, and what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def environment(folder: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(folder / "src"), str(folder)])
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    kept = {k: v for k, v in os.environ.items() if k not in ("DVC_EXP_NAME", "WANDB_MODE")}
+    return {**kept, "PYTHONPATH": path, "PATH": tools, "PYTHONDONTWRITEBYTECODE": "1", "DVC_NO_ANALYTICS": "1"}
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def sh(folder: Path, *command: str) -> str:
+    """The command's output; its failure is the test's."""
+    done = run(folder, *command)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def commit(folder: Path) -> None:
+    sh(folder, "git", "add", "--all")
+    sh(folder, "git", "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "--quiet", "-m", "scratch")
+
+
+def locked(folder: Path) -> Any:
+    """Every stage's command, dependencies, parameters and outputs, by hash."""
+    return yaml.safe_load((folder / "dvc.lock").read_text())["stages"]
+
+
+def started(output: str) -> set[str]:
+    """The stages that this output of `dvc repro` says it ran."""
+    return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
+
+
+def would_run(folder: Path) -> set[str]:
+    """The stages that `dvc repro` would run now."""
+    return started(sh(folder, "dvc", "repro", "--dry"))
+
+
+def stale(folder: Path) -> set[str]:
+    """The stages one of whose own dependencies has changed."""
+    return set(json.loads(run(folder, "dvc", "status", "--json").stdout))
+
+
+def with_what_follows(stages: set[str], lock: dict[str, Any]) -> set[str]:
+    """These, and every stage that reads what they write, or what those write, and so on."""
+    found = set(stages)
+    while True:
+        outs = [Path(out["path"]) for name in found for out in lock[name].get("outs", [])]
+        more = {
+            name
+            for name, entry in lock.items()
+            for dep in map(Path, (d["path"] for d in entry.get("deps", [])))
+            if any(dep == out or dep in out.parents or out in dep.parents for out in outs)
+        }
+        if more <= found:
+            return found
+        found |= more

@@ -1,0 +1,86 @@
+"""Random models in float64, models whose heads are seated by hand, and independent tokens to look at them with."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import torch
+import torch.nn.functional as F
+
+from pathsum.config import CellConfig, ExtractConfig, ModelConfig
+from pathsum.core.weights import Head, Weights
+from pathsum.extraction.evidence import Evidence
+from pathsum.model.transformer import Transformer
+from pathsum.probes.evaluation import Evaluation
+from tests import handmade
+from tests.training.small import TRAIN
+
+D_VOCAB, BLOCK, BATCH = 23, 11, 5
+N_CTX = 1 + 2 * BLOCK
+UNSEEN = torch.tensor([3, 7, 13])  # ids that the text below does not hold
+LOG = [Evaluation(step, step, 0.0, 0.0, 0.0, 0.0, [], [], [], []) for step in (0, 1)]
+HOW = ExtractConfig(
+    held_out_windows=11,
+    windows_per_document=1,
+    windows=BATCH,
+    repeated_windows=31,
+    certificate_windows=BATCH,
+    top_k=2,
+    rotations=1,
+)
+
+
+def config(**changes: object) -> ModelConfig:
+    plain = {"n_layers": 2, "n_heads": 3, "d_head": 5, "d_model": 13, "embedding_std": 0.3, "n_ctx": N_CTX}
+    return ModelConfig(**{**plain, "positions": "none", "norm": "none", "smeared_keys": False, **changes})  # type: ignore[arg-type]
+
+
+def random_model(seed: int, **changes: object) -> Transformer:
+    """In float64, every matrix of order 1."""
+    g = torch.Generator().manual_seed(seed)
+    model = Transformer(config(**changes), D_VOCAB, g).double().requires_grad_(False)
+    for p in model.parameters():
+        p.add_(0.3 * handmade.normal(g, *p.shape))
+    return model
+
+
+def loaded(model: Transformer, weights: Weights) -> Transformer:
+    """``model`` with these weights."""
+    model.W_E.copy_(weights.W_E)
+    model.W_U.copy_(weights.W_U)
+    for layer, heads in zip(model.layers, weights.layers, strict=True):
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            getattr(layer, name).copy_(torch.stack([getattr(head, name) for head in heads]))
+    return model
+
+
+def evidence(seed: int = 0) -> Evidence:
+    """Windows of tokens that do not depend on each other, some of which never occur."""
+    present = torch.ones(D_VOCAB)
+    present[0] = 0
+    present[UNSEEN] = 0
+    g = torch.Generator().manual_seed(seed)
+    windows = F.pad(torch.multinomial(present.expand(11, -1), N_CTX, replacement=True, generator=g), (1, 0))
+    counts = torch.ones(D_VOCAB, D_VOCAB)
+    words, documents = [f"w{i}" for i in range(D_VOCAB)], torch.arange(11)
+    return Evidence(windows, documents, windows[:BATCH], windows, present, counts, words, "words")
+
+
+def cell_of(model: Transformer) -> CellConfig:
+    return CellConfig(seed=0, model=model.config, train=TRAIN)
+
+
+def seated(previous: int, induction: int) -> Transformer:
+    """The induction pair at these places among three heads a layer, the others silent and even."""
+    pair = handmade.induction_pair(D_VOCAB)
+    silent = Head(*[0 * getattr(pair.layers[0][0], f.name) for f in fields(Head)])
+    layers = tuple(
+        tuple(head if h == seat else silent for h in range(3))
+        for (head,), seat in zip(pair.layers, (previous, induction), strict=True)
+    )
+    shape = {"d_head": D_VOCAB, "d_model": 2 * D_VOCAB, "positions": "relative"}
+    model = loaded(random_model(5, **shape).float(), Weights(pair.W_E, pair.W_U, layers).to(torch.float32))
+    for layer in model.layers:
+        layer.bias.zero_()  # type: ignore[union-attr, operator]
+    model.layers[0].bias[previous, 1] = 30.0  # type: ignore[index, operator]
+    return model

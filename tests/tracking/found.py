@@ -1,0 +1,9 @@
+"""What W&B is told."""
+
+from __future__ import annotations
+
+from pathsum.probes.evaluation import Evaluation
+
+FOUND = Evaluation(
+    7, 91, 2.5, 0.25, 3.5, 1.5, [[0.1, 0.2], [0.6, 0.3]], [[0.9, 0.0], [0.1, 0.2]], [[0.0, 0.0], [1.0, 0.0]], [2.5]
+)

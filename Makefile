@@ -33,8 +33,9 @@ smoke: setup ## the whole graph on the smoke profile, in a scratch copy
 test: setup ## lint, types, tests, and the smoke graph
 	ruff check .
 	ruff format --check .
-	mypy
-	pytest --numprocesses 2 --dist loadfile
+	@said=$$(mktemp); mypy >"$$said" 2>&1 & types=$$!; \
+		pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+		wait $$types; types=$$?; echo "mypy:"; cat "$$said"; rm -f "$$said"; exit $$((tests || types))
 
 lint: setup ## format and lint in place
 	ruff format .

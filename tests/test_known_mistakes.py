@@ -37,6 +37,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import pathsum.circuits
+import pathsum.probes
 from pathsum.circuits.atlas import occurrences
 from pathsum.circuits.composition import composition, composition_scores
 from pathsum.circuits.content import by_hops
@@ -229,8 +230,10 @@ def tensors(thing: Any) -> Iterator[Tensor]:
 
 
 def readers_of_patterns() -> list[Callable[..., Any]]:
-    """Every public function of ``pathsum.circuits`` that makes something of attention patterns, told by their shape."""
-    found = pkgutil.iter_modules(pathsum.circuits.__path__, "pathsum.circuits.")
+    """Every public function of ``pathsum.circuits`` and ``pathsum.probes`` that makes something of attention patterns,
+    told by their shape."""
+    rooms = (pathsum.circuits, pathsum.probes)
+    found = [module for room in rooms for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")]
     modules = [importlib.import_module(module.name) for module in found]
     functions = [f for m in modules for _, f in inspect.getmembers(m, inspect.isfunction) if f.__module__ == m.__name__]
     made = [f for f in functions if get_type_hints(f).get("return") is not type(None)]

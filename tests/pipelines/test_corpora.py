@@ -91,7 +91,9 @@ def test_two_texts_give_two_rows_and_a_second_run_makes_nothing_again(
     monkeypatch.chdir(ROOT)
     project = tmp_path / "project"
     copy_tree(project)
-    edit(project / "conf" / "profile" / "smoke.yaml", "n_heads: [2, 4]", "n_layers: [0, 2]\n  n_heads: [2]")
+    smoke = project / "conf" / "profile" / "smoke.yaml"
+    edit(smoke, "n_heads: [2, 4]", "n_layers: [0, 2]\n  n_heads: [2]")
+    smoke.write_text(smoke.read_text().partition("  controls:")[0])
     for seed, name in enumerate("ab"):
         prose(project / f"{name}.txt", seed)
     command = (sys.executable, "-m", "pipelines.corpora", "--profile", "smoke", "--only-text", "--separator", r"\n\n")

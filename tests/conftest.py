@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 
 os.environ["OMP_NUM_THREADS"] = "1"  # a worker is one core's; before torch is imported. Stages say their own number
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Whatever a stage that ran in this process has set: a test that needs two says so."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
 
 LONG = ("pipelines/test_graph.py", "pipelines/test_corpora.py", "report/", "test_known_mistakes.py", "training/")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-os.environ["OMP_NUM_THREADS"] = "1"  # a worker is one core's; before torch is imported. Stages say their own number
+os.environ["OMP_NUM_THREADS"] = "1"  # a worker is one core's; before torch is imported. Stages say their own number,
+os.environ["OMP_WAIT_POLICY"] = "passive"  # and their threads, more than there are cores, do not wait by spinning
+os.environ["GOMP_SPINCOUNT"] = "0"
 
 import pytest
 

@@ -9,7 +9,7 @@ import json
 from pathsum.claims import CLAIMS as CLAIMS_OF_THE_PAPER
 from pathsum.claims.preregistration import Preregistration
 from pathsum.config import TrackingConfig, load
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.tracking.tracker import mirror
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, params, stage

@@ -13,7 +13,7 @@ from pathsum.calibration.detectors import DETECTORS, SUCCESSORS, UNUSED_NATS, US
 from pathsum.calibration.world import Curve, Grown
 from pathsum.config import WorldConfig
 from pathsum.core.weights import Weights
-from pathsum.records.rows import ContentScoreRow
+from pathsum.records.content import ContentScoreRow
 from tests import handmade
 from tests.calibration.grown import (
     HOW,

@@ -10,8 +10,13 @@ import pytest
 from pathsum.claims import CLAIMS, judge_all
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.claims.preregistration import Preregistration
+from pathsum.records.composition import CompositionRow
+from pathsum.records.content import ContentScoreRow
+from pathsum.records.formation import FormationRow
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import word_of
+from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.records.tokens import word_of
 from pathsum.report.answer import answer, shortfall
 from pathsum.report.chance import LEVELS, chance, passing_share
 from pathsum.report.sections import joint_ablation
@@ -119,7 +124,7 @@ def test_chance_over_no_candidates_is_unknown() -> None:
     """The mistake: 0 of 0 was printed as 0.00."""
     cell = WORKS.cells["L1H2S0"]
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
-    tallies = [dataclasses.replace(t, **nothing) for t in cell.skip_trigram_tallies]
+    tallies = [dataclasses.replace(t, **nothing) for t in cell.rows(SkipTrigramTallyRow)]
     assert passing_share(tallies) is None
     changed = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, skip_trigram_tallies=tallies)})
     assert chance("one_layer_skip_trigrams", changed) == (
@@ -149,7 +154,7 @@ def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
 
 def test_k_composition_with_another_head_than_the_previous_token_head_does_not_count() -> None:
     cell = WORKS.cells["L2H4S0"]
-    moved = [dataclasses.replace(e, early_head=(e.early_head + 1) % 4) for e in cell.composition]
+    moved = [dataclasses.replace(e, early_head=(e.early_head + 1) % 4) for e in cell.rows(CompositionRow)]
     results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=moved)})
     found = judge(claim("k_composition"), results)
     assert found.verdict == NOT
@@ -158,7 +163,7 @@ def test_k_composition_with_another_head_than_the_previous_token_head_does_not_c
 
 def test_an_edge_that_may_be_chance_is_no_partner() -> None:
     cell = WORKS.cells["L2H4S0"]
-    weak = [dataclasses.replace(e, varying_q_value=0.1) for e in cell.composition]
+    weak = [dataclasses.replace(e, varying_q_value=0.1) for e in cell.rows(CompositionRow)]
     results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=weak)})
     assert judge(claim("k_composition"), results).verdict == NOT
 
@@ -210,7 +215,9 @@ def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None
     cell = WORKS.cells["L2H4S0"]
 
     def known_to(error: float) -> Cell:
-        rows = [dataclasses.replace(r, share_low=0.52 - error, share_high=0.52 + error) for r in cell.content_scores]
+        rows = [
+            dataclasses.replace(r, share_low=0.52 - error, share_high=0.52 + error) for r in cell.rows(ContentScoreRow)
+        ]
         return dataclasses.replace(cell, content_scores=rows)
 
     assert "the threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
@@ -224,7 +231,7 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
     def known_to(error: float) -> Cell:
         rows = [
             dataclasses.replace(r, loss_drop_low=r.loss_drop_nats - error, loss_drop_high=r.loss_drop_nats + error)
-            for r in cell.formation
+            for r in cell.rows(FormationRow)
         ]
         return dataclasses.replace(cell, formation=rows)
 
@@ -235,9 +242,9 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
 def test_fewer_other_heads_are_no_control() -> None:
     """The mistake: where a layer had one other head for two induction heads, or none, the claim passed without it."""
     cell = WORKS.cells["L2H2S0"]
-    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.joint_ablation]
+    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.rows(JointAblationRow)]
     none = [r for r in two if r.ablated == "induction"]
-    resampled = [r for r in cell.joint_ablation if (r.ablated, r.method) != ("others", "zero")]
+    resampled = [r for r in cell.rows(JointAblationRow) if (r.ablated, r.method) != ("others", "zero")]
     for rows in (two, none, resampled):
         changed = dataclasses.replace(cell, joint_ablation=rows)
         assert judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed})).verdict == NOT
@@ -260,7 +267,7 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
     for ablated, method, bounds in trials:
         rows = [
             dataclasses.replace(r, **bounds) if (r.ablated, r.method) == (ablated, method) else r
-            for r in cell.joint_ablation
+            for r in cell.rows(JointAblationRow)
         ]
         assert mark in detail_of("joint_ablation", dataclasses.replace(cell, joint_ablation=rows))
 
@@ -272,7 +279,7 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
         dataclasses.replace(r, loss_drop_lost=0.0 if r.ablated == "induction" else 0.5, behind_low=-0.1)
         if r.method == "mean"
         else r
-        for r in cell.joint_ablation
+        for r in cell.rows(JointAblationRow)
     ]
     changed = dataclasses.replace(cell, joint_ablation=rows)
     found = judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed}))
@@ -283,7 +290,7 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
 def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:
     """The mistake: copying skip-trigrams that only the choosing documents held made up the share."""
     cell = WORKS.cells["L1H2S0"]
-    (first, *others) = cell.skip_trigrams
+    (first, *others) = cell.rows(SkipTrigramRow)
     rows = [dataclasses.replace(first, out="other"), *(dataclasses.replace(r, text_hits=10) for r in others)]
     found = judge(claim("one_layer_skip_trigrams"), dataclasses.replace(WORKS, cells={
         cell.name: dataclasses.replace(cell, skip_trigrams=rows)

@@ -15,7 +15,7 @@ from pathsum.extraction import formation
 from pathsum.extraction.evidence import examine
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.results import TABLES
+from pathsum.records import registry
 from pathsum.training.evaluate import evaluate
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, MODEL
@@ -36,7 +36,7 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
     model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
     subject = examine(model, cell, log, SEEN, HOW)
     found = formation.tables(checkpoints, subject, SEEN)
-    assert set(found) == {"formation", "changes"} <= set(TABLES)
+    assert set(found) == {"formation", "changes"} <= set(registry.tables())
     assert [r.step for r in found["formation"]] == [e.step for e in log if e.step == 0 or e.step >= 2]
     last = found["formation"][-1]
     again = evaluate(model, SEEN.windows, subject.repeated_tokens, subject.block, 0, 0)

@@ -12,7 +12,7 @@ from pathsum.config import CellConfig
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.extraction.weights_side import tables
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.records.results import TABLES
+from pathsum.records import registry
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, MODEL
 from tests.training.test_loop import run
@@ -31,8 +31,8 @@ def trained(folder: Path, **model: object) -> Subject:
 )
 def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: int, norm: str, pairs: int) -> None:
     found = tables(trained(tmp_path, n_layers=n_layers, norm=norm), evidence(), HOW)
-    assert set(found) == set(NAMES) <= set(TABLES)
-    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    assert set(found) == set(NAMES) <= set(registry.tables())
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     assert len(found["virtual_heads"]) == pairs
     assert len(found["overlaps"]) == 3 * pairs
     assert len(found["deleting"]) == 2 * max(0, n_layers - 1)

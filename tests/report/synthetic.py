@@ -9,51 +9,34 @@ from dataclasses import replace
 from typing import Any
 
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.attention_sinks import AttentionSinkRow
+from pathsum.records.balance import BalanceRow
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.calibration import CalibrationRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.exactness import ExactnessRow
+from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.fuzzy_matching import FuzzyMatchingRow
+from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow, LabelRow
+from pathsum.records.joint_ablation import JointAblationRow
+from pathsum.records.joint_copying import JointCopyingRow
+from pathsum.records.logit_lens import LensRow
+from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import (
-    AblationRow,
-    AttentionSinkRow,
-    BalanceRow,
-    BandwidthRow,
-    BigramRow,
-    CalibrationRow,
-    CellSummary,
-    ChangePointRow,
-    CompositionRow,
-    ContentRow,
-    ContentScoreRow,
-    CorpusSummary,
-    DeletingRow,
-    DirectionRow,
-    DistanceRow,
-    EdgeContrastRow,
-    EigenvalueRow,
-    ExactnessRow,
-    FormationRow,
-    FuzzyMatchingRow,
-    HeadRow,
-    JointAblationRow,
-    JointCopyingRow,
-    LabelRow,
-    LensRow,
-    MatchingRow,
-    NGramRow,
-    NormScaleRow,
-    OverlapRow,
-    ScorePathRow,
-    SkipTrigramBugRow,
-    SkipTrigramRow,
-    SkipTrigramTallyRow,
-    SoftmaxCompetitionRow,
-    SufficiencyRow,
-    SuffixCutRow,
-    SuffixMatchRow,
-    SuffixPredictionRow,
-    TermRow,
-    TokenClusterRow,
-    TokenLossRow,
-    VirtualHeadRow,
-)
+from pathsum.records.score_paths import MatchingRow, ScorePathRow
+from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.records.softmax_competition import SoftmaxCompetitionRow
+from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
+from pathsum.records.sufficiency import SufficiencyRow
+from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.records.summary import CellSummary
+from pathsum.records.terms import TermRow
+from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
+from pathsum.records.trajectories import TokenLossRow
+from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.report.figures.calibration import NAMES
 from tests.report.synthetic_explorer import explored
 

@@ -6,6 +6,7 @@ import dataclasses
 
 from pathsum.claims.causal import CLAIMS, edge_label, strongest_edge
 from pathsum.claims.judging import NOT, REPRODUCED, judge
+from pathsum.records.ablations import EdgeContrastRow
 from pathsum.report.figures import draw_all
 from pathsum.report.sections.causal import section
 from tests.report import synthetic
@@ -45,7 +46,7 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     key_edge = next(c for c in CLAIMS if c.id == "induction_key_edge")
     assert judge(key_edge, results).verdict == REPRODUCED
     (cell,) = results.cells.values()
-    close = [dataclasses.replace(c, difference_nats=0.036, low=-0.017, high=0.091) for c in cell.edge_contrasts]
+    close = [dataclasses.replace(c, difference_nats=0.036, low=-0.017, high=0.091) for c in cell.rows(EdgeContrastRow)]
     unsure = dataclasses.replace(results, cells={cell.name: dataclasses.replace(cell, edge_contrasts=close)})
     found = judge(key_edge, unsure)
     assert found.verdict == NOT

@@ -7,8 +7,9 @@ import math
 
 import pytest
 
+from pathsum.records.composition import CompositionRow
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import CompositionRow
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.sections import mechanism
@@ -20,7 +21,7 @@ def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_
     results = synthetic.results()
     figure = composition(results)
     assert figure is not None
-    assert len(figure.data) == sum(len(c.composition) for c in results.cells.values())
+    assert len(figure.data) == sum(len(c.rows(CompositionRow)) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
     assert "edges below chance: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40" in figure.caption
 
@@ -30,10 +31,10 @@ def test_a_deeper_model_has_a_graph_too() -> None:
     results = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
     (name, cell), *_ = results.cells.items()
     deep = dataclasses.replace(cell.summary, n_layers=3)
-    third = [dataclasses.replace(h, layer=2) for h in cell.heads if h.layer == 1]
-    over = [dataclasses.replace(e, late_layer=2) for e in cell.composition]
+    third = [dataclasses.replace(h, layer=2) for h in cell.rows(HeadRow) if h.layer == 1]
+    over = [dataclasses.replace(e, late_layer=2) for e in cell.rows(CompositionRow)]
     changed = dataclasses.replace(
-        cell, summary=deep, heads=[*cell.heads, *third], composition=[*cell.composition, *over]
+        cell, summary=deep, heads=[*cell.rows(HeadRow), *third], composition=[*cell.rows(CompositionRow), *over]
     )
     assert composition(dataclasses.replace(results, cells={name: changed})) is not None
 
@@ -42,7 +43,7 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
     cells = synthetic.results().with_layers(2)
     heads, edges = mechanism.tables(cells)
     assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
-    assert len(edges.rows) == sum(e.composes for c in cells for e in c.composition)
+    assert len(edges.rows) == sum(e.composes for c in cells for e in c.rows(CompositionRow))
     assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pathsum.claims.score_paths import term, through_keys
 from pathsum.records.results import Results
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.sections.score_paths import section
 from tests.report import synthetic

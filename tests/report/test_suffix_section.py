@@ -9,6 +9,7 @@ import pytest
 from pathsum.claims import judge_all
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.records.results import Cell, Results
+from pathsum.records.suffixes import SuffixCutRow
 from pathsum.report.figures.suffixes import suffixes
 from pathsum.report.sections.suffixes import section
 from tests.report import synthetic
@@ -46,7 +47,7 @@ def test_growth_with_heads_is_said_only_where_each_count_has_more() -> None:
     def of(n_heads: int, advantage: float) -> Cell:
         cell = synthetic.cell(2, n_heads, 0)
         return dataclasses.replace(
-            cell, suffix_cuts=[dataclasses.replace(r, advantage=advantage) for r in cell.suffix_cuts]
+            cell, suffix_cuts=[dataclasses.replace(r, advantage=advantage) for r in cell.rows(SuffixCutRow)]
         )
 
     assert section(only(of(2, 0.2), of(4, 0.4)), {}).paragraphs[-1].startswith("The advantage grows with heads per")

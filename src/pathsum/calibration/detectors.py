@@ -13,7 +13,8 @@ from pathsum.calibration.skip_trigrams import found_by_model
 from pathsum.calibration.world import Grown
 from pathsum.circuits.bigram import direct_path
 from pathsum.extraction import atlas, content, framework
-from pathsum.records.rows import ContentScoreRow, LabelRow
+from pathsum.records.content import ContentScoreRow
+from pathsum.records.heads import LabelRow
 from pathsum.statistics.phase_change import Onset, onset
 
 SUCCESSORS = 5  # of each word, the likeliest

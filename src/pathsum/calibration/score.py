@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pathsum.calibration.detectors import DETECTORS, Unit
 from pathsum.calibration.world import Grown
-from pathsum.records.rows import CalibrationRow
+from pathsum.records.calibration import CalibrationRow
 
 NORMAL_95 = 1.959964
 

@@ -23,7 +23,7 @@ from pathsum.claims import (
 from pathsum.claims.judging import Claim, judge
 from pathsum.claims.preregistration import FrozenClaim
 from pathsum.records.results import Results
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 
 CLAIMS: tuple[Claim, ...] = (
     *framework.CLAIMS,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathsum.claims import content
 from pathsum.claims.formatting import head_label, interval, number
 from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import AblationRow, TermRow
+from pathsum.records.terms import TermRow
 
 METHODS = ("zero", "resample")  # both must say the same
 
 
 def order(cell: Cell, n: int) -> TermRow | None:
     """All paths through ``n`` heads."""
-    return next((t for t in cell.terms if t.order == n and t.layer is None), None)
+    return next((t for t in cell.rows(TermRow) if t.order == n and t.layer is None), None)
 
 
 def virtual_heads_little(cell: Cell) -> Finding:
@@ -29,12 +30,12 @@ def virtual_heads_little(cell: Cell) -> Finding:
 
 def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
     """Whose removal hurts the second copy most?"""
-    edges = [a for a in cell.ablations if a.target == "edge" and a.method == method]
+    edges = [a for a in cell.rows(AblationRow) if a.target == "edge" and a.method == method]
     return max(edges, key=lambda a: a.second_copy_nats, default=None)
 
 
 def _key_edge(cell: Cell) -> Finding:
-    found = [next((c for c in cell.edge_contrasts if c.method == method), None) for method in METHODS]
+    found = [next((c for c in cell.rows(EdgeContrastRow) if c.method == method), None) for method in METHODS]
     zero, resample = found
     if zero is None or resample is None:
         return Finding(None, False, "no such edge was cut")

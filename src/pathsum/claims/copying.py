@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.ablations import AblationRow
+from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import HeadRow
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class Copying:
 
 def copying_heads(cell: Cell) -> list[Copying]:
     """Ask each head of a model."""
-    labels = {(r.layer, r.head): r for r in cell.labels if r.behaviour == "copies the next token"}
+    labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
     ablated = {
-        ((a.layer, a.head), a.method): a for a in cell.ablations if (a.target, a.patterns) == ("head", "recomputed")
+        ((a.layer, a.head), a.method): a
+        for a in cell.rows(AblationRow)
+        if (a.target, a.patterns) == ("head", "recomputed")
     }
     found = []
-    for h in cell.heads:
+    for h in cell.rows(HeadRow):
         place = (h.layer, h.head)
         label, without, control = labels.get(place), ablated.get((place, "resample")), ablated.get((place, "turned"))
         behaviour = None if label is None else label.low > label.chance

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import ChangePointRow
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
     """Where a quantity of ``FormationRow`` changes, if it does."""
-    return next((c for c in cell.changes if c.quantity == quantity), None)
+    return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
 
 
 def _previous_token_first(cell: Cell) -> Finding:

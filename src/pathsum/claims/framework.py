@@ -6,8 +6,11 @@ from pathsum.claims import content
 from pathsum.claims.formatting import head_label, number
 from pathsum.claims.judging import Claim, Finding, at_least, each, within
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.composition import CompositionRow
+from pathsum.records.formation import FormationRow
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import CompositionRow, FormationRow
+from pathsum.records.skip_trigrams import SkipTrigramRow
 
 # ---- which cells, which numbers -------------------------------------------------------------------------------------
 
@@ -31,7 +34,7 @@ def _exact(cell: Cell) -> Finding:
 def copying_share(cell: Cell) -> float | None:
     """Of the listed skip-trigrams that the judging documents bear out, which share copies its source? None where there
     is none."""
-    copying = [row.copies for row in cell.skip_trigrams if row.borne_out]
+    copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.borne_out]
     return sum(copying) / len(copying) if copying else None
 
 
@@ -41,7 +44,7 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 
 def _no_induction(cell: Cell) -> Finding:
     """Ask every head, whichever training's last evaluation chose: the claim is that there is none."""
-    best = max((h.prefix_matching for h in cell.heads), default=None)
+    best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
     return Finding(best, best is not None and best <= 0.05)
 
 
@@ -65,7 +68,7 @@ def strongest_k_partner(cell: Cell) -> CompositionRow | None:
     induction = cell.induction_head()
     edges = [
         e
-        for e in cell.composition
+        for e in cell.rows(CompositionRow)
         if induction is not None
         and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
         and e.composes
@@ -83,10 +86,10 @@ def _k_composition(cell: Cell) -> Finding:
 
 
 def _mostly_k(cell: Cell) -> Finding:
-    excess = [(e.kind, e.varying - e.chance) for e in cell.composition if e.composes]
+    excess = [(e.kind, e.varying - e.chance) for e in cell.rows(CompositionRow) if e.composes]
     if not excess:
         return Finding(None, False, "no edge composes")
-    every = [(e.kind, e.varying - e.chance) for e in cell.composition if e.varying > e.chance]
+    every = [(e.kind, e.varying - e.chance) for e in cell.rows(CompositionRow) if e.varying > e.chance]
     note = f"of all edges above chance {number(_share_of_keys(every))}; the rule misses more V- than K-edges"
     return at_least(_share_of_keys(excess), 0.5, note)
 
@@ -134,7 +137,7 @@ def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
     """Take what verdict documents say at the evaluations of ``across_onset``; None where there is no such row."""
     if (around := across_onset(cell)) is None:
         return None
-    rows = {f.step: f for f in cell.formation}
+    rows = {f.step: f for f in cell.rows(FormationRow)}
     before, after = (rows.get(e.step) for e in around)
     return (before, after) if before and after else None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pathsum.claims.formatting import number
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
 OWN = "this suite"  # the section of a claim that is in neither paper

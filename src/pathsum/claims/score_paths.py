@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathsum.claims import content
 from pathsum.claims.formatting import head_label, number
 from pathsum.claims.judging import Claim, Finding, within
+from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 
 DIRECT, POSITION = "direct", "position"
 TERMS = ("direct", "Q", "K", "Q&K", "position")  # which side reads an earlier head: neither, queries, keys, both
@@ -27,7 +28,7 @@ def term(row: ScorePathRow) -> str:
 def of_induction_head(cell: Cell) -> list[ScorePathRow]:
     """Its pairs; none where it is in the first layer or scores do not split."""
     head = cell.induction_head()
-    return [] if head is None else [r for r in cell.score_paths if (r.layer, r.head) == (head.layer, head.head)]
+    return [] if head is None else [r for r in cell.rows(ScorePathRow) if (r.layer, r.head) == (head.layer, head.head)]
 
 
 def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambda _: True) -> float:
@@ -50,7 +51,7 @@ def share_of(cell: Cell, name: str) -> float | None:
 
 
 def _current_against_previous(results: Results) -> dict[str, Finding]:
-    return {c.name: _by_content(c) for c in results.with_layers(2) if c.content_scores}
+    return {c.name: _by_content(c) for c in results.with_layers(2) if c.rows(ContentScoreRow)}
 
 
 def _by_content(cell: Cell) -> Finding:

@@ -37,7 +37,9 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes import induction, positional
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import LabelRow, LensRow, TokenLossRow
+from pathsum.records.heads import LabelRow
+from pathsum.records.logit_lens import LensRow
+from pathsum.records.trajectories import TokenLossRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
 TRAJECTORY_WINDOWS = 8  # some two thousand tokens: noise on single tokens then averages out of a component

@@ -40,9 +40,10 @@ from pathsum.model.transformer import Transformer
 from pathsum.probes import induction
 from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
-from pathsum.records.rows import CellSummary, HeadRow
+from pathsum.records.summary import CellSummary
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.phase_change import onset
 from pathsum.training.evaluate import token_losses
@@ -85,7 +86,7 @@ def extract(
     }
     for part in PARTS:
         tables |= part(subject, seen, how)
-    return Cell(summary=summarise(name, subject, seen, tables), log=log, **tables)
+    return Cell(summary=summarise(name, subject, seen, tables), log=log, tables=tables)
 
 
 def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, list[Any]]) -> CellSummary:

@@ -20,7 +20,8 @@ from pathsum.extraction.behaviour import reads
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records.rows import JOINER, PassageRow, PatternRow, SplitRow
+from pathsum.records.explorers import PassageRow, PatternRow, SplitRow
+from pathsum.records.tokens import JOINER
 
 LENGTH = 48  # tokens of a passage, which patterns cost the square of
 CHECKPOINTS = 6

@@ -26,8 +26,8 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
 from pathsum.probes.positional import previous_token
+from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.roles import HeadRoles, Place
-from pathsum.records.rows import ChangePointRow, FormationRow
 from pathsum.statistics.bootstrap import Interval, independent, mean_intervals, resampled_means
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 

@@ -23,7 +23,10 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace
 from pathsum.probes import induction, positional
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import BigramRow, CompositionRow, DistanceRow, EigenvalueRow, ExactnessRow, HeadRow
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.exactness import ExactnessRow
+from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 
 SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
 _SEED = 2021

@@ -19,7 +19,7 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
-from pathsum.records.rows import JointAblationRow
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 

@@ -12,8 +12,10 @@ import pandas as pd
 from pathsum.claims.metrics import CELL_METRICS
 from pathsum.claims.preregistration import Preregistration
 from pathsum.core.storage import frame
+from pathsum.records.calibration import CalibrationRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import TABLES, Cell, Results
-from pathsum.records.rows import CalibrationRow, ClaimResult, CorpusSummary, NGramRow
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
 from pathsum.report.document import html, markdown
 from pathsum.report.figures import Figure, draw_all

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pathsum.claims import content
 from pathsum.claims.formatting import number, span
+from pathsum.records.heads import LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import LabelRow, SkipTrigramTallyRow
+from pathsum.records.skip_trigrams import SkipTrigramTallyRow
 
 UNKNOWN = "–"
 
@@ -40,7 +41,7 @@ def _uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Call
     """Uniform causal attention, on the windows that the behaviour is measured on."""
 
     def level(results: Results) -> str:
-        rows: list[LabelRow] = [r for c in cells(results) for r in c.labels if r.behaviour == behaviour]
+        rows: list[LabelRow] = [r for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour]
         return span([r.chance for r in rows], 3)
 
     return level
@@ -74,7 +75,7 @@ def _or_unknown(level: str, after: str, before: str = "") -> str:
 
 
 def _base_rate(results: Results) -> str:
-    tallies = [t for c in results.with_layers(1) for t in c.skip_trigram_tallies]
+    tallies = [t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)]
     if not tallies:
         return UNKNOWN
     drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)

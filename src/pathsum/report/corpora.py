@@ -11,7 +11,7 @@ from pathsum.claims import CLAIMS
 from pathsum.claims.formatting import number
 from pathsum.core.storage import write_whole
 from pathsum.records.results import Results
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import MARKS, markdown_text
 
 NAME = "corpora"

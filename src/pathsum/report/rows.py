@@ -8,8 +8,13 @@ from pathsum.claims.causal import order, virtual_heads_little
 from pathsum.claims.content import hops
 from pathsum.claims.formatting import millions, number, span
 from pathsum.claims.framework import icl_loss_drop_before_onset
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.content import ContentRow
+from pathsum.records.exactness import ExactnessRow
+from pathsum.records.heads import HeadRow
+from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ContentRow, TermRow
+from pathsum.records.terms import TermRow
 from pathsum.report.document import Entry, Table
 from pathsum.report.symbols import visible
 
@@ -26,9 +31,9 @@ def _token(text: str) -> Entry:
 
 def bigrams(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """The commonest bigrams of the first of ``cells``."""
-    if not cells or not cells[0].bigrams:
+    if not cells or not cells[0].rows(BigramRow):
         return ()
-    pairs = sorted(cells[0].bigrams, key=lambda b: -b.count)[:BIGRAMS]
+    pairs = sorted(cells[0].rows(BigramRow), key=lambda b: -b.count)[:BIGRAMS]
     fields = tuple(
         (
             _token(b.token),
@@ -69,7 +74,7 @@ def sweep(results: Results) -> tuple[Table, ...]:
 
 def _sweep_row(cell: Cell) -> tuple[Entry, ...]:
     s = cell.summary
-    copying = "–" if s.copying_heads is None else f"{s.copying_heads} of {len(cell.heads)}"
+    copying = "–" if s.copying_heads is None else f"{s.copying_heads} of {len(cell.rows(HeadRow))}"
     losses = (s.repeat_first_loss_nats, s.repeat_guessing_nats, s.repeat_second_loss_nats)
     return (
         Entry(s.cell),
@@ -95,7 +100,7 @@ def exactness(results: Results) -> tuple[Table, ...]:
     fields = tuple(
         (
             Entry(c.name),
-            Entry(str(len(c.exactness)), "number"),
+            Entry(str(len(c.rows(ExactnessRow))), "number"),
             *(Entry(e, "number") for e in _errors(c)),
             Entry(c.summary.weights_hash[:12], "token"),
         )
@@ -115,8 +120,8 @@ def exactness(results: Results) -> tuple[Table, ...]:
 
 
 def _errors(cell: Cell) -> tuple[str, str]:
-    scores = [e.scores_max_relative_error for e in cell.exactness if e.scores_max_relative_error is not None]
-    return f"{max(e.max_relative_error for e in cell.exactness):.1e}", f"{max(scores):.1e}" if scores else "–"
+    scores = [e.scores_max_relative_error for e in cell.rows(ExactnessRow) if e.scores_max_relative_error is not None]
+    return f"{max(e.max_relative_error for e in cell.rows(ExactnessRow)):.1e}", f"{max(scores):.1e}" if scores else "–"
 
 
 def references(results: Results) -> Table:
@@ -154,7 +159,7 @@ def _agrees(condition: bool) -> str:
 
 
 def _copying(one: Sequence[Cell]) -> tuple[str, str, str, str]:
-    copying, total = sum(c.summary.copying_heads or 0 for c in one), sum(len(c.heads) for c in one)
+    copying, total = sum(c.summary.copying_heads or 0 for c in one), sum(len(c.rows(HeadRow)) for c in one)
     if not total:
         return "one-layer heads that copy", "10 of 12 (AMF)", "–", "no such model"
     name = "one-layer heads of positive OV eigenvalues (AMF's criterion of copying)"
@@ -182,7 +187,7 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, str, str], ...]:
 
 def _joint_copying(two: Sequence[Cell]) -> tuple[str, str, str, str]:
     name, paper = "top-1 copying by the best head of a pattern / all of it together", "31 % / 96 % (two heads)"
-    groups = [g for c in two for g in c.joint_copying if g.layer > 0]
+    groups = [g for c in two for g in c.rows(JointCopyingRow) if g.layer > 0]
     if not groups:
         return name, paper, "–", "no two later heads look at the same places" if two else "no such model"
     best = max(groups, key=lambda g: g.top1)

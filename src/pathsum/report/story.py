@@ -9,7 +9,7 @@ from typing import Any
 from pathsum.claims.formatting import layers_label, number, plural, span
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report import preregistration, rows, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, shortfall
 from pathsum.report.document import Document, Entry, Section, Table

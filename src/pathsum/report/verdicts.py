@@ -9,7 +9,7 @@ from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import OWN
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.chance import chance
 from pathsum.report.document import Entry, Table
 from pathsum.report.preregistration import beside

@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.core.storage import frame
+from pathsum.records.calibration import CalibrationRow
 from pathsum.records.results import Results
-from pathsum.records.rows import CalibrationRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 

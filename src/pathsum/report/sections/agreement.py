@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from pathsum.claims.formatting import number, plural, span
+from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT
+from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
-from pathsum.records.rows import COMPOSITION_RULE, COPYING, SIGNIFICANT
 from pathsum.report.agreement import (
     COPIES,
     EDGES,

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathsum.claims.copying import copying_heads
 from pathsum.claims.formatting import head_label, number, plural, span
 from pathsum.claims.framework import copying_share
+from pathsum.records.heads import DistanceRow, HeadRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import SkipTrigramBugRow, SkipTrigramRow
+from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.report.chance import passing_share
 from pathsum.report.document import Entry, Table
 from pathsum.report.symbols import visible
@@ -21,11 +22,11 @@ NEAR = 8  # tokens back, within which a head that looks far has under half of it
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     """What the tables of ``cells`` say, all of them together."""
-    known = [c for c in cells if c.skip_trigrams]
+    known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
     text = f"{_method()} {_copying(known)} {_borne_out(known)}"
-    bugs = [b for c in known for b in c.skip_trigram_bugs]
+    bugs = [b for c in known for b in c.rows(SkipTrigramBugRow)]
     if not bugs:
         return (
             text,
@@ -56,7 +57,7 @@ def _copying(cells: Sequence[Cell]) -> str:
     """Say which share copies: of those listed and borne out, by the same tests without a head's choice, and of
     long-range copying heads."""
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
-    tallies = [t for c in cells for t in c.skip_trigram_tallies]
+    tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     told = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
@@ -68,7 +69,7 @@ def _copying(cells: Sequence[Cell]) -> str:
             f"before either test, {number(before)}"
         )
     far = [
-        [r.copies for r in c.skip_trigrams if (r.layer, r.head) == place and r.borne_out]
+        [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.borne_out]
         for c in cells
         for place in _far(c)
     ]
@@ -84,21 +85,21 @@ def _copying(cells: Sequence[Cell]) -> str:
 def _far(cell: Cell) -> list[tuple[int, int]]:
     """Find the copying heads that look far."""
     near: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for d in cell.distances:
+    for d in cell.rows(DistanceRow):
         near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
     return [place for c in copying_heads(cell) if c.shown and near[place := (c.head.layer, c.head.head)] < 0.5]
 
 
 def _borne_out(cells: Sequence[Cell]) -> str:
     """Say what the judging documents bear out, of the listed and of all candidates, with intervals over heads."""
-    heads = [(c, h.layer, h.head) for c in cells for h in c.heads]
-    rows = [r for c in cells for r in c.skip_trigrams if r.text_lift is not None]
+    heads = [(c, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
+    rows = [r for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
     listed = [
-        [r.borne_out for r in c.skip_trigrams if (r.layer, r.head) == (layer, h) and r.text_lift is not None]
+        [r.borne_out for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == (layer, h) and r.text_lift is not None]
         for c, layer, h in heads
     ]
-    tallies = [(t.borne_out, t.told) for c in cells for t in c.skip_trigram_tallies]
-    helped = _share(r.change_nats > 0 for c in cells for r in c.skip_trigrams)
+    tallies = [(t.borne_out, t.told) for c in cells for t in c.rows(SkipTrigramTallyRow)]
+    helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     told = (
         f"The judging documents confirm {_share(r.borne_out for r in rows)} "
         f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to tell: the "
@@ -128,12 +129,12 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """The atlas of the model with the lowest loss, and its most expensive bugs."""
-    known = [c for c in cells if c.skip_trigrams]
+    known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
     best = min(known, key=lambda c: c.summary.val_loss_nats)
     names = ("head", "source", "… destination", "→ out", "places")
-    shown = [r for r in sorted(best.skip_trigrams, key=lambda r: (r.layer, r.head, r.rank)) if r.rank <= ENTRIES_A_HEAD]
+    shown = [r for r in sorted(best.rows(SkipTrigramRow), key=lambda r: (r.layer, r.head, r.rank)) if r.rank <= ENTRIES_A_HEAD]
     atlas = Table(
         f"Each head's skip-trigrams with the largest summed effect on held-out text in {best.name}, among those that "
         "occur more often than chance in the choosing documents. Effect and change are means over places; the change "
@@ -144,7 +145,7 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         tuple((*_names(r), _n(r.effect_logits), _n(r.change_nats), _lift(r)) for r in shown),
         "skip_trigrams.csv",
     )
-    worst = sorted(best.skip_trigram_bugs, key=lambda b: -b.price_nats * b.places)[:BUGS]
+    worst = sorted(best.rows(SkipTrigramBugRow), key=lambda b: -b.price_nats * b.places)[:BUGS]
     if not worst:
         return (atlas,)
     bugs = Table(

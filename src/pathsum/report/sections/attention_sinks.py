@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathsum.claims.formatting import head_label, interval, number, plural
+from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import AttentionSinkRow
 from pathsum.report.document import Entry, Section, Table
 
 TITLE = "Attention sinks"
@@ -13,10 +13,10 @@ SINK = 0.3  # attention on the first token from which a head is called an attent
 
 def section(results: Results) -> Section:
     """Each model's heads that rest most on the first token, and the loss without it."""
-    cells = [c for c in results.cells.values() if c.attention_sinks]
+    cells = [c for c in results.cells.values() if c.rows(AttentionSinkRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",), ())
-    heads = [r for c in cells for r in c.attention_sinks if r.head is not None]
+    heads = [r for c in cells for r in c.rows(AttentionSinkRow) if r.head is not None]
     resting = sum(r.attention_low > SINK for r in heads)
     paying = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
@@ -47,8 +47,8 @@ def _table(cells: list[Cell]) -> Table:
 
 
 def _shown(cell: Cell) -> list[AttentionSinkRow]:
-    heads = [r for r in cell.attention_sinks if r.head is not None]
-    return [max(heads, key=lambda r: r.attention), *(r for r in cell.attention_sinks if r.head is None)]
+    heads = [r for r in cell.rows(AttentionSinkRow) if r.head is not None]
+    return [max(heads, key=lambda r: r.attention), *(r for r in cell.rows(AttentionSinkRow) if r.head is None)]
 
 
 def _row(cell: Cell, r: AttentionSinkRow) -> tuple[Entry, ...]:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pathsum.claims.formatting import head_label, layers_label, number, plural, span
+from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import HeadRow, LabelRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -28,7 +28,7 @@ SCORES = (
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """Every head's name and scores, and what is known after each layer."""
     drawn = (figures["logit_lens"],) if "logit_lens" in figures else ()
-    cells = [c for c in results.cells.values() if c.labels]
+    cells = [c for c in results.cells.values() if c.rows(LabelRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), drawn)
     method = (
@@ -45,7 +45,9 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
     """What a head is called; fixed offsets of one and two have behaviours of their own."""
-    rows = [r for r in cell.labels if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)]
+    rows = [
+        r for r in cell.rows(LabelRow) if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
+    ]
     return list(dict.fromkeys(_name(r) for r in rows))
 
 
@@ -56,7 +58,7 @@ def _name(r: LabelRow) -> str:
 
 
 def _named(n_layers: int, cells: Sequence[Cell]) -> str:
-    heads = [names(c, h.layer, h.head) for c in cells for h in c.heads if c.labels]
+    heads = [names(c, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if c.rows(LabelRow)]
     if not heads:
         return ""
     counted = Counter(name for called in heads for name in called)
@@ -67,14 +69,16 @@ def _named(n_layers: int, cells: Sequence[Cell]) -> str:
 
 def _weighted(cells: Sequence[Cell]) -> str:
     """Does weighing the attention by what is moved change the picture?"""
-    by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.labels}
-    heads = [(c.name, h.layer, h.head) for c in cells for h in c.heads]
+    by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.rows(LabelRow)}
+    heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
     resting = [
         abs(by_head[*head, "BOS, value-weighted"] - by_head[*head, "attends to BOS (attention sink)"])
         for head in heads
         if (*head, "BOS, value-weighted") in by_head
     ]
-    induction = [(c.name, h.layer, h.head) for c in cells for h in c.heads if "induction" in names(c, h.layer, h.head)]
+    induction = [
+        (c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if "induction" in names(c, h.layer, h.head)
+    ]
     change = f"moves the share of the beginning of the sequence by at most {number(max(resting, default=0.0))}"
     if not induction:
         return f"Weighing attention by the size of what is moved, A ‖W_OV x‖, {change}."
@@ -87,11 +91,11 @@ def _weighted(cells: Sequence[Cell]) -> str:
 
 def _table(cells: Sequence[Cell]) -> Table:
     columns = ("cell", "head", "called", *SCORES, "OV positivity", "copies top-1 / top-5", "QK matching")
-    everything = [r for c in cells for r in c.labels]
+    everything = [r for c in cells for r in c.rows(LabelRow)]
     fields = (
         _level("chance", [_one(everything, name, "chance") for name in SCORES]),
         _level("threshold", [_one(everything, name, "threshold") for name in SCORES]),
-        *(_row(c, h) for c in cells for h in c.heads),
+        *(_row(c, h) for c in cells for h in c.rows(HeadRow)),
     )
     caption = (
         "Every head: what it is called, and its scores with their 95 % intervals. Attention as a mean share, 0..1 "
@@ -112,7 +116,7 @@ def _level(name: str, levels: Sequence[str]) -> tuple[Entry, ...]:
 
 
 def _row(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
-    rows = {r.behaviour: r for r in cell.labels if (r.layer, r.head) == (h.layer, h.head)}
+    rows = {r.behaviour: r for r in cell.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head)}
     return (
         Entry(cell.name),
         Entry(head_label(h.layer, h.head)),

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pathsum.claims.formatting import number, plural
+from pathsum.records.calibration import CalibrationRow
+from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.results import Results
-from pathsum.records.rows import COMPOSITION_RULE, CalibrationRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.figures.calibration import NAMES, TRUSTED

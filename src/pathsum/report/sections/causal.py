@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims.causal import edge_label
 from pathsum.claims.formatting import head_label, interval, number, span
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import AblationRow
+from pathsum.records.terms import TermRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -18,7 +20,7 @@ ORDERS = ("direct path", "single heads", "virtual heads")
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """What is lost without a head or an edge, and what each order of paths is worth."""
-    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.ablations]
+    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model of two layers to intervene on.",), ())
     method = (
@@ -64,7 +66,7 @@ def _cell(cell: Cell) -> tuple[Entry, ...]:
     ours = [(h.layer, h.head) for h in (cell.previous_token_head(), cell.induction_head()) if h is not None]
     cost = {(a.layer, a.head): a.second_copy_nats for a in _heads(cell)}
     others = [v for place, v in cost.items() if place not in ours]
-    ideal = {(a.layer, a.head): a.second_copy_nats for a in cell.ablations if a.target == "pattern"}
+    ideal = {(a.layer, a.head): a.second_copy_nats for a in cell.rows(AblationRow) if a.target == "pattern"}
     own = ideal.pop(ours[0], None) if ours else None
     each = [(head_label(*place), _signed(cost[place]) if place in cost else "–") for place in ours]
     numbers = (
@@ -81,7 +83,7 @@ def _cell(cell: Cell) -> tuple[Entry, ...]:
 
 def _contrasts(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Compare the edge that induction is said to need with the strongest other one."""
-    found = [(c, r) for c in cells for r in c.edge_contrasts if r.method == "resample"]
+    found = [(c, r) for c in cells for r in c.rows(EdgeContrastRow) if r.method == "resample"]
     if not found:
         return ()
     told = "; ".join(
@@ -100,10 +102,10 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Whether the strongest Q-edges come from heads that attend to the present token."""
     shares = []
     for cell in cells:
-        costs = [a for a in cell.ablations if (a.target, a.kind, a.method) == ("edge", "Q", "resample")]
+        costs = [a for a in cell.rows(AblationRow) if (a.target, a.kind, a.method) == ("edge", "Q", "resample")]
         edge = max(costs, key=lambda a: a.second_copy_nats)
         early = (edge.early_layer or 0, edge.early_head or 0)
-        shares += [d.attention for d in cell.distances if (d.layer, d.head, d.distance) == (*early, 0)]
+        shares += [d.attention for d in cell.rows(DistanceRow) if (d.layer, d.head, d.distance) == (*early, 0)]
     if not shares:
         return ()
     return (
@@ -115,7 +117,7 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def _heads(cell: Cell) -> list[AblationRow]:
-    return [a for a in cell.ablations if (a.target, a.method, a.patterns) == ("head", "resample", "recomputed")]
+    return [a for a in cell.rows(AblationRow) if (a.target, a.method, a.patterns) == ("head", "resample", "recomputed")]
 
 
 def _signed(value: float) -> str:
@@ -145,7 +147,7 @@ def edges(cells: Sequence[Cell]) -> Table:
 
 def _of_kind(cell: Cell, kind: str) -> dict[tuple[str, str], AblationRow]:
     """By edge and by what stands in its place."""
-    return {(edge_label(a), a.method): a for a in cell.ablations if a.target == "edge" and a.kind == kind}
+    return {(edge_label(a), a.method): a for a in cell.rows(AblationRow) if a.target == "edge" and a.kind == kind}
 
 
 def _edge(cell: Cell, kind: str) -> tuple[Entry, ...]:
@@ -178,7 +180,7 @@ def terms(cells: Sequence[Cell]) -> Table:
             _interval(t.removed_nats, t.removed_low, t.removed_high),
         )
         for cell in cells
-        for t in cell.terms
+        for t in cell.rows(TermRow)
         if t.layer is None
     )
     caption = (

@@ -6,15 +6,15 @@ import statistics
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import number, plural
+from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
 
 NEARLY_ALL = 0.5  # share of edges that differ from chance, from which to differ says little of a single one
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Count the edges above, below and at chance, and say what the null hypothesis then means."""
-    edges = [e for c in cells for e in c.composition]
+    edges = [e for c in cells for e in c.rows(CompositionRow)]
     if not edges:
         return ()
     above, below = [e for e in edges if e.above], [e for e in edges if e.below]

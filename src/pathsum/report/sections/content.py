@@ -8,8 +8,10 @@ from pathsum.claims.causal import order
 from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, share
 from pathsum.claims.formatting import head_label, interval, number, span
 from pathsum.claims.score_paths import share_of
+from pathsum.records.balance import BalanceRow
+from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import BalanceRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -20,8 +22,8 @@ SMALL = "small_embedding"  # the control whose embedding starts small, by the be
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """What scores and logits read by content, beside what they read by heads; and how the stream is balanced."""
     small = [c for name, c in results.controls.items() if name.startswith(SMALL)]
-    models = [c for c in (*results.cells.values(), *small) if c.balance and c.heads]
-    deep = [c for c in models if c.content_scores]
+    models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
+    deep = [c for c in models if c.rows(ContentScoreRow)]
     if not models:
         return Section(TITLE, ("This sweep has no model with heads that was taken apart by content.",), ())
     worst = max(e for c in models for e in _errors(c))
@@ -38,12 +40,12 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
 
 
 def _errors(cell: Cell) -> list[float]:
-    return [*(row.exactness for row in cell.content), *(row.exactness for row in cell.content_scores)]
+    return [*(row.exactness for row in cell.rows(ContentRow)), *(row.exactness for row in cell.rows(ContentScoreRow))]
 
 
 def _regime(models: Sequence[Cell]) -> str:
     """How balanced the streams are, in one sentence."""
-    shares = [r.power_share for c in models for r in c.balance if (r.reader, r.part) == (1, "embedding")]
+    shares = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
     return f"The direct path is {span(shares)} of the power of what is read after the first layer."
 
 
@@ -170,7 +172,7 @@ def balance(models: Sequence[Cell]) -> Table:
 
 
 def _balance(cell: Cell, reader: int) -> tuple[Entry, ...]:
-    rows = {r.part: r for r in cell.balance if r.reader == reader}
+    rows = {r.part: r for r in cell.rows(BalanceRow) if r.reader == reader}
     layers = [rows[f"L{n}"].norm for n in range(reader)]
     heads = [_heads(rows, n) for n in range(reader)]
     embedding = rows["embedding"]

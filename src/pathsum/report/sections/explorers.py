@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pathsum.records.explorers import PassageRow, TokenTableRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import Explorer, ExplorerCell, Section
 from pathsum.report.explorer import payload
@@ -12,20 +13,20 @@ TITLE = "Explorers"
 
 
 def section(results: Results) -> Section:
-    cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.passages]
+    cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.rows(PassageRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model to explore.",), ())
     best = {n: _best(results.with_layers(n)) for n in results.layer_counts()}
     with_tables = {c.name for c in best.values() if c is not None}
     blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
     deepest = best.get(max(best, default=0))
-    first = deepest.name if deepest is not None and deepest.passages else cells[0].name
+    first = deepest.name if deepest is not None and deepest.rows(PassageRow) else cells[0].name
     return Section(TITLE, _paragraphs(with_tables), (Explorer(first, blocks),))
 
 
 def _best(cells: Sequence[Cell]) -> Cell | None:
     """The model with the lowest loss, of those with tables over tokens."""
-    return min((c for c in cells if c.token_tables), key=lambda c: c.summary.val_loss_nats, default=None)
+    return min((c for c in cells if c.rows(TokenTableRow)), key=lambda c: c.summary.val_loss_nats, default=None)
 
 
 def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims.formation import change_of
 from pathsum.claims.formatting import number, plural, span
+from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
@@ -20,7 +21,7 @@ MECHANISM = ("previous_token", "key_edge_nats", "prefix_matching")
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """The change-points of two-layer models, and their order."""
-    cells = [c for c in results.with_layers(2) if c.changes]
+    cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep changes in training.",), ())
     method = (
@@ -99,7 +100,7 @@ def _bends(results: Results) -> str:
         told = f"{fires} of {plural(len(cells), 'model')}"
         return fires, told + (f" ({sure} whatever windows are drawn)" if fires else "")
 
-    known = [c for c in results.cells.values() if c.formation]
+    known = [c for c in results.cells.values() if c.rows(FormationRow)]
     with_onset = [c for c in known if change_of(c, "prefix_matching")]
     without = [c for c in known if not change_of(c, "prefix_matching")]
     if not with_onset or not without:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pathsum.claims.formatting import head_label, interval, plural, span
+from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -16,7 +16,7 @@ DIFFERS = {FuzzyKind.CASE: "that differs by case alone", FuzzyKind.SPACE: "that 
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """Variants by case and by leading space, and renamed copies."""
-    cells = [c for c in results.cells.values() if c.fuzzy_matching]
+    cells = [c for c in results.cells.values() if c.rows(FuzzyMatchingRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model to test.",), ())
     drawn = (figures["fuzzy_matching"],) if "fuzzy_matching" in figures else ()
@@ -26,7 +26,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
 
 def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
     """The row of each model that has it."""
-    return [r for c in cells for r in c.fuzzy_matching if (r.kind, r.measure) == (kind, measure)]
+    return [r for c in cells for r in c.rows(FuzzyMatchingRow) if (r.kind, r.measure) == (kind, measure)]
 
 
 def _values(cells: Sequence[Cell], kind: str, measure: str) -> str:
@@ -120,11 +120,11 @@ def _table(cells: Sequence[Cell]) -> Table:
     }
     rows = []
     for c in cells:
-        by = {(r.kind, r.measure): r for r in c.fuzzy_matching}
-        head = next((head_label(r.layer, r.head or 0) for r in c.fuzzy_matching if r.layer is not None), "–")
+        by = {(r.kind, r.measure): r for r in c.rows(FuzzyMatchingRow)}
+        head = next((head_label(r.layer, r.head or 0) for r in c.rows(FuzzyMatchingRow) if r.layer is not None), "–")
         values = ((by[key].value, by[key].low, by[key].high) if key in by else None for key in asked.values())
         rows.append((Entry(c.name), Entry(head), *(Entry(interval(*v) if v else "–", "number") for v in values)))
-    every = [r for c in cells for r in c.fuzzy_matching]
+    every = [r for c in cells for r in c.rows(FuzzyMatchingRow)]
     families, documents = (span([r.n for r in every if (r.layer is None) == gain], 0) for gain in (False, True))
     caption = (
         "A variant with attention above 0 is matched, fully if it has as much as an equal token: attention to the "

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pathsum.claims.formatting import interval, number
 from pathsum.claims.joint_ablation import at_the_end, controls
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import JointAblationRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -16,7 +16,7 @@ TITLE = "Without any induction head"
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """Zero, mean and resample ablation of all induction heads at once, beside controls."""
-    cells = [c for c in results.with_layers(2) if c.joint_ablation]
+    cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",), ())
     method = (
@@ -63,7 +63,7 @@ def _row(cell: Cell, r: JointAblationRow) -> tuple[Entry, ...]:
 
 
 def _fewer(cell: Cell, r: JointAblationRow) -> str:
-    most = max(x.n_heads for x in cell.joint_ablation if x.ablated == "induction")
+    most = max(x.n_heads for x in cell.rows(JointAblationRow) if x.ablated == "induction")
     return f", {r.n_heads} of {most}" if r.n_heads < most else ""
 
 

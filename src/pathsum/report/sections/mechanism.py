@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import head_label, number, span
+from pathsum.records.composition import COMPOSITION_RULE, CompositionRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import COMPOSITION_RULE, CompositionRow
 from pathsum.report.document import Entry, Table
 
 
@@ -28,7 +28,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """The two heads of each cell, and every edge that composes."""
-    edges = [(c, e) for c in cells for e in c.composition if e.composes]
+    edges = [(c, e) for c in cells for e in c.rows(CompositionRow) if e.composes]
     mechanism = Table(
         "The heads of the mechanism: the first-layer head that looks most at the token before, the head of best prefix "
         "matching (chance: the table of all heads), and by how much the latter's keys read the former above chance, "
@@ -56,7 +56,9 @@ def _mechanism(cell: Cell) -> tuple[Entry, ...]:
     if previous is None or induction is None:
         return (Entry(cell.name), *[Entry("–")] * 5)
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)
-    edges = [e for e in cell.composition if (e.kind, e.early_layer, e.early_head, e.late_layer, e.late_head) == ends]
+    edges = [
+        e for e in cell.rows(CompositionRow) if (e.kind, e.early_layer, e.early_head, e.late_layer, e.late_head) == ends
+    ]
     return (
         Entry(cell.name),
         Entry(head_label(previous.layer, previous.head)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pathsum.claims.formatting import interval, number, span
+from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import NormScaleRow
 from pathsum.report.document import Entry, Section, Table
 
 TITLE = "What frozen norm scales hide"
@@ -14,10 +14,10 @@ TITLE = "What frozen norm scales hide"
 
 def section(results: Results) -> Section:
     """Each path's worth both ways, where the model has a norm."""
-    cells = [c for c in results.cells.values() if c.norm_scales]
+    cells = [c for c in results.cells.values() if c.rows(NormScaleRow)]
     if not cells:
         return Section(TITLE, ("No model of this sweep has heads and a norm.",), ())
-    single = [r for c in cells for r in c.norm_scales if r.order == 1]
+    single = [r for c in cells for r in c.rows(NormScaleRow) if r.order == 1]
     more = sum(r.difference_low > 0 for r in single)
     less = sum(r.difference_high < 0 for r in single)
     text = (
@@ -35,7 +35,7 @@ def _correlations(cells: list[Cell]) -> list[float]:
     """Spearman's, over the single heads of each model that has several."""
     found = []
     for cell in cells:
-        heads = [r for r in cell.norm_scales if r.order == 1]
+        heads = [r for r in cell.rows(NormScaleRow) if r.order == 1]
         frozen, own = (pd.Series([getattr(r, name) for r in heads]).rank() for name in ("frozen_nats", "own_nats"))
         if len(heads) > 1:
             found.append(float(frozen.corr(own)))
@@ -54,8 +54,8 @@ def _table(cells: list[Cell]) -> Table:
 
 
 def _most(cell: Cell) -> list[NormScaleRow]:
-    orders = sorted({r.order for r in cell.norm_scales})
-    return [max((r for r in cell.norm_scales if r.order == n), key=lambda r: r.frozen_nats) for n in orders]
+    orders = sorted({r.order for r in cell.rows(NormScaleRow)})
+    return [max((r for r in cell.rows(NormScaleRow) if r.order == n), key=lambda r: r.frozen_nats) for n in orders]
 
 
 def _row(cell: Cell, r: NormScaleRow) -> tuple[Entry, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims.formatting import head_label, number
 from pathsum.claims.score_paths import POSITION, TERMS, of_induction_head, term, through_keys, total
+from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -19,7 +20,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
         return Section(TITLE, ("This sweep has no induction head past the first layer whose scores split.",), ())
-    worst = max(r.exactness for c in cells for r in c.score_paths)
+    worst = max(r.exactness for c in cells for r in c.rows(ScorePathRow))
     method = (
         "With the patterns and norm scales below fixed, a score is a sum over pairs of paths, one to the query and one "
         "to the key: direct, or through earlier heads (Q, K or both), and what position adds apart. Over every head "
@@ -83,7 +84,7 @@ def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
     """The path to the query with the largest preference over all keys, and its attention to the present token."""
     paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
     name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
-    own = [d.attention for d in cell.distances if d.distance == 0 and head_label(d.layer, d.head) == name]
+    own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
     return f"{name} {number(total(rows, lambda r: r.query == name))} nats" + "".join(
         f", itself {number(a)}" for a in own
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathsum.claims.formatting import head_label, interval, number
 from pathsum.claims.softmax_competition import preferring
 from pathsum.records.results import Cell, Results
+from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 from pathsum.report.document import Entry, Section, Table
 
 TITLE = "Softmax competition"
@@ -12,7 +13,7 @@ TITLE = "Softmax competition"
 
 def section(results: Results) -> Section:
     """What a repetition makes heads prefer, in one layer and, as a positive control, in two."""
-    cells = [c for n in (1, 2) for c in results.with_layers(n) if c.softmax_competition]
+    cells = [c for n in (1, 2) for c in results.with_layers(n) if c.rows(SoftmaxCompetitionRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",), ())
     why = (
@@ -40,7 +41,7 @@ def _table(cells: list[Cell]) -> Table:
 def _row(cell: Cell) -> tuple[Entry, ...]:
     best = preferring(cell)
     assert best is not None
-    of_head = {r.place: r for r in cell.softmax_competition if (r.layer, r.head) == (best.layer, best.head)}
+    of_head = {r.place: r for r in cell.rows(SoftmaxCompetitionRow) if (r.layer, r.head) == (best.layer, best.head)}
     shown = (of_head[place] for place in ("after", "match", "before"))
     return (
         Entry(cell.name),

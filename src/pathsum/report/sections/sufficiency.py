@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathsum.claims.formatting import head_label, interval
 from pathsum.claims.sufficiency import best_control, kept
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import SufficiencyRow
+from pathsum.records.sufficiency import SufficiencyRow
 from pathsum.report.document import Entry, Section, Table
 
 TITLE = "The induction circuit alone"
@@ -13,7 +13,7 @@ TITLE = "The induction circuit alone"
 
 def section(results: Results) -> Section:
     """What remains when everything but the circuit is resampled."""
-    cells = [c for c in results.with_layers(2) if c.sufficiency]
+    cells = [c for c in results.with_layers(2) if c.rows(SufficiencyRow)]
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head past the first layer.",), ())
     method = (

@@ -19,7 +19,7 @@ from pathsum.claims.suffixes import (
     uncut,
 )
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import SuffixCutRow
+from pathsum.records.suffixes import SuffixCutRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 
@@ -125,7 +125,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         *(f"score: {label}" for label in CONTENT),
     )  # fmt: skip
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
-    windows = span([r.windows for c in cells for r in c.suffix_cuts], 0)
+    windows = span([r.windows for c in cells for r in c.rows(SuffixCutRow)], 0)
     caption = (
         "Attention of the best induction head to what followed two competing matches (share of its attention, 0..1), "
         "their difference, the same for three tokens against two, the difference in log-probability; the difference in "
@@ -145,7 +145,7 @@ def _row(cell: Cell) -> tuple[Entry, ...]:
     assert clean is not None
     assert rivals is not None
     assert third is not None
-    resampled = {r.cut: r for r in cell.suffix_cuts if r.method == "resample"}
+    resampled = {r.cut: r for r in cell.rows(SuffixCutRow) if r.method == "resample"}
     cut = [_advantage(resampled[name]) if name in resampled else "–" for name in (QUERY_EDGE, KEY_EDGE)]
     one = resampled.get(ONE_TOKEN)
     numbers = (

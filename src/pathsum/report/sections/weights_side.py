@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.records.heads import HeadRow
+from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import DirectionRow, TokenClusterRow, VirtualHeadRow
+from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
+from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
+from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.report.document import Entry, Section, Table
 from pathsum.report.figures import Figure
 from pathsum.report.figures.subspaces import induction_edge
@@ -22,7 +26,7 @@ FIXED = 0.1  # mean attention from which a virtual head is said to look at a dis
 
 def section(results: Results, figures: Mapping[str, Figure]) -> Section:
     """What heads are made of, by weights first and by effect last."""
-    cells = [c for c in results.cells.values() if c.heads]
+    cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), ())
     drawn = (figures["subspaces"],) if "subspaces" in figures else ()
@@ -41,7 +45,7 @@ def section(results: Results, figures: Mapping[str, Figure]) -> Section:
 
 
 def _clusters(cells: Sequence[Cell]) -> str:
-    found = [r for c in cells for r in c.token_clusters]
+    found = [r for c in cells for r in c.rows(TokenClusterRow)]
     if not found:
         return ""
     clear = sum(_beyond(r) >= BEYOND for r in found)
@@ -54,7 +58,7 @@ def _clusters(cells: Sequence[Cell]) -> str:
 
 
 def _joint(cells: Sequence[Cell]) -> str:
-    groups = [(c, g) for c in cells for g in c.joint_copying]
+    groups = [(c, g) for c in cells for g in c.rows(JointCopyingRow)]
     if not groups:
         return "No two heads of a layer look at the same places (cosine of patterns ≥ 0.5), so none copy jointly."
     cell, best = max(groups, key=lambda pair: pair[1].top1)
@@ -72,12 +76,15 @@ def _joint(cells: Sequence[Cell]) -> str:
 
 def _bandwidth(cells: Sequence[Cell]) -> str:
     deepest = max(c.summary.n_layers for c in cells)
-    some = [c for c in cells if c.summary.n_layers == deepest and c.bandwidth]
+    some = [c for c in cells if c.summary.n_layers == deepest and c.rows(BandwidthRow)]
     if not some:
         return ""
-    used = {part: [b.effective_rank for c in some for b in c.bandwidth if b.part == part] for part in ("W_E", "W_U")}
-    heads = [b.effective_rank for c in some for b in c.bandwidth if b.part == "W_OV"]
-    demand = [sum(b.effective_rank for b in c.bandwidth if b.part == "W_OV") for c in some]
+    used = {
+        part: [b.effective_rank for c in some for b in c.rows(BandwidthRow) if b.part == part]
+        for part in ("W_E", "W_U")
+    }
+    heads = [b.effective_rank for c in some for b in c.rows(BandwidthRow) if b.part == "W_OV"]
+    demand = [sum(b.effective_rank for b in c.rows(BandwidthRow) if b.part == "W_OV") for c in some]
     d_model = span([c.summary.d_model for c in some], 0)
     return (
         f"The residual stream of the deepest models has {d_model} directions. By the participation ratio of singular "
@@ -87,11 +94,11 @@ def _bandwidth(cells: Sequence[Cell]) -> str:
 
 
 def _reading(cells: Sequence[Cell]) -> str:
-    edges = [o for c in cells for o in c.overlaps if o.spread > 0]
+    edges = [o for c in cells for o in c.rows(OverlapRow) if o.spread > 0]
     if not edges:
         return ""
     below, above = (sum(s * (o.share - o.chance) > BEYOND * o.spread for o in edges) for s in (-1, 1))
-    keys = [o.share for c in cells for o in c.overlaps if o.kind == "K" and induction_edge(c, o)]
+    keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
     chance = span([o.chance for o in edges])
     induction = (
         f" The keys of the induction head read {span(keys)} of what the previous-token head writes (chance {chance})."
@@ -103,7 +110,7 @@ def _reading(cells: Sequence[Cell]) -> str:
 
 
 def _deleting(cells: Sequence[Cell]) -> str:
-    heads = [d for c in cells for d in c.deleting if d.spread > 0]
+    heads = [d for c in cells for d in c.rows(DeletingRow) if d.spread > 0]
     if not heads:
         return ""
     against = sum(d.alignment < -BEYOND * d.spread for d in heads)
@@ -117,11 +124,11 @@ def _deleting(cells: Sequence[Cell]) -> str:
 
 
 def _virtual(cells: Sequence[Cell]) -> str:
-    known = [(c, v) for c in cells for v in c.virtual_heads]
+    known = [(c, v) for c in cells for v in c.rows(VirtualHeadRow)]
     if not known:
         return ""
     cell, most = max(known, key=lambda pair: pair[1].cost_nats)
-    tops = [(c, max(c.virtual_heads, key=lambda v: v.cost_nats)) for c in cells if c.virtual_heads]
+    tops = [(c, max(c.rows(VirtualHeadRow), key=lambda v: v.cost_nats)) for c in cells if c.rows(VirtualHeadRow)]
     ends = [(v.late_layer, v.late_head) == (h.layer, h.head) for c, v in tops if (h := c.formed_induction_head())]
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
@@ -139,12 +146,12 @@ def _virtual(cells: Sequence[Cell]) -> str:
 def _token_table(results: Results) -> tuple[Table, ...]:
     fields: list[tuple[Entry, ...]] = []
     for n in results.layer_counts():
-        known = [c for c in results.with_layers(n) if c.token_clusters or c.directions]
+        known = [c for c in results.with_layers(n) if len(c.rows(TokenClusterRow)) + len(c.rows(DirectionRow))]
         if not known:
             continue
         best = min(known, key=lambda c: c.summary.val_loss_nats)
-        clusters = sorted(best.token_clusters, key=_beyond, reverse=True)[:CLUSTERS]
-        leading = sorted((d for d in best.directions if d.rank == 1), key=lambda d: -d.share)[:DIRECTIONS]
+        clusters = sorted(best.rows(TokenClusterRow), key=_beyond, reverse=True)[:CLUSTERS]
+        leading = sorted((d for d in best.rows(DirectionRow) if d.rank == 1), key=lambda d: -d.share)[:DIRECTIONS]
         fields += [_cluster(best, r) for r in clusters] + [_direction(best, d) for d in leading]
     if not fields:
         return ()
@@ -181,7 +188,7 @@ def _beyond(r: TokenClusterRow) -> float:
 
 
 def _virtual_table(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    known = sorted(((c, v) for c in cells for v in c.virtual_heads), key=lambda pair: -pair[1].cost_nats)
+    known = sorted(((c, v) for c in cells for v in c.rows(VirtualHeadRow)), key=lambda pair: -pair[1].cost_nats)
     by_cell = [list(part)[:VIRTUAL] for _, part in groupby(sorted(known, key=lambda p: p[0].name), lambda p: p[0].name)]
     fields = tuple(_virtual_row(c, v) for part in by_cell for c, v in part)
     if not fields:

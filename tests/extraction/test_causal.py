@@ -11,8 +11,8 @@ from pathsum.config import CellConfig
 from pathsum.extraction.causal import tables
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.transformer import Transformer
-from pathsum.records.ablations import AblationRow
 from pathsum.records import registry
+from pathsum.records.ablations import AblationRow
 from tests.extraction.test_cell import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL
 

@@ -86,7 +86,7 @@ def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path
 
 def test_a_zero_layer_cell_has_no_heads_and_has_learnt_the_bigrams(tmp_path: Path) -> None:
     cell = taken_apart(tmp_path, tokens=20 * TRAIN.tokens, n_layers=0)
-    assert cell.heads == cell.composition == cell.skip_trigrams == []
+    assert cell.tables["heads"] == cell.tables["composition"] == cell.tables["skip_trigrams"] == []
     assert cell.summary.prefix_matching is cell.summary.copying_heads is None
     assert cell.summary.direct_path_kl_nats < 0.2  # each token is followed by one of two: log 2 is unknowable
     assert cell.rows(BigramRow)[0].count >= cell.rows(BigramRow)[-1].count > 0

@@ -11,9 +11,9 @@ from pathsum.circuits.score_paths import preference_contrast
 from pathsum.extraction import balance, content, score_paths
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.transformer import Transformer
+from pathsum.records import registry
 from pathsum.records.balance import BalanceRow
 from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.records import registry
 from pathsum.records.score_paths import MatchingRow
 from tests import handmade
 from tests.test_known_mistakes import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated

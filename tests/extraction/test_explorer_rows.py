@@ -29,12 +29,12 @@ def taken(folder: Path, **model: object) -> tuple[Subject, Evidence, list[Path]]
     run(folder, cell)
     log, checkpoints = read_lines(folder / "log.jsonl", Evaluation), sorted((folder / "checkpoints").iterdir())
     seen = evidence()
-    return examine(load_checkpoint(checkpoints[-1], "words"), cell, log, seen, HOW), seen, checkpoints
+    return examine(load_checkpoint(checkpoints[-1], "words"), cell, log, seen, HOW, checkpoints), seen, checkpoints
 
 
 def explored(folder: Path, **model: object) -> tuple[Subject, Evidence, dict[str, list[Any]]]:
-    subject, seen, checkpoints = taken(folder, **model)
-    found = explorer.tables(checkpoints, subject, seen) | token_tables.tables(subject, seen, HOW)
+    subject, seen, _ = taken(folder, **model)
+    found = explorer.tables(subject, seen, HOW) | token_tables.tables(subject, seen, HOW)
     assert set(found) == {"passages", "patterns", "splits", "token_tables"} <= set(registry.tables())
     assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     return subject, seen, found

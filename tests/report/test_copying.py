@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pathsum.claims.copying import CLAIMS, copying_heads
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, judge
+from pathsum.claims.one_layer import CLAIMS, copying_heads
 from pathsum.records.ablations import AblationRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.answer import answer
-from pathsum.report.sections.copying import paragraph, table
+from pathsum.report.themes.copying import paragraph, table
 from tests.report import synthetic
 
 WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
@@ -25,7 +25,7 @@ def behaving(cell: Cell, heads: int) -> Cell:
         r if r.head < heads or r.behaviour != "copies the next token" else replace(r, low=r.chance - 0.01)
         for r in cell.rows(LabelRow)
     ]
-    return replace(cell, labels=labels)
+    return cell.having(labels=labels)
 
 
 def with_cell(cell: Cell) -> Results:
@@ -48,7 +48,7 @@ def test_half_of_the_heads_are_not_most(heads: int, verdict: str) -> None:
 
 def test_behaviour_without_the_weights_is_not_enough() -> None:
     cell = WORKS.cells[NAME]
-    turned = replace(cell, heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.rows(HeadRow)])
+    turned = cell.having(heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.rows(HeadRow)])
     assert [(c.weights, c.behaviour, c.shown) for c in copying_heads(turned)] == [(False, True, False)] * 4
 
 
@@ -56,7 +56,7 @@ def test_an_intervention_must_exceed_its_control() -> None:
     cell = WORKS.cells[NAME]
     assert [c.intervention for c in copying_heads(cell)] == [True, False, False, False]
     control = [replace(a, second_copy_high=9.0) if a.method == "turned" else a for a in cell.rows(AblationRow)]
-    assert not any(c.intervention for c in copying_heads(replace(cell, ablations=control)))
+    assert not any(c.intervention for c in copying_heads(cell.having(ablations=control)))
 
 
 def test_the_first_screen_and_the_table_give_all_three() -> None:

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims import judge_all
+from pathsum.claims.registry import judge_all
 from pathsum.records.explorers import PatternRow, SplitRow, TokenTableRow
 from pathsum.records.results import Results
 from pathsum.records.tokens import JOINER
 from pathsum.report.build import write_report
 from pathsum.report.document import SCRIPTS
 from pathsum.report.explorer import THOUSANDTHS, UNITS, in_whole, payload
-from pathsum.report.sections import explorers
 from pathsum.report.symbols import visible
+from pathsum.report.themes import explorers
 from tests.report import synthetic
 
 
@@ -129,7 +129,7 @@ def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:
     results = synthetic.results(layers=(1,), heads=(2, 4), seeds=(0,))
     better = results.cells["L1H4S0"]
     cells = results.cells | {"L1H4S0": replace(better, summary=replace(better.summary, val_loss_nats=2.0))}
-    (block,) = explorers.section(replace(results, cells=cells)).blocks
+    (block,) = explorers.section(replace(results, cells=cells), {}).blocks
     assert isinstance(block, explorers.Explorer)
     assert [c.name for c in block.cells if c.tables] == ["L1H4S0"]
     assert block.first == "L1H4S0"

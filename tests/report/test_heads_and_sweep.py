@@ -12,8 +12,8 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
-from pathsum.report.sections import mechanism
-from pathsum.report.sections.composition import paragraphs
+from pathsum.report.themes import mechanism
+from pathsum.report.themes.composition import paragraphs
 from tests.report import synthetic
 
 
@@ -69,7 +69,7 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
-    cell = dataclasses.replace(synthetic.cell(2, 2, 0), composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
+    cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
     _, rule = paragraphs([cell])
     assert rule.startswith("An edge composes if")
     assert "1 of 3 edges do" in rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims.chance import always
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.formation import ChangePointRow
@@ -34,5 +35,6 @@ CLAIMS: tuple[Claim, ...] = (
         "> 0, with an evaluation between",
         each(2, _previous_token_first),
         digits=0,
+        chance=always("0"),
     ),
 )

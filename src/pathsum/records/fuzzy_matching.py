@@ -40,7 +40,8 @@ class FuzzyMeasure:
 @record(
     "fuzzy_matching",
     "attention and match scores where tokens are alike but not equal; gains from a copy with other names",
-    "A[last, follower] by what stands before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss behind BOS − loss behind a first copy",
+    "A[last, follower] by what stands before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss behind BOS − loss behind a "
+    "first copy",
     "extraction/fuzzy_matching.py",
 )
 @dataclass(frozen=True)

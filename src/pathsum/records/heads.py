@@ -12,7 +12,8 @@ COPYING = 0.5  # eigenvalue positivity from which a head copies by its weights
 @record(
     "heads",
     "prefix matching, previous token, copying (by behaviour and by weights), QK matching of each head",
-    "mean A[p, p − block + 1]; mean A[i, i − 1]; mean sign of what is written for the token to come; Σ Re λ / Σ |λ| of W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
+    "mean A[p, p − block + 1]; mean A[i, i − 1]; mean sign of what is written for the token to come; Σ Re λ / Σ |λ| of "
+    "W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
     "extraction/framework.py",
 )
 @dataclass(frozen=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pathsum.probes.evaluation import Evaluation
 from pathsum.records.registry import record
 
 
 @record(
     "summary",
     "a model's losses, best head scores and onset",
-    "loss drop = loss at 8 to 12 % of the window − loss in its last tenth; of 512 tokens: near the 50th − near the 500th",
+    "loss drop = loss at 8 to 12 % of the window − loss in its last tenth; of 512 tokens: near the 50th − near the "
+    "500th",
     "extraction/cell.py",
     stored="CELL/summary.json",
 )
@@ -66,3 +68,8 @@ class CellSummary:
     bigram_excess_high: float | None = None
     device: str = ""  # that it was trained on, "" where that is not known
     device_peak_flops: float | None = None  # of one GPU's bf16 matrix products, measured; None for a processor
+
+
+record("log", "the same at every evaluation of training", "as summary", "training/evaluate.py", "CELL/log.jsonl")(
+    Evaluation
+)

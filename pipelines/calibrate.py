@@ -11,7 +11,7 @@ from pathsum.calibration.score import Tried, calibrate, tried
 from pathsum.calibration.world import grow
 from pathsum.config import CalibrateConfig, ExtractConfig, WorldConfig, load
 from pathsum.core.storage import write_rows
-from pathsum.records.rows import CalibrationRow
+from pathsum.records.calibration import CalibrationRow
 from pipelines.paths import CALIBRATION, cores, params, stage
 
 TOGETHER = 12  # models trained at a time: fewer leave a core idle between products, more leave its cache

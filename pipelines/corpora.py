@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from pathsum.claims import judge_all
+from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
 from pipelines.paths import REPORTS, RUNS, stage
 from pipelines.results import read_results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import wandb
 
 from pathsum.config import SweepConfig, TrackingConfig, load
+from pathsum.report.story import contents
 from pipelines.paths import params, stage
 
 
@@ -25,5 +26,5 @@ if __name__ == "__main__":
         tracking = load(TrackingConfig, params()["tracking"], "tracking")
         n_layers = max(load(SweepConfig, params()["sweep"], "sweep").n_layers)
         entity = tracking.entity or default_entity()
-        for made in (workspace(entity, tracking.project, n_layers), report(entity, tracking.project, n_layers)):
-            print(made.save().url)
+        for make in (workspace, report):
+            print(make(entity, tracking.project, n_layers, contents()).save().url)

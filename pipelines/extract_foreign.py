@@ -16,7 +16,7 @@ from pathsum.imported.extraction import take_apart
 from pathsum.imported.model import Foreign
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
-from pathsum.records.results import TABLES
+from pathsum.records import registry
 from pipelines.paths import params, stage
 
 
@@ -53,7 +53,7 @@ def extract(given: argparse.Namespace) -> None:
     folder = Path(given.out or f"foreign/{name}")
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():
-        frame(rows, TABLES[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")
+        frame(rows, registry.tables()[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")
     print((folder / "summary.json").read_text(encoding="utf-8") + f"{folder}: this, and {len(tables)} tables")
 
 

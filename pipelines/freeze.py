@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from pathsum.claims import stated
 from pathsum.claims.preregistration import Preregistration, read_preregistration
+from pathsum.claims.registry import stated
 from pathsum.core.storage import write_whole
 from pipelines.paths import PREREGISTERED, stage
 

@@ -6,10 +6,10 @@ import dataclasses
 import hashlib
 import json
 
-from pathsum.claims import CLAIMS as CLAIMS_OF_THE_PAPER
+from pathsum.claims import registry
 from pathsum.claims.preregistration import Preregistration
 from pathsum.config import TrackingConfig, load
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.tracking.tracker import mirror
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, params, stage
@@ -19,7 +19,7 @@ if __name__ == "__main__":
     with stage():
         results = read_results()
         stored = json.loads(CLAIMS.read_text(encoding="utf-8"))
-        claims = [ClaimResult(**stored[claim.id]) for claim in CLAIMS_OF_THE_PAPER]
+        claims = [ClaimResult(**stored[claim]) for claim in registry.claims()]
         registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
         figures = write_report(results, claims, REPORTS, registered)
         tracking = load(TrackingConfig, params()["tracking"], "tracking")

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pathsum.core.storage import read_json, read_rows
+from pathsum.records.calibration import CalibrationRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results, read_cell
-from pathsum.records.rows import CalibrationRow, CorpusSummary, NGramRow
 from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import write_json, write_rows
 from pathsum.ngrams.statistics import corpus_statistics
-from pathsum.records.rows import NGramRow
+from pathsum.records.corpus import NGramRow
 from pipelines.paths import STATISTICS, TOKENS, params, stage
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from pathsum.claims import judge_all, stated
 from pathsum.claims.metrics import metrics
 from pathsum.claims.preregistration import Preregistration, require_as_frozen
+from pathsum.claims.registry import judge_all, stated
 from pathsum.core.storage import write_json
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, stage
 from pipelines.results import read_results

@@ -47,6 +47,7 @@ from pathsum.core.weights import Head, Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework
+from pathsum.extraction import exactness as certificates
 from pathsum.extraction.evidence import examine
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
@@ -161,10 +162,10 @@ def test_mistake_3_norms_after_a_cyclic_permutation() -> None:
 
 def test_mistake_4_patterns_of_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "a.safetensors", random_model(4, norm="rms"), "words")
-    right = framework.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    right = certificates.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
     trace = Transformer.trace
     monkeypatch.setattr(Transformer, "trace", lambda model, tokens: trace(model, tokens.flip(0)))
-    wrong = framework.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    wrong = certificates.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
     assert right < EXACT
     assert wrong > 0.1
 

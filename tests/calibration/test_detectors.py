@@ -9,11 +9,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.calibration.detectors import DETECTORS, SUCCESSORS, UNUSED_NATS, USED_NATS, Unit, _compares_with_previous
+from pathsum.calibration.content import compares_with_previous
+from pathsum.calibration.detectors import detectors
+from pathsum.calibration.two_layers import UNUSED_NATS, USED_NATS
+from pathsum.calibration.units import Unit
 from pathsum.calibration.world import Curve, Grown
+from pathsum.calibration.zero_layers import SUCCESSORS
 from pathsum.config import WorldConfig
 from pathsum.core.weights import Weights
-from pathsum.records.rows import ContentScoreRow
+from pathsum.records.content import ContentScoreRow
 from tests import handmade
 from tests.calibration.grown import (
     HOW,
@@ -45,7 +49,7 @@ def grown() -> Make:
 
 
 def units(name: str, *models: Grown) -> list[Unit]:
-    return [unit for model in models for unit in DETECTORS[name](model)]
+    return [unit for model in models for unit in detectors()[name](model)]
 
 
 def induction_pair(previous: float = 30.0) -> tuple[Weights, tuple[float, float]]:
@@ -295,7 +299,7 @@ def test_half_of_a_preference_counts_and_no_part_of_none() -> None:
         (2.0, -0.9, True),
         (2.0, -1.1, False),
     ):
-        assert _compares_with_previous([row("0", "1", here), row("0", "0", elsewhere)]) == found
+        assert compares_with_previous([row("0", "1", here), row("0", "0", elsewhere)]) == found
 
 
 # ---- phase change ---------------------------------------------------------------------------------------------------

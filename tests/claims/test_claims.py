@@ -7,23 +7,30 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims import CLAIMS, judge_all
+from pathsum.claims import registry
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
+from pathsum.claims.one_layer import passing_share
 from pathsum.claims.preregistration import Preregistration
+from pathsum.claims.registry import judge_all
+from pathsum.claims.themes import THEMES
+from pathsum.records.composition import CompositionRow
+from pathsum.records.content import ContentScoreRow
+from pathsum.records.formation import FormationRow
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import word_of
+from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.records.tokens import word_of
 from pathsum.report.answer import answer, shortfall
-from pathsum.report.chance import LEVELS, chance, passing_share
-from pathsum.report.sections import joint_ablation
+from pathsum.report.themes import joint_ablation
 from pathsum.report.verdicts import table, tally
 from tests.report import synthetic
 
-IDS = [c.id for c in CLAIMS]
+IDS = [c.id for c in registry.claims().values()]
 WORKS, FAILS = synthetic.results(), synthetic.results(works=False)
 
 
 def claim(name: str) -> Claim:
-    return CLAIMS[IDS.index(name)]
+    return registry.claims()[name]
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -112,32 +119,36 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
 )
 def test_chance_levels_come_from_the_records(name: str, level: str) -> None:
     """The mistake: chance was 0 where a unigram model scores 0.4."""
-    assert chance(name, WORKS) == level
+    assert claim(name).chance(WORKS) == level
 
 
 def test_chance_over_no_candidates_is_unknown() -> None:
     """The mistake: 0 of 0 was printed as 0.00."""
     cell = WORKS.cells["L1H2S0"]
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
-    tallies = [dataclasses.replace(t, **nothing) for t in cell.skip_trigram_tallies]
+    tallies = [dataclasses.replace(t, **nothing) for t in cell.rows(SkipTrigramTallyRow)]
     assert passing_share(tallies) is None
-    changed = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, skip_trigram_tallies=tallies)})
-    assert chance("one_layer_skip_trigrams", changed) == (
+    changed = dataclasses.replace(WORKS, cells={cell.name: cell.having(skip_trigram_tallies=tallies)})
+    assert claim("one_layer_skip_trigrams").chance(changed) == (
         "– (n = 0, drawn from the text, same tests); – (all candidates that pass them)"
     )
 
 
-def test_every_level_is_of_a_claim_and_needs_no_cell() -> None:
-    assert set(LEVELS) <= set(IDS)
-    for name in LEVELS:
-        assert chance(name, dataclasses.replace(WORKS, cells={}, controls={}))
+@pytest.mark.parametrize("name", IDS)
+def test_every_chance_level_needs_no_model(name: str) -> None:
+    assert claim(name).chance(dataclasses.replace(WORKS, cells={}, controls={}))
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_every_claim_names_the_theme_that_states_it(name: str) -> None:
+    assert claim(name).theme in THEMES
 
 
 def test_what_is_printed_over_models_is_called_a_range() -> None:
     assert "; range over models 1.9" in judge(claim("induction_key_edge"), WORKS).detail
     assert (
         "a range over models, no confidence interval"
-        in table(judge_all(WORKS), WORKS, lambda _: "", Preregistration()).caption
+        in table(judge_all(WORKS), WORKS, dict.fromkeys(THEMES, ""), Preregistration()).caption
     )
 
 
@@ -149,8 +160,8 @@ def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
 
 def test_k_composition_with_another_head_than_the_previous_token_head_does_not_count() -> None:
     cell = WORKS.cells["L2H4S0"]
-    moved = [dataclasses.replace(e, early_head=(e.early_head + 1) % 4) for e in cell.composition]
-    results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=moved)})
+    moved = [dataclasses.replace(e, early_head=(e.early_head + 1) % 4) for e in cell.rows(CompositionRow)]
+    results = dataclasses.replace(WORKS, cells={cell.name: cell.having(composition=moved)})
     found = judge(claim("k_composition"), results)
     assert found.verdict == NOT
     assert "strongest partner L0H1, previous-token head L0H0" in found.detail
@@ -158,8 +169,8 @@ def test_k_composition_with_another_head_than_the_previous_token_head_does_not_c
 
 def test_an_edge_that_may_be_chance_is_no_partner() -> None:
     cell = WORKS.cells["L2H4S0"]
-    weak = [dataclasses.replace(e, varying_q_value=0.1) for e in cell.composition]
-    results = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, composition=weak)})
+    weak = [dataclasses.replace(e, varying_q_value=0.1) for e in cell.rows(CompositionRow)]
+    results = dataclasses.replace(WORKS, cells={cell.name: cell.having(composition=weak)})
     assert judge(claim("k_composition"), results).verdict == NOT
 
 
@@ -210,8 +221,10 @@ def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None
     cell = WORKS.cells["L2H4S0"]
 
     def known_to(error: float) -> Cell:
-        rows = [dataclasses.replace(r, share_low=0.52 - error, share_high=0.52 + error) for r in cell.content_scores]
-        return dataclasses.replace(cell, content_scores=rows)
+        rows = [
+            dataclasses.replace(r, share_low=0.52 - error, share_high=0.52 + error) for r in cell.rows(ContentScoreRow)
+        ]
+        return cell.having(content_scores=rows)
 
     assert "the threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
     assert "the threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
@@ -224,9 +237,9 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
     def known_to(error: float) -> Cell:
         rows = [
             dataclasses.replace(r, loss_drop_low=r.loss_drop_nats - error, loss_drop_high=r.loss_drop_nats + error)
-            for r in cell.formation
+            for r in cell.rows(FormationRow)
         ]
-        return dataclasses.replace(cell, formation=rows)
+        return cell.having(formation=rows)
 
     assert "the threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
     assert "the threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
@@ -235,14 +248,14 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
 def test_fewer_other_heads_are_no_control() -> None:
     """The mistake: where a layer had one other head for two induction heads, or none, the claim passed without it."""
     cell = WORKS.cells["L2H2S0"]
-    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.joint_ablation]
+    two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.rows(JointAblationRow)]
     none = [r for r in two if r.ablated == "induction"]
-    resampled = [r for r in cell.joint_ablation if (r.ablated, r.method) != ("others", "zero")]
+    resampled = [r for r in cell.rows(JointAblationRow) if (r.ablated, r.method) != ("others", "zero")]
     for rows in (two, none, resampled):
-        changed = dataclasses.replace(cell, joint_ablation=rows)
+        changed = cell.having(joint_ablation=rows)
         assert judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed})).verdict == NOT
         assert "no control: its layers have fewer than" in detail_of("joint_ablation", changed)
-    fewer = dataclasses.replace(WORKS, cells={cell.name: dataclasses.replace(cell, joint_ablation=two)})
+    fewer = dataclasses.replace(WORKS, cells={cell.name: cell.having(joint_ablation=two)})
     (table,) = joint_ablation.section(fewer, {}).blocks
     assert any("L1H1 (control, 1 of 2)" in entry.text for row in table.rows for entry in row)  # type: ignore[union-attr]
 
@@ -260,9 +273,9 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
     for ablated, method, bounds in trials:
         rows = [
             dataclasses.replace(r, **bounds) if (r.ablated, r.method) == (ablated, method) else r
-            for r in cell.joint_ablation
+            for r in cell.rows(JointAblationRow)
         ]
-        assert mark in detail_of("joint_ablation", dataclasses.replace(cell, joint_ablation=rows))
+        assert mark in detail_of("joint_ablation", cell.having(joint_ablation=rows))
 
 
 def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
@@ -272,9 +285,9 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
         dataclasses.replace(r, loss_drop_lost=0.0 if r.ablated == "induction" else 0.5, behind_low=-0.1)
         if r.method == "mean"
         else r
-        for r in cell.joint_ablation
+        for r in cell.rows(JointAblationRow)
     ]
-    changed = dataclasses.replace(cell, joint_ablation=rows)
+    changed = cell.having(joint_ablation=rows)
     found = judge(claim("joint_ablation"), dataclasses.replace(WORKS, cells={cell.name: changed}))
     assert (found.verdict, found.value) == (REPRODUCED, 0.9)
     assert "95 %" not in found.detail
@@ -283,11 +296,11 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
 def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:
     """The mistake: copying skip-trigrams that only the choosing documents held made up the share."""
     cell = WORKS.cells["L1H2S0"]
-    (first, *others) = cell.skip_trigrams
+    (first, *others) = cell.rows(SkipTrigramRow)
     rows = [dataclasses.replace(first, out="other"), *(dataclasses.replace(r, text_hits=10) for r in others)]
     found = judge(claim("one_layer_skip_trigrams"), dataclasses.replace(WORKS, cells={
-        cell.name: dataclasses.replace(cell, skip_trigrams=rows)
+        cell.name: cell.having(skip_trigrams=rows)
     }))  # fmt: skip
     assert (found.value, found.verdict) == (0, NOT)
-    none = dataclasses.replace(cell, skip_trigrams=rows[1:])
+    none = cell.having(skip_trigrams=rows[1:])
     assert "no skip-trigram that both halves hold" in detail_of("one_layer_skip_trigrams", none)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pathsum.extraction.atlas import BUGS, tables
 from pathsum.extraction.evidence import Evidence, show
-from pathsum.records.results import TABLES
-from pathsum.records.rows import SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.records import registry
+from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from tests import handmade
 from tests.calibration.grown import transformer
 from tests.extraction.small import HOW, evidence, subject_of
@@ -22,8 +22,8 @@ from tests.training.small import D_VOCAB, MODEL
 def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layers: int, norm: str) -> None:
     subject = subject_of(tmp_path, n_layers=n_layers, norm=norm)
     found = tables(subject, evidence(), HOW)
-    assert set(found) == {"skip_trigrams", "skip_trigram_tallies", "skip_trigram_bugs"} <= set(TABLES)
-    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    assert set(found) == {"skip_trigrams", "skip_trigram_tallies", "skip_trigram_bugs"} <= set(registry.tables())
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     listed = found["skip_trigrams"]
     heads = [(layer, h) for layer in range(n_layers) for h in range(2)]
     assert [(t.layer, t.head) for t in found["skip_trigram_tallies"]] == heads

@@ -9,7 +9,7 @@ import torch
 
 from pathsum.behaviour.labels import THRESHOLDS
 from pathsum.config import CellConfig
-from pathsum.extraction import behaviour
+from pathsum.extraction import behaviour, trajectories
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
@@ -69,8 +69,9 @@ def test_the_same_model_gives_the_same_rows() -> None:
 def test_single_losses_average_to_the_logged_loss_from_a_twentieth_of_the_training_on(tmp_path: Path) -> None:
     log = trained(tmp_path)
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())
-    rows = behaviour.token_loss_rows(checkpoints, log, SEEN)
+    subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), CELL, log, SEEN, HOW, checkpoints)
+    rows = trajectories.tables(subject, SEEN, HOW)["token_losses"]
     assert [r.step for r in rows] == [e.step for e in log if e.step >= 2]
-    shown = SEEN.windows[: behaviour.TRAJECTORY_WINDOWS]
+    shown = SEEN.windows[: trajectories.TRAJECTORY_WINDOWS]
     last = token_losses(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), shown).mean().item()
     assert sum(rows[-1].losses_nats) / shown[:, 1:].numel() == pytest.approx(last, rel=1e-5)

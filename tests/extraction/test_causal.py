@@ -11,8 +11,8 @@ from pathsum.config import CellConfig
 from pathsum.extraction.causal import tables
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.transformer import Transformer
-from pathsum.records.results import TABLES
-from pathsum.records.rows import AblationRow
+from pathsum.records import registry
+from pathsum.records.ablations import AblationRow
 from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL
 
@@ -36,8 +36,8 @@ def ablations(subject: Subject) -> list[AblationRow]:
 )
 def test_every_head_and_edge_is_intervened_on(n_layers: int, norm: str, smeared: bool, pairs: int) -> None:
     found = tables(untrained(n_layers=n_layers, norm=norm, smeared_keys=smeared), evidence(), HOW)
-    assert set(found) == {"ablations", "edge_contrasts", "terms"} <= set(TABLES)
-    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    assert set(found) == {"ablations", "edge_contrasts", "terms"} <= set(registry.tables())
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     counts = [sum(r.target == target for r in found["ablations"]) for target in ("head", "edge", "virtual", "pattern")]
     assert counts == [2 * n_layers * 4 * 2, 9 * pairs, 3 * pairs, 2 * (n_layers > 1)]
     assert len(found["terms"]) == 1 + n_layers + 3 * n_layers

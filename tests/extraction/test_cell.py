@@ -14,6 +14,10 @@ from pathsum.extraction.evidence import effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.exactness import ExactnessRow
+from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 from pathsum.records.results import read_cell, write_cell
 from pathsum.records.roles import HeadRoles
 from tests.extraction.small import HOW, evidence, taken_apart
@@ -23,19 +27,19 @@ from tests.training.small import CELL, MODEL, TRAIN, trained
 @pytest.mark.parametrize(("norm", "n_layers"), [("none", 0), ("rms", 1), ("layer", 2), ("rms", 2)])
 def test_every_checkpoint_is_the_sum_of_its_paths(tmp_path: Path, norm: str, n_layers: int) -> None:
     cell = taken_apart(norm=norm, n_layers=n_layers)
-    assert len(cell.exactness) == len(cell.log)
+    assert len(cell.rows(ExactnessRow)) == len(cell.log)
     assert 0 <= cell.summary.exactness < 1e-10
-    assert all((e.scores_max_relative_error is None) == (n_layers < 2) for e in cell.exactness)
+    assert all((e.scores_max_relative_error is None) == (n_layers < 2) for e in cell.rows(ExactnessRow))
 
 
 def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path) -> None:
     cell = taken_apart()
-    assert [(h.layer, h.head) for h in cell.heads] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert len(cell.eigenvalues) == 4 * MODEL.d_head
-    assert len(cell.composition) == 3 * 2 * 2
-    assert {d.distance for d in cell.distances} == set(range(MODEL.n_ctx - 1))
+    assert [(h.layer, h.head) for h in cell.rows(HeadRow)] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert len(cell.rows(EigenvalueRow)) == 4 * MODEL.d_head
+    assert len(cell.rows(CompositionRow)) == 3 * 2 * 2
+    assert {d.distance for d in cell.rows(DistanceRow)} == set(range(MODEL.n_ctx - 1))
     roles = HeadRoles.of(cell.log)
-    by_place = {(h.layer, h.head): h for h in cell.heads}
+    by_place = {(h.layer, h.head): h for h in cell.rows(HeadRow)}
     assert cell.summary.prefix_matching == by_place[roles.induction].prefix_matching  # type: ignore[index]
     assert cell.summary.previous_token == by_place[roles.previous].previous_token  # type: ignore[index]
     assert cell.summary.onset_tokens is None  # a second of training
@@ -43,10 +47,10 @@ def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path
 
 def test_a_zero_layer_cell_has_no_heads_and_has_learnt_the_bigrams(tmp_path: Path) -> None:
     cell = taken_apart(tokens=20 * TRAIN.tokens, n_layers=0)
-    assert cell.heads == cell.composition == cell.skip_trigrams == []
+    assert cell.tables["heads"] == cell.tables["composition"] == cell.tables["skip_trigrams"] == []
     assert cell.summary.prefix_matching is cell.summary.copying_heads is None
     assert cell.summary.direct_path_kl_nats < 0.2  # each token is followed by one of two: log 2 is unknowable
-    assert cell.bigrams[0].count >= cell.bigrams[-1].count > 0
+    assert cell.rows(BigramRow)[0].count >= cell.rows(BigramRow)[-1].count > 0
 
 
 def test_held_out_numbers_have_intervals_over_documents_and_the_excess_is_paired(tmp_path: Path) -> None:

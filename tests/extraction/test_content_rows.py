@@ -11,8 +11,10 @@ from pathsum.circuits.score_paths import preference_contrast
 from pathsum.extraction import balance, content, score_paths
 from pathsum.extraction.evidence import Subject, examine
 from pathsum.model.transformer import Transformer
-from pathsum.records.results import TABLES
-from pathsum.records.rows import BalanceRow, ContentRow, ContentScoreRow, MatchingRow
+from pathsum.records import registry
+from pathsum.records.balance import BalanceRow
+from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.score_paths import MatchingRow
 from tests import handmade
 from tests.random_models import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
 
@@ -43,7 +45,7 @@ def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str,
     """In float64 against the model; what pairs of contents are worth adds up to what log A says."""
     subject = shown(random_model(1, norm=norm, positions=positions).float())
     made = content.tables(subject, evidence(), HOW)
-    assert all(isinstance(row, TABLES[name]) for name, rows in made.items() for row in rows)
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in made.items() for row in rows)
     rows = scores_of(subject)
     assert len(rows) == 3 * (5 * 5 + more)
     assert max(row.exactness for row in (*rows, *made["content"])) < 1e-10

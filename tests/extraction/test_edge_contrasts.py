@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
+from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.roles import HeadRoles
-from pathsum.records.rows import EdgeContrastRow
 
 ROLES = HeadRoles((0, 0), (1, 1))
 KEY, QUERY = Cut("zero", "K", (0, 0), (1, 1)), Cut("zero", "Q", (0, 1), (1, 1))

@@ -15,8 +15,8 @@ from pathsum.extraction import explorer, token_tables
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.results import TABLES
-from pathsum.records.rows import JOINER
+from pathsum.records import registry
+from pathsum.records.tokens import JOINER
 from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL, trained
 
@@ -28,14 +28,14 @@ def taken(folder: Path, **model: object) -> tuple[Subject, Evidence, list[Path]]
     trained(folder, cell)
     log, checkpoints = read_lines(folder / "log.jsonl", Evaluation), sorted((folder / "checkpoints").iterdir())
     seen = evidence()
-    return examine(load_checkpoint(checkpoints[-1], "words"), cell, log, seen, HOW), seen, checkpoints
+    return examine(load_checkpoint(checkpoints[-1], "words"), cell, log, seen, HOW, checkpoints), seen, checkpoints
 
 
 def explored(folder: Path, **model: object) -> tuple[Subject, Evidence, dict[str, list[Any]]]:
-    subject, seen, checkpoints = taken(folder, **model)
-    found = explorer.tables(checkpoints, subject, seen) | token_tables.tables(subject, seen, HOW)
-    assert set(found) == {"passages", "patterns", "splits", "token_tables"} <= set(TABLES)
-    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    subject, seen, _ = taken(folder, **model)
+    found = explorer.tables(subject, seen, HOW) | token_tables.tables(subject, seen, HOW)
+    assert set(found) == {"passages", "patterns", "splits", "token_tables"} <= set(registry.tables())
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     return subject, seen, found
 
 

@@ -15,7 +15,7 @@ from pathsum.extraction import formation
 from pathsum.extraction.evidence import examine
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.results import TABLES
+from pathsum.records import registry
 from pathsum.training.evaluate import evaluate
 from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, MODEL, trained
@@ -33,9 +33,9 @@ def learnt(folder: Path, **model: object) -> tuple[list[Path], list[Evaluation],
 def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, norm: str) -> None:
     checkpoints, log, cell = learnt(tmp_path, n_layers=n_layers, norm=norm)
     model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
-    subject = examine(model, cell, log, SEEN, HOW)
-    found = formation.tables(checkpoints, subject, SEEN)
-    assert set(found) == {"formation", "changes"} <= set(TABLES)
+    subject = examine(model, cell, log, SEEN, HOW, checkpoints)
+    found = formation.tables(subject, SEEN, HOW)
+    assert set(found) == {"formation", "changes"} <= set(registry.tables())
     assert [r.step for r in found["formation"]] == [e.step for e in log if e.step == 0 or e.step >= 2]
     last = found["formation"][-1]
     again = evaluate(model, SEEN.windows, subject.repeated_tokens, subject.block, 0, 0)
@@ -86,8 +86,8 @@ def test_composition_has_no_documents_to_draw() -> None:
 
 def test_the_same_checkpoints_give_the_same_rows(tmp_path: Path) -> None:
     checkpoints, log, cell = learnt(tmp_path)
-    subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW)
-    first, second = (formation.tables(checkpoints, subject, SEEN) for _ in range(2))
+    subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW, checkpoints)
+    first, second = (formation.tables(subject, SEEN, HOW) for _ in range(2))
     assert first == second
 
 

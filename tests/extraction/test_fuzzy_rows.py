@@ -14,7 +14,7 @@ from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.fuzzy_matching import scored, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import FuzzyMatchingRow
+from pathsum.records.fuzzy_matching import FuzzyMatchingRow
 from tests import handmade
 from tests.random_models import HOW, cell_of, loaded
 

@@ -10,7 +10,7 @@ from pathsum.extraction.evidence import Subject, examine
 from pathsum.extraction.pairs import sides
 from pathsum.extraction.score_paths import certificates, tables
 from pathsum.model.transformer import Transformer
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 from tests.random_models import HOW, cell_of, evidence, random_model, seated
 
 

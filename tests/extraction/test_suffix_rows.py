@@ -16,7 +16,7 @@ from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import SuffixCutRow, SuffixMatchRow
+from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
 from tests import handmade
 from tests.random_models import HOW as FEW
 from tests.random_models import cell_of, loaded

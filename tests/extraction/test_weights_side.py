@@ -11,7 +11,7 @@ import torch
 from pathsum.extraction.evidence import examine
 from pathsum.extraction.weights_side import tables
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.records.results import TABLES
+from pathsum.records import registry
 from tests.extraction.small import HOW, evidence, subject_of
 from tests.training.small import CELL, trained
 
@@ -23,8 +23,8 @@ NAMES = ("token_clusters", "directions", "joint_copying", "overlaps", "bandwidth
 )
 def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: int, norm: str, pairs: int) -> None:
     found = tables(subject_of(tmp_path, n_layers=n_layers, norm=norm), evidence(), HOW)
-    assert set(found) == set(NAMES) <= set(TABLES)
-    assert all(isinstance(row, TABLES[name]) for name, rows in found.items() for row in rows)
+    assert set(found) == set(NAMES) <= set(registry.tables())
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     assert len(found["virtual_heads"]) == pairs
     assert len(found["overlaps"]) == 3 * pairs
     assert len(found["deleting"]) == 2 * max(0, n_layers - 1)

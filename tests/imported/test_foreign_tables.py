@@ -15,7 +15,7 @@ from pathsum.imported.extraction import certificate, take_apart
 from pathsum.imported.model import Extra, Foreign
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
-from pathsum.records.results import TABLES
+from pathsum.records import registry
 from tests.imported.foreign import D_VOCAB, N_CTX, POSITIONS, some_tokens, written
 from tests.training.small import MODEL
 
@@ -86,7 +86,7 @@ def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: i
     found = model(5, "LN", POSITIONS[0], n_layers)
     summary, tables = take_apart(found, "mine", text(), WORDS, HOW, context=256)
     assert (summary.context, summary.windows, summary.n_layers) == (N_CTX, HOW.windows, n_layers)
-    assert all(isinstance(row, TABLES[name]) for name, rows in tables.items() for row in rows)
+    assert all(isinstance(row, registry.tables()[name]) for name, rows in tables.items() for row in rows)
     assert [(h.layer, h.head) for h in tables["heads"]] == [(layer, h) for layer in range(n_layers) for h in range(3)]
     assert (summary.prefix_matching is None) is (n_layers == 0)
     assert summary.exactness is not None

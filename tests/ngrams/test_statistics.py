@@ -19,7 +19,7 @@ from pathsum.ngrams import frequent as ngrams
 from pathsum.ngrams import smoothing, statistics
 from pathsum.ngrams.smoothing import DIRICHLET, DISCOUNT, KNESER_NEY, BigramTable, Smoothing, best_smoothing
 from pathsum.ngrams.statistics import CorpusStatistics, corpus_statistics
-from pathsum.records.rows import CorpusSummary, NGramRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
 
 HOW = ExtractConfig(
     held_out_windows=53,

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims import CLAIMS, judge_all
+from pathsum.claims import registry
+from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
 from pipelines.corpora import arguments, corpora
 from pipelines.paths import ROOT
@@ -62,10 +63,10 @@ def test_a_row_has_the_corpus_and_every_verdict(tmp_path: Path) -> None:
     for claim in judge_all(works):
         assert found["b"][claim.id] == claim.verdict
         assert found["b"][f"{claim.id}_median"] == f"{claim.value:.6g}"
-    assert int(found["b"]["reproduced"]) == len(CLAIMS)
+    assert int(found["b"]["reproduced"]) == len(registry.claims())
     lines = (tmp_path / "corpora.md").read_text().splitlines()
     assert "| claim | a|x | b | reproduced if |" not in lines  # a name is no markup
-    assert sum("✗ not" in line and "✓ reproduced" in line for line in lines) == len(CLAIMS)
+    assert sum("✗ not" in line and "✓ reproduced" in line for line in lines) == len(registry.claims())
     write_rows([row("b", fails, judge_all(fails))], tmp_path)
     assert read(tmp_path)["b"]["missing"] == "L2H2S9"
 

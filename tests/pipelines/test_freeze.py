@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pathsum.claims import CLAIMS, stated
+from pathsum.claims import registry
 from pathsum.claims.preregistration import read_preregistration, require_as_frozen
+from pathsum.claims.registry import stated
 from pipelines.compose import compose
 from pipelines.freeze import freeze
 from pipelines.paths import PREREGISTERED, ROOT
@@ -34,7 +35,7 @@ def test_freezing_writes_the_codes_claims_and_keeps_the_protocol(draft: Path) ->
     assert found.frozen == DAY
     assert found.protocol.tuning_seeds == (100, 101)
     assert found.protocol.statements == {"Tuned on": "Seeds 100 and 101."}
-    assert list(found.claims) == [c.id for c in CLAIMS]
+    assert list(found.claims) == [c.id for c in registry.claims().values()]
     require_as_frozen(found, stated())
 
 

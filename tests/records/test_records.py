@@ -9,7 +9,8 @@ import pytest
 
 from pathsum.core.storage import append_line, read_json, read_lines, read_rows, write_json, write_rows
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import ExactnessRow, HeadRow
+from pathsum.records.exactness import ExactnessRow
+from pathsum.records.heads import HeadRow
 
 ROW = HeadRow(1, 3, 0.5, 0.25, -0.125, 0.0, 1.0, 0.75, 0.875, None, None)
 

@@ -9,52 +9,35 @@ from dataclasses import replace
 from typing import Any
 
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
+from pathsum.records.attention_sinks import AttentionSinkRow
+from pathsum.records.balance import BalanceRow
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.calibration import CalibrationRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.exactness import ExactnessRow
+from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.fuzzy_matching import FuzzyMatchingRow
+from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow, LabelRow
+from pathsum.records.joint_ablation import JointAblationRow
+from pathsum.records.joint_copying import JointCopyingRow
+from pathsum.records.logit_lens import LensRow
+from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import (
-    AblationRow,
-    AttentionSinkRow,
-    BalanceRow,
-    BandwidthRow,
-    BigramRow,
-    CalibrationRow,
-    CellSummary,
-    ChangePointRow,
-    CompositionRow,
-    ContentRow,
-    ContentScoreRow,
-    CorpusSummary,
-    DeletingRow,
-    DirectionRow,
-    DistanceRow,
-    EdgeContrastRow,
-    EigenvalueRow,
-    ExactnessRow,
-    FormationRow,
-    FuzzyMatchingRow,
-    HeadRow,
-    JointAblationRow,
-    JointCopyingRow,
-    LabelRow,
-    LensRow,
-    MatchingRow,
-    NGramRow,
-    NormScaleRow,
-    OverlapRow,
-    ScorePathRow,
-    SkipTrigramBugRow,
-    SkipTrigramRow,
-    SkipTrigramTallyRow,
-    SoftmaxCompetitionRow,
-    SufficiencyRow,
-    SuffixCutRow,
-    SuffixMatchRow,
-    SuffixPredictionRow,
-    TermRow,
-    TokenClusterRow,
-    TokenLossRow,
-    VirtualHeadRow,
-)
-from pathsum.report.figures.calibration import NAMES
+from pathsum.records.score_paths import MatchingRow, ScorePathRow
+from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.records.softmax_competition import SoftmaxCompetitionRow
+from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
+from pathsum.records.sufficiency import SufficiencyRow
+from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.records.summary import CellSummary
+from pathsum.records.terms import TermRow
+from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
+from pathsum.records.trajectories import TokenLossRow
+from pathsum.records.virtual_heads import VirtualHeadRow
+from pathsum.report.theme import detectors
 from tests.report.synthetic_explorer import explored
 
 HOSTILE = (
@@ -116,7 +99,7 @@ def results(
 
 def calibration(*, works: bool) -> list[CalibrationRow]:
     """Detectors that find what is there; where nothing works, one that does not and one that finds nothing."""
-    good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 24, 12, 2) for name in NAMES]
+    good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 24, 12, 2) for name in detectors()]
     if works:
         return good
     weak = replace(good[0], hits=6, precision=0.5, precision_low=0.25, precision_high=0.75)
@@ -190,51 +173,69 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
             direct_path_kl_nats=0.1,
         ),
         log=log,
-        heads=heads,
-        eigenvalues=[
-            EigenvalueRow(h.layer, h.head, rng.uniform(-0.1, 1) * h.copying_positivity, rng.uniform(-0.2, 0.2))
-            for h in heads
-            for _ in range(8)
-        ],
-        composition=_composition(n_layers, n_heads, works, rng),
-        distances=[
-            DistanceRow(h.layer, h.head, d, h.previous_token if d == 1 else 0.3 / (d + 2))
-            for h in heads
-            for d in range(N_CTX)
-        ],
-        skip_trigrams=[
-            SkipTrigramRow(
-                h.layer, h.head, k, t, u, t if works else u + "…", 30 - k, 2.0, 0.5, 3.0 - k / 9, 2.0, 90, 30, 10.0, 3.0
-            )
-            for h in heads
-            for k, (t, u) in enumerate(_pairs(), start=1)
-        ],
-        skip_trigram_tallies=[
-            SkipTrigramTallyRow(h.layer, h.head, 300, 90, 200, 120, 100, 40, 0.016, 250) for h in heads
-        ],
-        skip_trigram_bugs=[
-            SkipTrigramBugRow(h.layer, h.head, k, t, u, u, 30, 0.04 / k, 0.01, 3.0, 2.0, 90, 2, 2.5, None)
-            for h in heads
-            for k, (t, u) in enumerate(_pairs()[:3], start=1)
-        ],
-        bigrams=[
-            BigramRow(t, u, 500 - i, -rng.uniform(0, 5), -rng.uniform(0, 5)) for i, (t, u) in enumerate(_pairs() * 4)
-        ],
-        exactness=[
-            ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7, 1e-14 if n_layers > 1 else None) for e in log
-        ],
-        **_weights_side(heads, rng),
-        **_behaviour(n_layers, heads, log),
-        **_formation(n_layers, log, works),
-        **explored(HOSTILE, heads, log),
-        ablations=_ablations(heads, works, rng),
-        edge_contrasts=_edge_contrasts(n_layers, works, rng),
-        terms=_terms(n_layers, n_heads, works),
-        score_paths=_score_paths(heads, works, rng),
-        **_suffixes(heads, works),
-        fuzzy_matching=_fuzzy_matching(n_layers, works),
-        **_how_induction_works(n_layers, heads, log, works),
-        **_content(n_layers, heads, works, rng),
+        tables=dict(
+            heads=heads,
+            eigenvalues=[
+                EigenvalueRow(h.layer, h.head, rng.uniform(-0.1, 1) * h.copying_positivity, rng.uniform(-0.2, 0.2))
+                for h in heads
+                for _ in range(8)
+            ],
+            composition=_composition(n_layers, n_heads, works, rng),
+            distances=[
+                DistanceRow(h.layer, h.head, d, h.previous_token if d == 1 else 0.3 / (d + 2))
+                for h in heads
+                for d in range(N_CTX)
+            ],
+            skip_trigrams=[
+                SkipTrigramRow(
+                    h.layer,
+                    h.head,
+                    k,
+                    t,
+                    u,
+                    t if works else u + "…",
+                    30 - k,
+                    2.0,
+                    0.5,
+                    3.0 - k / 9,
+                    2.0,
+                    90,
+                    30,
+                    10.0,
+                    3.0,
+                )
+                for h in heads
+                for k, (t, u) in enumerate(_pairs(), start=1)
+            ],
+            skip_trigram_tallies=[
+                SkipTrigramTallyRow(h.layer, h.head, 300, 90, 200, 120, 100, 40, 0.016, 250) for h in heads
+            ],
+            skip_trigram_bugs=[
+                SkipTrigramBugRow(h.layer, h.head, k, t, u, u, 30, 0.04 / k, 0.01, 3.0, 2.0, 90, 2, 2.5, None)
+                for h in heads
+                for k, (t, u) in enumerate(_pairs()[:3], start=1)
+            ],
+            bigrams=[
+                BigramRow(t, u, 500 - i, -rng.uniform(0, 5), -rng.uniform(0, 5))
+                for i, (t, u) in enumerate(_pairs() * 4)
+            ],
+            exactness=[
+                ExactnessRow(e.step, e.tokens_seen, 1e-14 if works else 1e-7, 1e-14 if n_layers > 1 else None)
+                for e in log
+            ],
+            **_weights_side(heads, rng),
+            **_behaviour(n_layers, heads, log),
+            **_formation(n_layers, log, works),
+            **explored(HOSTILE, heads, log),
+            ablations=_ablations(heads, works, rng),
+            edge_contrasts=_edge_contrasts(n_layers, works, rng),
+            terms=_terms(n_layers, n_heads, works),
+            score_paths=_score_paths(heads, works, rng),
+            **_suffixes(heads, works),
+            fuzzy_matching=_fuzzy_matching(n_layers, works),
+            **_how_induction_works(n_layers, heads, log, works),
+            **_content(n_layers, heads, works, rng),
+        ),
     )
 
 

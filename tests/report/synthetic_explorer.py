@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import JOINER, HeadRow, PassageRow, PatternRow, SplitRow, TokenTableRow
+from pathsum.records.explorers import PassageRow, PatternRow, SplitRow, TokenTableRow
+from pathsum.records.heads import HeadRow
+from pathsum.records.tokens import JOINER
 
 K = 3
 

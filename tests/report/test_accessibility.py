@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.claims import judge_all
+from pathsum.claims.registry import judge_all
 from pathsum.report.build import write_report
 from tests.report import synthetic
 from tests.report.browser import CHROMIUM, Browser

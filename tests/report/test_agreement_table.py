@@ -6,10 +6,13 @@ import dataclasses
 
 import pytest
 
+from pathsum.records.ablations import AblationRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.agreement import Judged, agreement, judged, table
 from pathsum.report.document import Table
-from pathsum.report.sections.agreement import section
+from pathsum.report.themes.agreement import section
 from tests.report import synthetic
 
 CELL = synthetic.cell(2, 3, 0)
@@ -65,32 +68,32 @@ def test_what_is_planted_is_agreed_on_and_its_neighbours_are_not() -> None:
 
 
 def test_a_head_as_costly_as_its_control_is_not_needed() -> None:
-    means = [a for a in CELL.ablations if (a.target, a.method) == ("head", "mean")]
+    means = [a for a in CELL.rows(AblationRow) if (a.target, a.method) == ("head", "mean")]
     level = [dataclasses.replace(a, method="turned") for a in means]
-    rest = [a for a in CELL.ablations if a.method != "turned"]
-    assert says(find(dataclasses.replace(CELL, ablations=rest + level), "induction", "L1H0")) == [True, True, False]
-    assert says(find(dataclasses.replace(CELL, ablations=rest), "induction", "L1H0")) == [True, True, None]
+    rest = [a for a in CELL.rows(AblationRow) if a.method != "turned"]
+    assert says(find(CELL.having(ablations=rest + level), "induction", "L1H0")) == [True, True, False]
+    assert says(find(CELL.having(ablations=rest), "induction", "L1H0")) == [True, True, None]
 
 
 def test_a_composition_score_below_chance_is_no_claim_however_significant() -> None:
     at = {"value": 0.1, "varying": 0.1, "q_value": 0.001, "varying_q_value": 1.0}
-    below = [dataclasses.replace(e, **at) for e in CELL.composition]
-    items = judged(dataclasses.replace(CELL, composition=below))
+    below = [dataclasses.replace(e, **at) for e in CELL.rows(CompositionRow)]
+    items = judged(CELL.having(composition=below))
     assert {says(i)[0] for i in items if i.question.endswith("edge")} == {False}
 
 
 def test_where_no_induction_head_has_formed_weights_do_not_say_what_it_would_read() -> None:
-    none = dataclasses.replace(CELL, heads=[dataclasses.replace(h, prefix_matching=0.02) for h in CELL.heads])
+    none = CELL.having(heads=[dataclasses.replace(h, prefix_matching=0.02) for h in CELL.rows(HeadRow)])
     assert says(find(none, "previous token", "L0H0")) == [None, True, True]
 
 
 def relabelled(**labelled: bool) -> Cell:
     """Heads of the first layer that do these and nothing else; none looks at itself."""
     named = {name.replace("_", " "): says for name, says in labelled.items()}
-    kept = [r for r in CELL.labels if r.layer or r.behaviour not in ("offset", *named)]
-    model = next(r for r in CELL.labels if r.behaviour == "previous token")
+    kept = [r for r in CELL.rows(LabelRow) if r.layer or r.behaviour not in ("offset", *named)]
+    model = next(r for r in CELL.rows(LabelRow) if r.behaviour == "previous token")
     first = [dataclasses.replace(model, behaviour=name, labelled=says) for name, says in named.items()]
-    return dataclasses.replace(CELL, labels=kept + first)
+    return CELL.having(labels=kept + first)
 
 
 def test_a_q_edge_must_come_from_a_head_that_looks_at_itself_or_at_the_previous_token() -> None:
@@ -107,10 +110,10 @@ def test_a_k_edge_may_come_from_a_head_that_looks_two_back() -> None:
 
 
 def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
-    bare = dataclasses.replace(CELL, labels=[], ablations=[])
+    bare = CELL.having(labels=[], ablations=[])
     assert {tuple(says(i)[1:]) for i in judged(bare)} == {(None, None)}
     assert not any(i.agreed for i in judged(bare))
-    counts, named = section(only(bare)).blocks
+    counts, named = section(only(bare), {}).blocks
     assert isinstance(counts, Table)
     assert isinstance(named, Table)
     assert {row[3].text for row in counts.rows} == {row[6].text for row in counts.rows} == {"–"}
@@ -118,7 +121,7 @@ def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
 
 
 def test_the_table_counts_and_names_what_was_planted() -> None:
-    counts, named = section(only(CELL)).blocks
+    counts, named = section(only(CELL), {}).blocks
     assert isinstance(counts, Table)
     assert isinstance(named, Table)
     rows = {row[0].text: [e.text for e in row[1:]] for row in counts.rows}
@@ -130,7 +133,7 @@ def test_the_table_counts_and_names_what_was_planted() -> None:
 
 
 def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_significant() -> None:
-    planted = [e for e in CELL.composition if e.composes]
+    planted = [e for e in CELL.rows(CompositionRow) if e.composes]
     assert len(planted) == 1
     e = planted[0]
     assert dataclasses.replace(e, varying=0.0).above
@@ -150,9 +153,9 @@ def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_need
         dataclasses.replace(e, value=0.3, varying=0.3, varying_q_value=0.01)
         if e.kind == "V" or e.late_head == 0 == e.early_head
         else e
-        for e in CELL.composition
+        for e in CELL.rows(CompositionRow)
     ]
-    found = section(only(dataclasses.replace(CELL, composition=claimed)))
+    found = section(only(CELL.having(composition=claimed)), {})
     (told,) = [p for p in found.paragraphs if p.startswith("The second copy needs") and "edge" in p]
     assert told.startswith(
         "The second copy needs 1 of 1 K-edge that composes, 0 of 8 others; 0 of 1 Q-edge that composes, 0 of 8 others; "
@@ -163,8 +166,10 @@ def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_need
 
 def test_copying_heads_that_repeats_do_not_need_are_told_by_what_they_are_worth_on_text() -> None:
     text = {"zero": 9.0, "mean": 9.0, "resample": 0.7, "turned": 9.0}
-    costly = [dataclasses.replace(a, loss_nats=text[a.method]) if a.target == "head" else a for a in CELL.ablations]
-    (told,) = [p for p in section(only(dataclasses.replace(CELL, ablations=costly))).paragraphs if "that copy by" in p]
+    costly = [
+        dataclasses.replace(a, loss_nats=text[a.method]) if a.target == "head" else a for a in CELL.rows(AblationRow)
+    ]
+    (told,) = [p for p in section(only(CELL.having(ablations=costly)), {}).paragraphs if "that copy by" in p]
     assert told.startswith("The second copy needs 2 of 6 heads that copy by their weights and 0 of 0 that do not. ")
     assert "Without one of the 4 that copy and are not needed" in told
     assert "the held-out loss by 0.70: where" in told
@@ -175,15 +180,15 @@ def test_the_widest_disagreements_are_named() -> None:
         dataclasses.replace(a, second_copy_nats=3.0, second_copy_low=2.5)
         if (a.kind, a.method, a.early_head, a.head) == ("V", "resample", 1, 2)
         else a
-        for a in CELL.ablations
+        for a in CELL.rows(AblationRow)
     ]
     claimed = [
         dataclasses.replace(e, value=0.9, varying=0.9, varying_q_value=0.01)
         if (e.kind, e.early_head, e.late_head) == ("Q", 2, 1)
         else e
-        for e in CELL.composition
+        for e in CELL.rows(CompositionRow)
     ]
-    named = section(only(dataclasses.replace(CELL, ablations=costly, composition=claimed))).blocks[1]
+    named = section(only(CELL.having(ablations=costly, composition=claimed)), {}).blocks[1]
     assert isinstance(named, Table)
     assert named.rows[0][2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 against 0.18, rise 0.")
     assert named.rows[0][3].text.startswith("V-edge L0H1 → L1H2: weights 0.")
@@ -191,13 +196,13 @@ def test_the_widest_disagreements_are_named() -> None:
 
 
 def test_without_heads_there_is_nothing_to_compare() -> None:
-    found = section(synthetic.results(layers=(0,)))
+    found = section(synthetic.results(layers=(0,)), {})
     assert (found.paragraphs, found.blocks) == (("This sweep has no heads.",), ())
     assert table(synthetic.results(layers=(0,))).empty
 
 
 def test_one_layer_is_asked_whether_its_heads_copy_and_nothing_else() -> None:
-    found = section(synthetic.results(layers=(1,), seeds=(0,)))
+    found = section(synthetic.results(layers=(1,), seeds=(0,)), {})
     assert [row[0].text for row in found.blocks[0].rows] == ["copies"]  # type: ignore[union-attr]
     assert not any("that compose" in p for p in found.paragraphs)
 

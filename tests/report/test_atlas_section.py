@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pathsum.report.sections.atlas import BUGS, ENTRIES_A_HEAD, paragraphs, tables
+from pathsum.records.heads import DistanceRow
+from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.report.themes.atlas import BUGS, ENTRIES_A_HEAD, paragraphs, tables
 from tests.report import synthetic
 
 ONE = synthetic.cell(1, 3, 0)
@@ -25,8 +27,8 @@ def test_the_first_of_each_head_are_shown_with_their_counts() -> None:
 
 
 def test_the_most_expensive_bug_over_the_text_comes_first() -> None:
-    dear = replace(ONE.skip_trigram_bugs[-1], price_nats=0.01, places=9999)
-    bugs = tables([replace(ONE, skip_trigram_bugs=[*ONE.skip_trigram_bugs[:-1], dear])])[1]
+    dear = replace(ONE.rows(SkipTrigramBugRow)[-1], price_nats=0.01, places=9999)
+    bugs = tables([ONE.having(skip_trigram_bugs=[*ONE.rows(SkipTrigramBugRow)[:-1], dear])])[1]
     assert bugs.rows[0][4].text == "9,999"
 
 
@@ -34,10 +36,10 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
     """Hits and lift: below chance; too few; beyond chance, but not by three standard errors; and by more."""
     told = ((2, 0.5), (4, None), (8, 2.0), (12, 3.0))
     rows = [
-        replace(ONE.skip_trigrams[0], text_hits=hits, text_expected=4.0, text_lift=lift, change_nats=-1.0)
+        replace(ONE.rows(SkipTrigramRow)[0], text_hits=hits, text_expected=4.0, text_lift=lift, change_nats=-1.0)
         for hits, lift in told
     ]
-    text = " ".join(paragraphs([replace(ONE, skip_trigrams=rows)]))
+    text = " ".join(paragraphs([ONE.having(skip_trigrams=rows)]))
     assert "the output is likelier to the model for 0 of 4" in text
     assert "The judging documents confirm 1 of 3 (one head)" in text
 
@@ -45,8 +47,8 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
 def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -> None:
     """The mistake: 400 of 400 were borne out by the counts that had chosen them; 61 % of the unselected were."""
     shares = [(100, 200), (50, 200), (30, 200)]
-    tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.skip_trigram_tallies, shares, strict=True)]
-    text = paragraphs([replace(ONE, skip_trigram_tallies=tallies)])[0]
+    tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)]
+    text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
     assert "unselected, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
     assert "of all candidates that both halves hold, 0.40; of triples drawn from the text that both halves" in text
     assert "whatever heads add there, 0.016 (n = 250); of all candidates before either test, 0.30." in text
@@ -55,21 +57,21 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
 def test_a_share_of_no_candidates_is_unknown() -> None:
     """The mistake: 0 of 0 was printed as 0.00."""
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
-    tallies = [replace(t, **nothing) for t in ONE.skip_trigram_tallies]
-    text = paragraphs([replace(ONE, skip_trigram_tallies=tallies)])[0]
+    tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
+    text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
     assert "of all candidates that both halves hold, –; of triples drawn from the text" in text
     assert "whatever heads add there, – (n = 0); of all candidates before either test" in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:
-    far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.distances]
-    rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.skip_trigrams]
-    text = paragraphs([replace(ONE, distances=far, skip_trigrams=rows)])[0]
+    far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.rows(DistanceRow)]
+    rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.rows(SkipTrigramRow)]
+    text = paragraphs([ONE.having(distances=far, skip_trigrams=rows)])[0]
     assert "For long-range copying heads alone (1 head; copying by weights and behaviour" in text
     assert "within 8 tokens): 1.00." in text
 
 
 def test_a_cell_without_bugs_says_so() -> None:
-    clean = replace(ONE, skip_trigram_bugs=[])
+    clean = ONE.having(skip_trigram_bugs=[])
     assert "No crossing of skip-trigrams was found" in paragraphs([clean])[1]
     assert len(tables([clean])) == 1

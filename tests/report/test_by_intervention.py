@@ -6,8 +6,9 @@ import dataclasses
 
 from pathsum.claims.causal import CLAIMS, edge_label, strongest_edge
 from pathsum.claims.judging import NOT, REPRODUCED, judge
-from pathsum.report.figures import draw_all
-from pathsum.report.sections.causal import section
+from pathsum.records.ablations import EdgeContrastRow
+from pathsum.report.story import draw_all
+from pathsum.report.themes.causal import section
 from tests.report import synthetic
 
 
@@ -45,8 +46,8 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     key_edge = next(c for c in CLAIMS if c.id == "induction_key_edge")
     assert judge(key_edge, results).verdict == REPRODUCED
     (cell,) = results.cells.values()
-    close = [dataclasses.replace(c, difference_nats=0.036, low=-0.017, high=0.091) for c in cell.edge_contrasts]
-    unsure = dataclasses.replace(results, cells={cell.name: dataclasses.replace(cell, edge_contrasts=close)})
+    close = [dataclasses.replace(c, difference_nats=0.036, low=-0.017, high=0.091) for c in cell.rows(EdgeContrastRow)]
+    unsure = dataclasses.replace(results, cells={cell.name: cell.having(edge_contrasts=close)})
     found = judge(key_edge, unsure)
     assert found.verdict == NOT
     assert "resample: minus Q-edge L0H1 → L1H0 0.04 [−0.02, 0.09]" in found.detail
@@ -54,5 +55,5 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
 
 def test_a_cell_extracted_without_distances_is_still_told() -> None:
     results = synthetic.results(layers=(2,), seeds=(0,))
-    bare = {name: dataclasses.replace(c, distances=[]) for name, c in results.cells.items()}
+    bare = {name: c.having(distances=[]) for name, c in results.cells.items()}
     assert len(section(dataclasses.replace(results, cells=bare), {}).paragraphs) == 3

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pathsum.report.document import Section
 from pathsum.report.figures.calibration import calibration
-from pathsum.report.sections.calibration import certain, marked, section, trusted
+from pathsum.report.themes.calibration import certain, marked, section, trusted
 from tests.report import synthetic
 
 RESULTS = synthetic.results()

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims import judge_all
 from pathsum.claims.metrics import metrics
+from pathsum.claims.registry import judge_all
 from pathsum.report.compare import compare
 from pathsum.report.moves import check, moves
 from pipelines.paths import ROOT

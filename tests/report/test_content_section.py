@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pathsum.claims import judge_all
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.claims.registry import judge_all
+from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.records.results import Cell, Results
+from pathsum.records.score_paths import MatchingRow, ScorePathRow
+from pathsum.records.terms import TermRow
 from pathsum.report.document import Table
 from pathsum.report.figures.content import content_scores
-from pathsum.report.sections.content import section
+from pathsum.report.themes.content import section
 from tests.report import synthetic
 
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 0, works=False)
@@ -61,24 +64,24 @@ def test_the_small_embedding_control_stands_beside_the_grid_with_its_reason() ->
 
 def test_claims_on_what_is_read_follow_content_where_heads_say_otherwise() -> None:
     """By heads nothing is K and virtual heads matter; by content all is as the paper has it: the old recipe's case."""
-    mixed = replace(WORKS, score_paths=FAILS.score_paths, terms=FAILS.terms)
+    mixed = WORKS.having(score_paths=FAILS.rows(ScorePathRow), terms=FAILS.rows(TermRow))
     for claim in ("induction_scores_k", "virtual_heads_little"):
         assert verdict(mixed, claim) == REPRODUCED
-    opposite = replace(WORKS, content_scores=FAILS.content_scores, content=FAILS.content)
+    opposite = WORKS.having(content_scores=FAILS.rows(ContentScoreRow), content=FAILS.rows(ContentRow))
     for claim in ("induction_scores_k", "virtual_heads_little"):
         assert verdict(opposite, claim) == NOT
 
 
 def test_the_corner_is_judged_on_the_pair_that_carries_the_score() -> None:
-    moved = [replace(row, positivity=0.1, query="L0H1") for row in WORKS.matching]
+    moved = [replace(row, positivity=0.1, query="L0H1") for row in WORKS.rows(MatchingRow)]
     assert verdict(WORKS, "induction_corner") == REPRODUCED
-    assert verdict(replace(WORKS, matching=moved), "induction_corner") == NOT
-    assert verdict(replace(WORKS, matching=[]), "induction_corner") == REPRODUCED  # on AMF's own pair
-    ((_, _, queries, keys, _, on_it, on_amfs),) = tables(only(replace(WORKS, matching=moved)))["corner"]
+    assert verdict(WORKS.having(matching=moved), "induction_corner") == NOT
+    assert verdict(WORKS.having(matching=[]), "induction_corner") == REPRODUCED  # on AMF's own pair
+    ((_, _, queries, keys, _, on_it, on_amfs),) = tables(only(WORKS.having(matching=moved)))["corner"]
     assert (queries, keys, on_it, on_amfs) == ("L0H1", "L0H0", "0.10", "0.95")
 
 
-@pytest.mark.parametrize("cell", [synthetic.cell(0, 0, 0), synthetic.cell(1, 3, 0), replace(WORKS, content_scores=[])])
+@pytest.mark.parametrize("cell", [synthetic.cell(0, 0, 0), synthetic.cell(1, 3, 0), WORKS.having(content_scores=[])])
 def test_without_such_scores_nothing_is_judged(cell: Cell) -> None:
     assert content_scores(only(cell)) is None
     assert verdict(cell, "induction_scores_k") == UNTESTABLE

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pathsum.claims.copying import CLAIMS, copying_heads
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, judge
+from pathsum.claims.one_layer import CLAIMS, copying_heads
+from pathsum.records.ablations import AblationRow
+from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.answer import answer
-from pathsum.report.sections.copying import paragraph, table
+from pathsum.report.themes.copying import paragraph, table
 from tests.report import synthetic
 
 WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
@@ -21,9 +23,9 @@ def behaving(cell: Cell, heads: int) -> Cell:
     """Let only the first ``heads`` heads raise the token to come clearly."""
     labels = [
         r if r.head < heads or r.behaviour != "copies the next token" else replace(r, low=r.chance - 0.01)
-        for r in cell.labels
+        for r in cell.rows(LabelRow)
     ]
-    return replace(cell, labels=labels)
+    return cell.having(labels=labels)
 
 
 def with_cell(cell: Cell) -> Results:
@@ -33,7 +35,7 @@ def with_cell(cell: Cell) -> Results:
 def test_heads_of_positive_eigenvalues_that_do_not_behave_so_do_not_copy() -> None:
     """The mistake: 12 of 20 heads were said to copy by eigenvalues alone; 8 did by behaviour, none by intervention."""
     cells = {name: behaving(c, 0) for name, c in WORKS.cells.items()}
-    assert all(h.copies for c in cells.values() for h in c.heads)
+    assert all(h.copies for c in cells.values() for h in c.rows(HeadRow))
     found = judge(CLAIMS[0], replace(WORKS, cells=cells))
     assert (found.verdict, found.value) == (NOT, 0)
     assert "by weights alone 1.00" in found.detail
@@ -46,15 +48,15 @@ def test_half_of_the_heads_are_not_most(heads: int, verdict: str) -> None:
 
 def test_behaviour_without_the_weights_is_not_enough() -> None:
     cell = WORKS.cells[NAME]
-    turned = replace(cell, heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.heads])
+    turned = cell.having(heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.rows(HeadRow)])
     assert [(c.weights, c.behaviour, c.shown) for c in copying_heads(turned)] == [(False, True, False)] * 4
 
 
 def test_an_intervention_must_exceed_its_control() -> None:
     cell = WORKS.cells[NAME]
     assert [c.intervention for c in copying_heads(cell)] == [True, False, False, False]
-    control = [replace(a, second_copy_high=9.0) if a.method == "turned" else a for a in cell.ablations]
-    assert not any(c.intervention for c in copying_heads(replace(cell, ablations=control)))
+    control = [replace(a, second_copy_high=9.0) if a.method == "turned" else a for a in cell.rows(AblationRow)]
+    assert not any(c.intervention for c in copying_heads(cell.having(ablations=control)))
 
 
 def test_the_first_screen_and_the_table_give_all_three() -> None:

@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims import judge_all
+from pathsum.claims.registry import judge_all
+from pathsum.records.explorers import PatternRow, SplitRow, TokenTableRow
 from pathsum.records.results import Results
-from pathsum.records.rows import JOINER
+from pathsum.records.tokens import JOINER
 from pathsum.report.build import write_report
 from pathsum.report.document import SCRIPTS
 from pathsum.report.explorer import THOUSANDTHS, UNITS, in_whole, payload
-from pathsum.report.sections import explorers
 from pathsum.report.symbols import visible
+from pathsum.report.themes import explorers
 from tests.report import synthetic
 
 
@@ -48,7 +49,7 @@ def test_patterns_read_back_by_checkpoint_passage_and_head() -> None:
     sizes = [n * (n + 1) // 2 for n in (len(p["tokens"]) - 1 for p in data["passages"])]
     packed = unpacked(data["patterns"])
     assert len(packed) == (len(data["checkpoints"]) + 1) * len(data["heads"]) * sum(sizes)
-    for row in cell.patterns:
+    for row in cell.rows(PatternRow):
         frame = len(data["checkpoints"]) if row.weighted else data["checkpoints"].index(row.tokens_seen)
         head = data["heads"].index(f"L{row.layer}H{row.head}")
         start = 6 * (frame * sum(sizes) + sum(sizes[: row.passage])) + head * sizes[row.passage]
@@ -59,9 +60,9 @@ def test_splits_read_back_and_add_up_as_shown() -> None:
     cell = synthetic.cell(2, 3, 0)
     data = payload(cell, tables=False)
     numbers, width = integers(data["splits"]), 3 + 1 + 6 + 9
-    assert len(numbers) == width * len(cell.splits)
+    assert len(numbers) == width * len(cell.rows(SplitRow))
     assert len(data["paths"]) == width - 3
-    for i, row in enumerate(cell.splits):
+    for i, row in enumerate(cell.rows(SplitRow)):
         token, log_prob, logit, *parts = numbers[i * width : (i + 1) * width]
         assert data["words"][token] == visible(row.token)
         assert log_prob == round(row.log_prob_nats * THOUSANDTHS)
@@ -75,8 +76,8 @@ def test_tables_over_tokens_read_back() -> None:
     tables, size = data["tables"], len(synthetic.HOSTILE) * data["tables"]["k"]
     found, values = integers(tables["found"]), integers(tables["values"])
     assert [data["words"][t] for t in tables["tokens"]] == [visible(t) for t in synthetic.HOSTILE]
-    assert len(found) == len(values) == size * len(cell.token_tables)
-    for i, row in enumerate(cell.token_tables):
+    assert len(found) == len(values) == size * len(cell.rows(TokenTableRow))
+    for i, row in enumerate(cell.rows(TokenTableRow)):
         assert tables["list"][i] == [row.table, "" if row.layer is None else f"L{row.layer}H{row.head}"]
         here = slice(i * size, (i + 1) * size)
         assert [data["words"][t] for t in found[here]] == [visible(t) for t in row.found.split(JOINER)]
@@ -128,7 +129,7 @@ def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:
     results = synthetic.results(layers=(1,), heads=(2, 4), seeds=(0,))
     better = results.cells["L1H4S0"]
     cells = results.cells | {"L1H4S0": replace(better, summary=replace(better.summary, val_loss_nats=2.0))}
-    (block,) = explorers.section(replace(results, cells=cells)).blocks
+    (block,) = explorers.section(replace(results, cells=cells), {}).blocks
     assert isinstance(block, explorers.Explorer)
     assert [c.name for c in block.cells if c.tables] == ["L1H4S0"]
     assert block.first == "L1H4S0"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pathsum.claims import judge_all
+from pathsum.claims.registry import judge_all
 from pathsum.report.build import write_report
 from pathsum.report.symbols import visible
 from tests.report import synthetic

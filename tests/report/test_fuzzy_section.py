@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from pathsum.records.fuzzy_matching import FuzzyMatchingRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.figures.fuzzy_matching import fuzzy_matching
-from pathsum.report.sections.fuzzy_matching import section
+from pathsum.report.themes.fuzzy_matching import section
 from tests.report import synthetic
 
 
@@ -34,8 +35,8 @@ def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied(
     assert variants.count("The induction head is not shown to match a token") == 2
     assert "it is not shown to help: 0.00 nats more" in renamed
     assert "is not shown to be predicted better after the first copy" in renamed
-    below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.fuzzy_matching]
-    variants, renamed = section(only(dataclasses.replace(FAILS, fuzzy_matching=below)), {}).paragraphs
+    below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
+    variants, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
     assert variants.count("The induction head does not match a token") == 2
     assert "it does not help: −1.00 nats more" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
@@ -44,10 +45,10 @@ def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied(
 
 
 def test_what_was_not_measured_is_not_told() -> None:
-    gains = [r for r in WORKS.fuzzy_matching if r.layer is None]
-    variants, _ = section(only(dataclasses.replace(WORKS, fuzzy_matching=gains)), {}).paragraphs
+    gains = [r for r in WORKS.rows(FuzzyMatchingRow) if r.layer is None]
+    variants, _ = section(only(WORKS.having(fuzzy_matching=gains)), {}).paragraphs
     assert variants.endswith("This vocabulary has too few such pairs to test.")
-    (told,) = section(only(dataclasses.replace(WORKS, fuzzy_matching=[])), {}).paragraphs
+    (told,) = section(only(WORKS.having(fuzzy_matching=[])), {}).paragraphs
     assert told == "This sweep has no two-layer model to test."
     assert fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None
 

@@ -6,13 +6,14 @@ import dataclasses
 import math
 
 import pytest
+from pathsum.report.themes import mechanism
+from pathsum.report.themes.composition import paragraphs
 
+from pathsum.records.composition import CompositionRow
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
-from pathsum.records.rows import CompositionRow
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
-from pathsum.report.sections import mechanism
-from pathsum.report.sections.composition import paragraphs
 from tests.report import synthetic
 
 
@@ -20,7 +21,7 @@ def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_
     results = synthetic.results()
     figure = composition(results)
     assert figure is not None
-    assert len(figure.data) == sum(len(c.composition) for c in results.cells.values())
+    assert len(figure.data) == sum(len(c.rows(CompositionRow)) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
     assert "edges below chance: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40" in figure.caption
 
@@ -30,11 +31,10 @@ def test_a_deeper_model_has_a_graph_too() -> None:
     results = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
     (name, cell), *_ = results.cells.items()
     deep = dataclasses.replace(cell.summary, n_layers=3)
-    third = [dataclasses.replace(h, layer=2) for h in cell.heads if h.layer == 1]
-    over = [dataclasses.replace(e, late_layer=2) for e in cell.composition]
-    changed = dataclasses.replace(
-        cell, summary=deep, heads=[*cell.heads, *third], composition=[*cell.composition, *over]
-    )
+    third = [dataclasses.replace(h, layer=2) for h in cell.rows(HeadRow) if h.layer == 1]
+    over = [dataclasses.replace(e, late_layer=2) for e in cell.rows(CompositionRow)]
+    wider = cell.having(heads=[*cell.rows(HeadRow), *third], composition=[*cell.rows(CompositionRow), *over])
+    changed = dataclasses.replace(wider, summary=deep)
     assert composition(dataclasses.replace(results, cells={name: changed})) is not None
 
 
@@ -42,7 +42,7 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
     cells = synthetic.results().with_layers(2)
     heads, edges = mechanism.tables(cells)
     assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
-    assert len(edges.rows) == sum(e.composes for c in cells for e in c.composition)
+    assert len(edges.rows) == sum(e.composes for c in cells for e in c.rows(CompositionRow))
     assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
 
 
@@ -56,9 +56,7 @@ def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
 
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
     """The mistake: the report listed what lies above chance alone, and printed the floor of p as its value."""
-    cell = dataclasses.replace(
-        synthetic.cell(2, 2, 0), composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6))
-    )
+    cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
     said = paragraphs([cell])
     assert "Of 4 edges of all models, 2 score above chance and 1 below it" in said[0]
     assert "1 do not differ" in said[0]
@@ -68,7 +66,7 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
-    cell = dataclasses.replace(synthetic.cell(2, 2, 0), composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
+    cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
     _, rule = paragraphs([cell])
     assert rule.startswith("An edge composes if")
     assert "1 of 3 edges do" in rule

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pathsum.records.subspaces import DeletingRow
+from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.report.document import Table
 from pathsum.report.figures.subspaces import subspaces
-from pathsum.report.sections.weights_side import section
+from pathsum.report.themes.weights_side import section
 from tests.report import synthetic
 
 TWO = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
@@ -14,7 +16,7 @@ CELL = TWO.cells["L2H3S0"]
 
 
 def said(**tables: object) -> str:
-    cell = replace(CELL, **tables)  # type: ignore[arg-type]
+    cell = CELL.having(**tables)  # type: ignore[arg-type]
     return " ".join(section(replace(TWO, cells={cell.name: cell}), {}).paragraphs)
 
 
@@ -25,8 +27,8 @@ def test_a_sweep_without_heads_says_so() -> None:
 
 
 def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
-    costly = replace(CELL.virtual_heads[4], cost_nats=0.5)
-    cell = replace(CELL, virtual_heads=[*CELL.virtual_heads[:4], costly])
+    costly = replace(CELL.rows(VirtualHeadRow)[4], cost_nats=0.5)
+    cell = CELL.having(virtual_heads=[*CELL.rows(VirtualHeadRow)[:4], costly])
     found = section(replace(TWO, cells={cell.name: cell}), {})
     table = found.blocks[-1]
     assert isinstance(table, Table)
@@ -36,7 +38,7 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
 
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
-    rows = [replace(CELL.deleting[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
+    rows = [replace(CELL.rows(DeletingRow)[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
     assert "1 of 3 heads write against what they read of it beyond chance (alignment −0.90 to 0.90" in said(
         deleting=rows
     )

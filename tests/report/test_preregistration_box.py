@@ -6,8 +6,8 @@ import datetime
 from dataclasses import replace
 from html import unescape
 
-from pathsum.claims import judge_all, stated
 from pathsum.claims.preregistration import Change, Preregistration, Protocol
+from pathsum.claims.registry import judge_all, stated
 from pathsum.report.document import html, markdown
 from pathsum.report.preregistration import beside
 from pathsum.report.story import story

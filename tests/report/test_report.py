@@ -16,16 +16,19 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
-from pathsum.claims import CLAIMS, judge_all
+from pathsum.claims import registry
 from pathsum.claims.formatting import number
 from pathsum.claims.metrics import metrics
+from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report.answer import answer
 from pathsum.report.build import write_report
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
-from pathsum.report.figures import FIGURES, controls, learning
+from pathsum.report.figures import controls, learning
 from pathsum.report.figures.base import Figure
+from pathsum.report.story import contents
 from pathsum.report.symbols import drawable, visible
 from pipelines.paths import ROOT
 from tests.report import synthetic
@@ -111,7 +114,7 @@ def test_the_contents_lead_to_every_section(full: Path) -> None:
 def test_every_claim_leads_to_its_evidence(full: Path) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
     first = re.search(r"<header>.*?</header>", source, re.S)[0]  # type: ignore[index]
-    assert len(re.findall(r'<td[^>]*><a href="#', first)) == len(CLAIMS)
+    assert len(re.findall(r'<td[^>]*><a href="#', first)) == len(registry.claims())
 
 
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
@@ -160,7 +163,7 @@ def test_both_forms_have_the_same_sections_and_figures(full: Path) -> None:
         ("#" * int(level), title) for level, title in re.findall(r"<h([23])>(.*?)</h", page.replace("&#39;", "'"))
     ]
     assert headings == re.findall(r"^(##+) (.*)$", source, re.M)
-    drawn = len(FIGURES) - 1  # heads of one width have no figure of widths
+    drawn = sum(len(figures) for figures, _ in contents().values()) - 1  # heads of one width have no figure of widths
     assert page.count("<figure>") == source.count("![") == len(list((full / "figures").glob("*.svg"))) == drawn
 
 
@@ -279,7 +282,7 @@ def test_a_cell_reads_back_as_it_was_written(n_layers: int, tmp_path: Path) -> N
     write_cell(tmp_path, cell)
     back = read_cell(tmp_path)
     assert back == cell
-    assert all(h.previous_head is None or isinstance(h.previous_head, int) for h in back.heads)
+    assert all(h.previous_head is None or isinstance(h.previous_head, int) for h in back.rows(HeadRow))
 
 
 def test_an_incomplete_cell_names_what_is_missing(tmp_path: Path) -> None:

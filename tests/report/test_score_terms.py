@@ -8,9 +8,9 @@ import pytest
 
 from pathsum.claims.score_paths import term, through_keys
 from pathsum.records.results import Results
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 from pathsum.report.figures.score_paths import score_paths
-from pathsum.report.sections.score_paths import section
+from pathsum.report.themes.score_paths import section
 from tests.report import synthetic
 
 
@@ -30,7 +30,7 @@ def test_a_pair_is_named_by_the_sides_that_read_an_earlier_head(query: str, key:
 
 
 def only(n_layers: int, **changes: object) -> Results:
-    cell = dataclasses.replace(synthetic.cell(n_layers, 3, 0), **changes)
+    cell = synthetic.cell(n_layers, 3, 0).having(**changes)
     return dataclasses.replace(synthetic.results(), cells={cell.name: cell})
 
 

@@ -6,11 +6,13 @@ import dataclasses
 
 import pytest
 
-from pathsum.claims import judge_all
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
+from pathsum.claims.registry import judge_all
+from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell, Results
+from pathsum.records.suffixes import SuffixCutRow
 from pathsum.report.figures.suffixes import suffixes
-from pathsum.report.sections.suffixes import section
+from pathsum.report.themes.suffixes import section
 from tests.report import synthetic
 
 
@@ -45,9 +47,7 @@ def test_where_no_head_prefers_the_longer_match_the_text_says_so_and_no_edge_is_
 def test_growth_with_heads_is_said_only_where_each_count_has_more() -> None:
     def of(n_heads: int, advantage: float) -> Cell:
         cell = synthetic.cell(2, n_heads, 0)
-        return dataclasses.replace(
-            cell, suffix_cuts=[dataclasses.replace(r, advantage=advantage) for r in cell.suffix_cuts]
-        )
+        return cell.having(suffix_cuts=[dataclasses.replace(r, advantage=advantage) for r in cell.rows(SuffixCutRow)])
 
     assert section(only(of(2, 0.2), of(4, 0.4)), {}).paragraphs[-1].startswith("The advantage grows with heads per")
     told = section(only(of(2, 0.4), of(4, 0.4)), {}).paragraphs[-1]
@@ -61,14 +61,14 @@ def test_growth_with_heads_is_said_only_where_each_count_has_more() -> None:
 def test_an_edge_without_which_the_advantage_stays_or_all_matching_goes_explains_nothing(
     change: dict[str, float],
 ) -> None:
-    rows = [dataclasses.replace(r, **change) if r.cut == "two back → keys" else r for r in WORKS.suffix_cuts]
+    rows = [dataclasses.replace(r, **change) if r.cut == "two back → keys" else r for r in WORKS.rows(SuffixCutRow)]
     assert verdicts(only(WORKS)) == dict.fromkeys(("two_token_matching", "two_token_edges"), REPRODUCED)
-    found = verdicts(only(dataclasses.replace(WORKS, suffix_cuts=rows)))
+    found = verdicts(only(WORKS.having(suffix_cuts=rows)))
     assert found == {"two_token_matching": REPRODUCED, "two_token_edges": NOT}
 
 
 def test_without_measurements_nothing_is_said_or_judged() -> None:
-    results = only(dataclasses.replace(WORKS, suffix_cuts=[]))
+    results = only(WORKS.having(suffix_cuts=[]))
     assert section(results, {}).paragraphs == ("This sweep has no model of two layers to ask.",)
     assert suffixes(results) is None
     assert set(verdicts(results).values()) == {UNTESTABLE}
@@ -88,23 +88,23 @@ def test_the_table_shows_which_contents_the_scores_compare() -> None:
         dataclasses.replace(
             r, preference_nats={("0", "1"): 5.0, ("1", "2"): 3.0, ("2", "3+"): 2.0}.get((r.query, r.key), 0.0)
         )
-        for r in WORKS.content_scores
+        for r in WORKS.rows(ContentScoreRow)
     ]
-    (table,) = section(only(dataclasses.replace(WORKS, content_scores=rows)), {}).blocks
+    (table,) = section(only(WORKS.having(content_scores=rows)), {}).blocks
     assert table.columns[-3:] == (
         "score: current × previous", "score: previous × two back", "score: two back × three or more back"
     )  # fmt: skip
     assert [entry.text for entry in table.rows[0][-3:]] == ["0.50", "0.30", "0.20"]
-    (table,) = section(only(dataclasses.replace(WORKS, content_scores=[])), {}).blocks
+    (table,) = section(only(WORKS.having(content_scores=[])), {}).blocks
     assert [entry.text for entry in table.rows[0][-3:]] == ["–"] * 3
 
 
 def test_a_share_is_judged_with_the_error_of_its_denominator_and_marked_where_that_decides() -> None:
     """The mistake: an upper end of 0.18 over an advantage of 0.4, itself known to ± 0.15 only, was called 0.45."""
     wide = {"left": 0.4, "left_low": 0.3, "left_high": 0.7, "advantage": 0.16, "high": 0.18}
-    rows = [dataclasses.replace(r, **wide) if r.cut == "two back → keys" else r for r in WORKS.suffix_cuts]
-    (found,) = [c for c in judge_all(only(dataclasses.replace(WORKS, suffix_cuts=rows))) if c.id == "two_token_edges"]
+    rows = [dataclasses.replace(r, **wide) if r.cut == "two back → keys" else r for r in WORKS.rows(SuffixCutRow)]
+    (found,) = [c for c in judge_all(only(WORKS.having(suffix_cuts=rows))) if c.id == "two_token_edges"]
     assert (found.verdict, found.value) == (NOT, 0.7)
     assert "the threshold lies within the 95 % interval of L2H3S0" in found.detail
-    none = [dataclasses.replace(r, left=None, left_low=None, left_high=None) for r in WORKS.suffix_cuts]
-    assert verdicts(only(dataclasses.replace(WORKS, suffix_cuts=none)))["two_token_edges"] == NOT
+    none = [dataclasses.replace(r, left=None, left_low=None, left_high=None) for r in WORKS.rows(SuffixCutRow)]
+    assert verdicts(only(WORKS.having(suffix_cuts=none)))["two_token_edges"] == NOT

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.claims import judge_all
-from pathsum.records.results import TABLES
-from pathsum.report import origins
+from pathsum.claims.registry import judge_all
+from pathsum.records import registry
+from pathsum.records.heads import HeadRow
 from pathsum.report.build import write_report
-from pathsum.report.figures import draw_all
-from pathsum.report.story import story
+from pathsum.report.document import anchor
+from pathsum.report.story import draw_all, story
+from pathsum.report.theme import sources
 from pipelines.paths import ROOT
 from tests.report import synthetic
 
@@ -75,15 +76,15 @@ def test_both_forms_say_the_same_in_the_same_order(full: Path) -> None:
 
 def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code(full: Path) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
-    names = {o.record for o in origins.ORIGINS}
-    assert {*TABLES, "summary", "log", "corpus", "claims", "calibration"} <= names
-    assert {record for shown in origins.RECORDS.values() for record in shown} <= names
-    assert {origins.anchor(name) for name in names} <= set(re.findall(r'<td[^>]* id="([^"]*)"', source))
-    assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in origins.ORIGINS)
+    names = set(registry.origins())
+    assert {*registry.tables(), "summary", "log", "corpus", "claims", "calibration"} <= names
+    assert {record for shown in sources().values() for record in shown} <= names
+    assert {anchor(name) for name in names} <= set(re.findall(r'<td[^>]* id="([^"]*)"', source))
+    assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in registry.origins().values())
     results = synthetic.results(heads=(2,), seeds=(0,))
     told = story(results, judge_all(results), draw_all(results))
     blocks = [*told.opening, *(b for s in told.sections for b in s.blocks)]
-    bare = [b.name for b in blocks if not origins.records(b.name)]
+    bare = [b.name for b in blocks if not told.records(b.name)]
     assert bare == ["", ""]  # provenance, and the table of records itself
 
 
@@ -94,4 +95,6 @@ def test_any_heads_role_is_one_click_away(full: Path) -> None:
     section = source[source.index('<section id="what-each-head-does">') :]
     heads = section[: section.index("</table>")]
     assert "<details>" not in heads
-    assert heads.count("<tr>") >= sum(len(c.heads) for c in synthetic.results(heads=(2,), seeds=(0,)).cells.values())
+    assert heads.count("<tr>") >= sum(
+        len(c.rows(HeadRow)) for c in synthetic.results(heads=(2,), seeds=(0,)).cells.values()
+    )

@@ -6,8 +6,9 @@ import dataclasses
 
 from pathsum.claims.formation import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
+from pathsum.records.formation import ChangePointRow
 from pathsum.report.figures.formation import formation
-from pathsum.report.sections.formation import section, sequence
+from pathsum.report.themes.formation import section, sequence
 from tests.report import synthetic
 
 WORKS = synthetic.results()
@@ -17,8 +18,11 @@ def test_the_claim_s_value_is_the_lag_and_an_equal_time_is_not_before() -> None:
     found = judge(CLAIMS[0], WORKS)
     assert (found.verdict, found.value) == (REPRODUCED, 700_000)
     late = {
-        name: dataclasses.replace(
-            c, changes=[dataclasses.replace(r, tokens_seen=5_000_000, low=4_900_000, high=5_100_000) for r in c.changes]
+        name: c.having(
+            changes=[
+                dataclasses.replace(r, tokens_seen=5_000_000, low=4_900_000, high=5_100_000)
+                for r in c.rows(ChangePointRow)
+            ],
         )
         for name, c in WORKS.cells.items()
     }
@@ -38,13 +42,12 @@ def test_the_section_tells_the_order_and_which_losses_bend() -> None:
 def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
     """The mistake: K-composition came first in three of four models, and the report did not say so."""
     early = {
-        name: dataclasses.replace(
-            c,
+        name: c.having(
             changes=[
                 dataclasses.replace(r, tokens_seen=2_900_000, low=2_800_000, high=3_300_000)
                 if r.quantity == "k_composition"
                 else r
-                for r in c.changes
+                for r in c.rows(ChangePointRow)
             ],
         )
         for name, c in WORKS.cells.items()
@@ -64,16 +67,19 @@ def test_without_two_layers_nothing_is_drawn() -> None:
 def test_the_figure_draws_every_change_of_two_layer_cells() -> None:
     drawn = formation(WORKS)
     assert drawn is not None
-    assert len(drawn.data) == sum(len(c.changes) for c in WORKS.with_layers(2)) == 20
+    assert len(drawn.data) == sum(len(c.rows(ChangePointRow)) for c in WORKS.with_layers(2)) == 20
 
 
 def test_an_order_is_told_only_where_an_evaluation_lies_between() -> None:
     cell = synthetic.results(heads=(2,), seeds=(0,)).cells["L2H2S0"]
     assert sequence(cell) == "previous-token head with key edge with prefix matching"
-    apart = [dataclasses.replace(c, low=c.tokens_seen - 10_000, high=c.tokens_seen + 10_000) for c in cell.changes]
-    found = sequence(dataclasses.replace(cell, changes=apart))
+    apart = [
+        dataclasses.replace(c, low=c.tokens_seen - 10_000, high=c.tokens_seen + 10_000)
+        for c in cell.rows(ChangePointRow)
+    ]
+    found = sequence(cell.having(changes=apart))
     assert found == "previous-token head before key edge before prefix matching"
     last = dataclasses.replace(apart[0], tokens_seen=9_000_000, low=8_000_000, high=9_000_001)
-    found = sequence(dataclasses.replace(cell, changes=[last, *apart[1:]]))
+    found = sequence(cell.having(changes=[last, *apart[1:]]))
     assert found == "key edge before prefix matching before previous-token head"
-    assert sequence(dataclasses.replace(cell, changes=[])) == ""
+    assert sequence(cell.having(changes=[])) == ""

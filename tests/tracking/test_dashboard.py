@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.claims import judge_all
+from pathsum.claims.registry import judge_all
 from pathsum.report.build import tables, tables_of
-from pathsum.report.figures import FIGURES, Figure, draw_all
-from pathsum.report.story import story
+from pathsum.report.figures.base import Figure
+from pathsum.report.story import contents, draw_all, story
 from pathsum.tracking.tracker import metrics
 from pipelines.paths import ROOT
 from tests.report import synthetic
@@ -38,18 +38,19 @@ def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
         results.cells["L2H2S0"], "narrow", 4, n_heads=4
     )  # only then is there a figure of widths
     results = replace(results, cells={**results.cells, "narrow": narrow})
-    told = story(results, judge_all(results), draw_all(results))
+    found, drawn = contents(), draw_all(results)
+    told = story(results, judge_all(results), drawn)
     titles = [section.title for section in told.sections]
-    assert [title for title in dashboard.FINDINGS if title != "Claims"] == [
-        t for t in titles if t in dashboard.FINDINGS
-    ]
+    assert [title for title in found if title != "Claims"] == [title for title in titles if title in found]
     for section in told.sections:
         figures = {block.name for block in section.blocks if isinstance(block, Figure)}
-        assert figures == set(dashboard.FINDINGS.get(section.title, ("", ""))[0].split()), section.title
-    shown = [panel for section in dashboard.findings().values() for panel in section]
+        assert figures == set(found.get(section.title, ([], []))[0]), section.title
+    shown = [panel for section in dashboard.findings(found).values() for panel in section]
     keys = [key for panel in shown for key in getattr(panel, "media_keys", None) or [panel.table_name]]
-    logged = [f"figures/{figure.__name__}" for figure in FIGURES] + [f"tables/{name}" for name in tables(results, [])]
-    assert sorted(keys) == sorted([*logged, "report"])
+    assert {"report", *(f"figures/{name}" for name in drawn)} <= set(keys)
+    others = {"report", *(f"tables/{name}" for name in tables(results, []))}
+    assert set(keys) - {f"figures/{name}" for name in drawn} <= others
+    assert len(keys) == len(set(keys))
 
 
 def test_a_cells_own_tables_have_the_reports_names() -> None:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from pathsum.data.bos import BOS
-from pathsum.records.rows import FuzzyKind
+from pathsum.records.fuzzy_matching import FuzzyKind
 
 SPACE = "␣"  # how the vocabulary prints a space
 KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # what alike tokens share

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pathsum.calibration.detectors import DETECTORS, Unit
+from pathsum.calibration.detectors import detectors
+from pathsum.calibration.units import Unit
 from pathsum.calibration.world import Grown
-from pathsum.records.rows import CalibrationRow
+from pathsum.records.calibration import CalibrationRow
 
 NORMAL_95 = 1.959964
 
@@ -23,13 +24,13 @@ class Tried:
 
 def tried(grown: Grown) -> Tried:
     """Run every detector; a model that has not learnt what was planted is no test of any."""
-    return Tried(grown.learnt, {name: list(d(grown)) for name, d in DETECTORS.items()} if grown.learnt else {})
+    return Tried(grown.learnt, {name: list(d(grown)) for name, d in detectors().items()} if grown.learnt else {})
 
 
 def calibrate(worlds: Sequence[Tried]) -> list[CalibrationRow]:
     """A row for each detector, over all worlds."""
     learnt = [world.units for world in worlds if world.learnt]
-    return [row(name, [units[name] for units in learnt], len(worlds) - len(learnt)) for name in DETECTORS]
+    return [row(name, [units[name] for units in learnt], len(worlds) - len(learnt)) for name in detectors()]
 
 
 def row(detector: str, worlds: Sequence[Sequence[Unit]], not_learnt: int) -> CalibrationRow:
@@ -79,7 +80,7 @@ def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float
 
 def wilson(share: float, n: float) -> tuple[float, float]:
     """The 95 % interval of a share of ``n`` independent units, which stays within 0..1 and says something where all
-    agree."""
+    agree. ``n`` need not be whole, as scipy's would."""
     z2 = NORMAL_95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = NORMAL_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))

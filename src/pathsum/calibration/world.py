@@ -24,7 +24,8 @@ from pathsum.extraction import behaviour, framework
 from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.model.transformer import Transformer
 from pathsum.probes.induction import prefix_matching
-from pathsum.records.rows import CompositionRow, LabelRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.heads import LabelRow
 from pathsum.training.loop import total_steps
 
 HELD_OUT = 384  # documents to judge by, each of them a window

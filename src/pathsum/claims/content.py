@@ -1,11 +1,16 @@
-"""What is read, by content: helpers that claims, tables and figures share."""
+"""What heads read and move, by content."""
 
 from __future__ import annotations
 
 import math
 
-from pathsum.records.results import Cell
-from pathsum.records.rows import ContentRow, ContentScoreRow, MatchingRow
+from pathsum.claims.formatting import number, span
+from pathsum.claims.judging import Claim, Finding, each, within
+from pathsum.claims.score_paths import share_of
+from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.results import Cell, Results
+from pathsum.records.score_paths import MatchingRow
+from pathsum.records.terms import TermRow
 
 CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: whose content is read
 
@@ -13,7 +18,9 @@ CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: whose con
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
     """Return the best induction head's pairs; none where it is in the first layer or scores do not split."""
     head = cell.induction_head()
-    return [] if head is None else [r for r in cell.content_scores if (r.layer, r.head) == (head.layer, head.head)]
+    return (
+        [] if head is None else [r for r in cell.rows(ContentScoreRow) if (r.layer, r.head) == (head.layer, head.head)]
+    )
 
 
 def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
@@ -25,9 +32,72 @@ def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
 
 def hops(cell: Cell, n: int) -> ContentRow | None:
     """Return what content that moved at ``n`` heads is worth."""
-    return next((row for row in cell.content if (row.kind, row.content) == ("hops", str(n))), None)
+    return next((row for row in cell.rows(ContentRow) if (row.kind, row.content) == ("hops", str(n))), None)
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
     """Return the pair of paths that a head's preference comes by most; None where scores do not split."""
-    return next((row for row in cell.matching if (row.layer, row.head) == (layer, head)), None)
+    return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
+
+
+def order(cell: Cell, n: int) -> TermRow | None:
+    """All paths through ``n`` heads."""
+    return next((t for t in cell.rows(TermRow) if t.order == n and t.layer is None), None)
+
+
+def virtual_heads_little(cell: Cell) -> Finding:
+    """Is the interval of what content of two hops adds below those of no hop and of one?"""
+    none, one, two = (hops(cell, n) for n in range(3))
+    if none is None or one is None or two is None or two.own_scale_nats is None:
+        return Finding(None, False, "not measured")
+    least = min(row.own_scale_low or 0.0 for row in (none, one))
+    by_heads = ", ".join(number(t.own_scale_nats) for n in range(3) if (t := order(cell, n)) is not None)
+    note = f"no hop {number(none.own_scale_nats)}, one {number(one.own_scale_nats)}; by heads {by_heads}"
+    return Finding(two.own_scale_nats, (two.own_scale_high or 0.0) < least, note)
+
+
+def _current_against_previous(results: Results) -> dict[str, Finding]:
+    return {c.name: _by_content(c) for c in results.with_layers(2) if c.rows(ContentScoreRow)}
+
+
+def _by_content(cell: Cell) -> Finding:
+    rows = of_induction_head(cell)
+    value = share(rows, CURRENT, PREVIOUS)
+    if value is None:
+        return Finding(None, False, "prefers no such key" if rows else "the best prefix-matching head is in layer 0")
+    two = share(rows, PREVIOUS, TWO_BACK)
+    by_heads = f"by heads K {number(share_of(cell, 'K'))}, Q&K {number(share_of(cell, 'Q&K'))}"
+    row = next(r for r in rows if (r.query, r.key) == (CURRENT, PREVIOUS))
+    note = f"previous token against two tokens back {number(two)}; {by_heads}"
+    return Finding(value, value >= 0.5, note, within(0.5, row.share_low, row.share_high))
+
+
+def _share_of_one_pair(results: Results) -> str:
+    """Give every pair of offsets the same preference."""
+    pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
+    return span([1 / len(rows) for rows in pairs])
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "virtual_heads_little",
+        "The direct path and single heads matter most, virtual heads little.",
+        "AMF, Term Importance Analysis",
+        "fall of the held-out loss when content that two heads moved is added to content that at most one head moved, "
+        "attention patterns fixed (nats)",
+        "its 95 % interval is below that of content that no head moved and below that of content that one head moved",
+        each(2, virtual_heads_little),
+        papers="virtual heads least",
+    ),
+    Claim(
+        "induction_scores_k",
+        "An induction head's scores come from K-composition: its query reads the current token, its key the previous "
+        "token.",
+        "AMF, How Induction Heads Work",
+        "share of the best induction head's preference for the token after the earlier occurrence that compares the "
+        "query's current token with the key's previous token, whatever heads carried either",
+        "≥ 0.5",
+        _current_against_previous,
+        chance=_share_of_one_pair,
+    ),
+)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pathsum.claims.chance import uniform
 from pathsum.claims.judging import Claim, Finding, at_least
-from pathsum.records.results import FORMED, Results
+from pathsum.records.results import FORMED, Cell, Results
 
 NOT_FORMED = 0.05  # best prefix matching where no head does induction
 
@@ -16,6 +19,10 @@ def _smeared(results: Results) -> dict[str, Finding]:
     }
 
 
+def _smeared_models(results: Results) -> Iterable[Cell]:
+    return (c for c in results.controls.values() if c.summary.smeared_keys)
+
+
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "smeared_keys_induction",
@@ -24,5 +31,6 @@ CLAIMS: tuple[Claim, ...] = (
         "best prefix-matching score of the one-layer control with smeared keys",
         f"≥ {FORMED}",
         _smeared,
+        chance=uniform("induction: uniform", _smeared_models),
     ),
 )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathsum.claims.chance import always
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import ChangePointRow
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
     """Where a quantity of ``FormationRow`` changes, if it does."""
-    return next((c for c in cell.changes if c.quantity == quantity), None)
+    return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
 
 
 def _previous_token_first(cell: Cell) -> Finding:
@@ -34,5 +35,6 @@ CLAIMS: tuple[Claim, ...] = (
         "> 0, with an evaluation between",
         each(2, _previous_token_first),
         digits=0,
+        chance=always("0"),
     ),
 )

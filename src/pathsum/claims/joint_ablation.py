@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathsum.claims.causal import METHODS
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import JointAblationRow
 
 MOST = 0.5  # half: more than all else together
 
 
 def at_the_end(cell: Cell) -> list[JointAblationRow]:
     """Every set of heads at the last checkpoint."""
-    last = max((r.step for r in cell.joint_ablation), default=0)
-    return [r for r in cell.joint_ablation if r.step == last]
+    last = max((r.step for r in cell.rows(JointAblationRow)), default=0)
+    return [r for r in cell.rows(JointAblationRow) if r.step == last]
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:

@@ -6,9 +6,10 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pathsum.claims.chance import UNKNOWN, Level, always
 from pathsum.claims.formatting import number
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ClaimResult
+from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
 OWN = "this suite"  # the section of a claim that is in neither paper
@@ -24,15 +25,23 @@ class Finding:
     unsure: bool = False  # the threshold lies within the value's 95 % interval
 
 
+_UNKNOWN = always(UNKNOWN)
+
+
 @dataclass(frozen=True)
 class Claim:
+    """A claim with everything that is said of it. ``theme`` is the file that states it: its evidence stands there."""
+
     id: str
     claim: str
-    section: str
+    section: str  # of the paper
     measure: str
     threshold: str
     evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim speaks about
     digits: int = 2
+    chance: Level = _UNKNOWN  # the measure's value without the effect
+    papers: str = UNKNOWN  # value in the papers or their public checkpoints
+    theme: str = ""
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:

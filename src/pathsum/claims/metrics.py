@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.records.results import Results
-from pathsum.records.rows import CellSummary, ClaimResult
+from pathsum.records.summary import CellSummary
+from pathsum.records.verdicts import ClaimResult
 
 CELL_METRICS = (
     "n_layers",

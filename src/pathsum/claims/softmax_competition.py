@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathsum.claims.formatting import head_label
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
-from pathsum.records.rows import SoftmaxCompetitionRow
+from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 
 NONE = 0.5  # nats; a head of prefix matching 0.4 prefers the token after the match by some 5
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
     """The head that a repetition makes prefer ``place`` most."""
-    rows = [r for r in cell.softmax_competition if r.place == place]
+    rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
     return max(rows, key=lambda r: r.preference_high, default=None)
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
-from pathsum.records.rows import SufficiencyRow
+from pathsum.records.sufficiency import SufficiencyRow
 
 MOST = 0.5  # half: more than all else together
 
 
 def kept(cell: Cell) -> SufficiencyRow | None:
     """What remains with the previous-token head's edge to the keys of the induction head."""
-    return next((r for r in cell.sufficiency if r.kept == "circuit"), None)
+    return next((r for r in cell.rows(SufficiencyRow) if r.kept == "circuit"), None)
 
 
 def best_control(cell: Cell) -> SufficiencyRow | None:
     """Find the other first-layer head, or no edge at all, whose interval reaches highest."""
-    return max((r for r in cell.sufficiency if r.kept != "circuit"), key=lambda r: r.matching_high, default=None)
+    return max(
+        (r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"), key=lambda r: r.matching_high, default=None
+    )
 
 
 def _suffices(cell: Cell) -> Finding:

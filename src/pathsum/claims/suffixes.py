@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathsum.claims.formatting import interval, number
 from pathsum.claims.judging import OWN, Claim, Finding, within
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import SuffixCutRow, SuffixMatchRow
+from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
 
 NONE, CONTROL = "none", "control: other heads → queries and keys"
 QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
@@ -18,18 +18,18 @@ LEFT = 0.5  # of the advantage at most, and of one-token matching at least, once
 
 def uncut(cell: Cell) -> SuffixCutRow | None:
     """The induction head as it is; None where it was not measured."""
-    return next((r for r in cell.suffix_cuts if r.cut == NONE), None)
+    return next((r for r in cell.rows(SuffixCutRow) if r.cut == NONE), None)
 
 
 def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
     """One row for each ablation method; none where the model has no such edges."""
-    return [r for r in cell.suffix_cuts if r.cut == cut]
+    return [r for r in cell.rows(SuffixCutRow) if r.cut == cut]
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
     """What the same head does in another condition."""
     head = uncut(cell)
-    rows = cell.suffix_matches if head is not None else []
+    rows = cell.rows(SuffixMatchRow) if head is not None else []
     return next(
         (r for r in rows if head and (r.layer, r.head, r.condition) == (head.layer, head.head, condition)), None
     )

@@ -36,7 +36,8 @@ from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
 from pathsum.extraction.evidence import Evidence, Examined
 from pathsum.ngrams.lift import Counts, Text, counts
-from pathsum.records.rows import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance, word_of
+from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance
+from pathsum.records.tokens import word_of
 
 AREA = 1 << 22  # numbers of a pattern that are looked through, which bounds memory and time
 CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are looked up in it

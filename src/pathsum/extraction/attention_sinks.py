@@ -18,7 +18,7 @@ from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.interventions.intervene import Place, Recording, attending, record, rerun
 from pathsum.model.transformer import Transformer
 from pathsum.probes.positional import bos
-from pathsum.records.rows import AttentionSinkRow
+from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.statistics.bootstrap import Interval, mean_intervals
 
 WINDOWS, STEP = 12, 2  # every second position is enough for a mean

@@ -11,7 +11,7 @@ from torch import Tensor
 from pathsum.circuits.balance import power_share, projection_share, rms_norm
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.records.rows import BalanceRow
+from pathsum.records.balance import BalanceRow
 
 
 @torch.no_grad()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from pathsum.behaviour.labels import (
     Pattern,
@@ -33,14 +31,12 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes import induction, positional
-from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import LabelRow, LensRow, TokenLossRow
+from pathsum.records.heads import LabelRow
+from pathsum.records.logit_lens import LensRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
-TRAJECTORY_WINDOWS = 8  # some two thousand tokens: noise on single tokens then averages out of a component
 SETTLED = 0.05  # of the training: before, every model learns which tokens are common, and nothing else is seen
 _SEED = 2022
 
@@ -206,16 +202,3 @@ def lens_rows(
     losses = lens_losses(read, W_U, seen.windows[:, 1:])
     found = mean_intervals(losses, seen.window_documents, generator)
     return [LensRow(layers, i.mean, i.low, i.high) for layers, i in enumerate(found)]
-
-
-@torch.no_grad()
-def token_loss_rows(checkpoints: Sequence[Path], log: Sequence[Evaluation], seen: Evidence) -> list[TokenLossRow]:
-    """The losses on single held-out tokens at each checkpoint from ``SETTLED`` on."""
-    windows = seen.windows[:TRAJECTORY_WINDOWS]
-    rows = []
-    for path, at in zip(checkpoints, log, strict=True):
-        if at.tokens_seen >= SETTLED * log[-1].tokens_seen:
-            logits = load_checkpoint(path, seen.tokenizer_hash)(windows[:, :-1])
-            losses = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
-            rows.append(TokenLossRow(at.step, at.tokens_seen, losses.tolist()))
-    return rows

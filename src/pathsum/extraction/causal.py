@@ -29,8 +29,8 @@ from pathsum.interventions.intervene import (
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
+from pathsum.records.ablations import AblationRow
 from pathsum.records.roles import HeadRoles
-from pathsum.records.rows import AblationRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 

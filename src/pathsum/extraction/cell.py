@@ -2,71 +2,46 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
+import pathsum.extraction
 from pathsum.behaviour.icl_positions import icl_loss_drop, icl_positions
 from pathsum.behaviour.repeats import guessing_nats, second_copy_top1
 from pathsum.circuits import bigram
 from pathsum.circuits.unigram_control import unigram_control
 from pathsum.config import CellConfig, ExtractConfig
-from pathsum.extraction import (
-    atlas,
-    attention_sinks,
-    balance,
-    behaviour,
-    causal,
-    content,
-    explorer,
-    formation,
-    framework,
-    fuzzy_matching,
-    joint_ablation,
-    norm_scales,
-    score_paths,
-    softmax_competition,
-    sufficiency,
-    suffixes,
-    token_tables,
-    weights_side,
-)
 from pathsum.extraction.evidence import Evidence, Subject, examine
-from pathsum.extraction.framework import SMOOTHING, certificate
+from pathsum.extraction.framework import SMOOTHING
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
 from pathsum.probes import induction
 from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
-from pathsum.records.rows import CellSummary, HeadRow
+from pathsum.records.summary import CellSummary
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.phase_change import onset
 from pathsum.training.evaluate import token_losses
 
 _SEED = 2021
 Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
-PARTS: tuple[Part, ...] = (  # each makes some tables, by field of Cell
-    framework.tables,
-    weights_side.tables,
-    behaviour.tables,
-    causal.tables,
-    score_paths.tables,
-    suffixes.tables,
-    fuzzy_matching.tables,
-    sufficiency.tables,
-    softmax_competition.tables,
-    attention_sinks.tables,
-    norm_scales.tables,
-    content.tables,
-    balance.tables,
-    atlas.tables,
-    token_tables.tables,
-)
-_SEED = 2021
+
+
+@functools.cache
+def parts() -> tuple[Part, ...]:
+    """Find what makes the tables: ``tables`` of every file of this folder that has one."""
+    names = (module.name for module in pkgutil.iter_modules(pathsum.extraction.__path__, "pathsum.extraction."))
+    modules = (importlib.import_module(name) for name in names)
+    return tuple(module.tables for module in modules if hasattr(module, "tables"))
 
 
 def extract(
@@ -75,17 +50,11 @@ def extract(
     """Every record of the model whose ``checkpoints`` (in order of training) and ``log`` are given, in float32, its
     identities in float64."""
     model = load_checkpoint(checkpoints[-1], seen.tokenizer_hash)
-    subject = examine(model, cell, log, seen, how)
-    tables: dict[str, list[Any]] = {
-        "exactness": [certificate(path, at, seen, how) for path, at in zip(checkpoints, log, strict=True)],
-        "token_losses": behaviour.token_loss_rows(checkpoints, log, seen),
-        **formation.tables(checkpoints, subject, seen),
-        **explorer.tables(checkpoints, subject, seen),
-        **joint_ablation.tables(checkpoints, subject, seen),
-    }
-    for part in PARTS:
+    subject = examine(model, cell, log, seen, how, checkpoints)
+    tables: dict[str, list[Any]] = {}
+    for part in parts():
         tables |= part(subject, seen, how)
-    return Cell(summary=summarise(name, subject, seen, tables), log=log, **tables)
+    return Cell(summary=summarise(name, subject, seen, tables), log=log, tables=tables)
 
 
 def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, list[Any]]) -> CellSummary:

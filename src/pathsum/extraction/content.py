@@ -20,7 +20,7 @@ from pathsum.extraction.causal import WINDOWS
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.rows import ContentRow, ContentScoreRow
+from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.statistics.bootstrap import Interval, mean_intervals
 
 _SEED = 2021

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.roles import HeadRoles, Place
-from pathsum.records.rows import EdgeContrastRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
 

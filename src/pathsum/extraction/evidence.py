@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
@@ -59,12 +60,20 @@ class Subject(Examined):
     model: Transformer
     cell: CellConfig
     log: list[Evaluation]
+    checkpoints: tuple[Path, ...] = ()  # in order of training, one for each evaluation of the log
 
 
-def examine(model: Transformer, cell: CellConfig, log: list[Evaluation], seen: Evidence, how: ExtractConfig) -> Subject:
+def examine(
+    model: Transformer,
+    cell: CellConfig,
+    log: list[Evaluation],
+    seen: Evidence,
+    how: ExtractConfig,
+    checkpoints: Sequence[Path] = (),
+) -> Subject:
     """Show a ``model`` of this project the evidence. Costs as ``show``."""
     e = show(model, cell.model.n_ctx, seen, how)
-    return Subject(model, e.weights, e.natural, e.repeated_tokens, e.block, e.repeated, cell, log)
+    return Subject(model, e.weights, e.natural, e.repeated_tokens, e.block, e.repeated, cell, log, tuple(checkpoints))
 
 
 def show(model: AttentionOnly, n_ctx: int, seen: Evidence, how: ExtractConfig) -> Examined:

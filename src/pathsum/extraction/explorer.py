@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,13 +13,15 @@ from torch import Tensor
 
 from pathsum.circuits.paths import all_paths, path_logits, path_name
 from pathsum.circuits.value_weighted import value_weighted
+from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction.behaviour import reads
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.records.rows import JOINER, PassageRow, PatternRow, SplitRow
+from pathsum.records.explorers import PassageRow, PatternRow, SplitRow
+from pathsum.records.tokens import JOINER
 
 LENGTH = 48  # tokens of a passage, which patterns cost the square of
 CHECKPOINTS = 6
@@ -41,18 +42,18 @@ class Passage:
 
 
 @torch.no_grad()
-def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
+def tables(subject: Subject, seen: Evidence, _: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``. Costs a trace of every passage at CHECKPOINTS checkpoints."""
     shown = passages(seen, subject.model.config.n_ctx)
     log = subject.log
     patterns: list[PatternRow] = []
     for at in evenly(len(log), CHECKPOINTS):
-        model = load_checkpoint(checkpoints[at], seen.tokenizer_hash)
+        model = load_checkpoint(subject.checkpoints[at], seen.tokenizer_hash)
         for number, passage in enumerate(shown):
             patterns += pattern_rows(number, log[at].tokens_seen, False, model.trace(passage.inputs).patterns)
     for number, passage in enumerate(shown):
         patterns += pattern_rows(number, log[-1].tokens_seen, True, _weighted(subject, passage.inputs))
-    exact = load_checkpoint(checkpoints[-1], seen.tokenizer_hash, torch.float64)
+    exact = load_checkpoint(subject.checkpoints[-1], seen.tokenizer_hash, torch.float64)
     return {
         "passages": [PassageRow(p.kind, JOINER.join(seen.words[t] for t in p.tokens[0].tolist())) for p in shown],
         "patterns": patterns,

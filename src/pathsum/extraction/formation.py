@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from pathsum.behaviour.icl_positions import icl_loss_drop
 from pathsum.behaviour.labels import MOST, by_window
 from pathsum.circuits.composition import composition
 from pathsum.circuits.score_paths import preference_contrast
+from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.interventions.intervene import Recording, reading_otherwise, record
@@ -26,8 +26,8 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
 from pathsum.probes.positional import previous_token
+from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.roles import HeadRoles, Place
-from pathsum.records.rows import ChangePointRow, FormationRow
 from pathsum.statistics.bootstrap import Interval, independent, mean_intervals, resampled_means
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 
@@ -47,12 +47,12 @@ _SEED = 2022
 
 
 @torch.no_grad()
-def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
+def tables(subject: Subject, seen: Evidence, _: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: the values at the first checkpoint and at those from ``SETTLED`` on, and the change-point
     of each quantity that has one."""
     pair, log = final_pair(subject), subject.log
     kept = [i for i, at in enumerate(log) if i == 0 or at.tokens_seen >= SETTLED * log[-1].tokens_seen]
-    each = [measure(load_checkpoint(checkpoints[i], seen.tokenizer_hash), pair, subject, seen) for i in kept]
+    each = [measure(load_checkpoint(subject.checkpoints[i], seen.tokenizer_hash), pair, subject, seen) for i in kept]
     curves = {name: torch.stack([values[name] for values in each]) for name in each[0] if name in CHANGES}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pathsum.circuits import bigram, eigenvalues, paths
+from pathsum.circuits import bigram, eigenvalues
 from pathsum.circuits.composition import benjamini_hochberg, composition_scores, sizes, variance, varying
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
-from pathsum.extraction import score_paths
 from pathsum.extraction.evidence import Evidence, Examined
-from pathsum.extraction.pairs import add_up
-from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Trace
 from pathsum.probes import induction, positional
-from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import BigramRow, CompositionRow, DistanceRow, EigenvalueRow, ExactnessRow, HeadRow
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 
 SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
 _SEED = 2021
@@ -38,21 +35,6 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
         "distances": distance_rows(subject.natural),
         "bigrams": bigram_rows(subject.weights, seen, how.top_k),
     }
-
-
-def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: ExtractConfig) -> ExactnessRow:
-    """The sums over all paths against the logits, and over all pairs of them against the scores, of the checkpoint at
-    ``path``, in float64."""
-    model = load_checkpoint(path, seen.tokenizer_hash, torch.float64)
-    tokens = seen.windows[: how.certificate_windows, :-1]
-    trace = model.trace(tokens)
-    total = paths.path_sum(model.weights(), tokens, trace.patterns, trace.scales)
-    scores = None
-    if add_up(model.config):
-        later = range(1, model.config.n_layers)
-        errors = (e for layer in later for e in score_paths.certificates(model, trace, layer, tokens))
-        scores = max(errors, default=None)
-    return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)), scores)
 
 
 def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:

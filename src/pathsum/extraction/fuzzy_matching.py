@@ -20,8 +20,8 @@ from pathsum.data.bos import BOS
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.pairs import add_up
 from pathsum.model.transformer import Transformer
+from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.roles import HeadRoles, Place
-from pathsum.records.rows import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.training.evaluate import token_losses
 

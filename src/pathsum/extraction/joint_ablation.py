@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.causal import CONTROL, METHODS, WINDOWS, Bench
 from pathsum.extraction.evidence import Evidence, Subject
@@ -19,7 +19,7 @@ from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
-from pathsum.records.rows import JointAblationRow
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
@@ -32,7 +32,7 @@ _SEED = 2023
 
 
 @torch.no_grad()
-def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dict[str, list[Any]]:
+def tables(subject: Subject, seen: Evidence, _: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: every third checkpoint from ``SETTLED`` on and the last; no rows without induction heads.
 
     Heads are chosen by training's last evaluation, on other windows than these. Costs some 0.1 s a checkpoint.
@@ -46,7 +46,7 @@ def tables(checkpoints: Sequence[Path], subject: Subject, seen: Evidence) -> dic
     settled = [i for i, at in enumerate(log) if at.tokens_seen >= SETTLED * log[-1].tokens_seen]
     rows: list[JointAblationRow] = []
     for i in sorted(settled[::-3]):
-        model, last = load_checkpoint(checkpoints[i], seen.tokenizer_hash), i == len(log) - 1
+        model, last = load_checkpoint(subject.checkpoints[i], seen.tokenizer_hash), i == len(log) - 1
         rows += checkpoint_rows(model, log[i], subject, seen, trials(heads, others, last), TEXT if last else WINDOWS)
     return {"joint_ablation": rows}
 

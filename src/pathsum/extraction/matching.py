@@ -12,7 +12,7 @@ from pathsum.circuits.matching import pair_matching_eigenvalues, scale_as_read
 from pathsum.circuits.paths import all_paths, path_name
 from pathsum.extraction.evidence import Subject
 from pathsum.extraction.pairs import POSITION, Pair
-from pathsum.records.rows import MatchingRow
+from pathsum.records.score_paths import MatchingRow
 
 
 def matching_rows(subject: Subject, found: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> list[MatchingRow]:

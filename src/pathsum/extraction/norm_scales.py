@@ -23,7 +23,7 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.interventions.intervene import Place, Recording, attending, record
 from pathsum.model.transformer import Transformer
-from pathsum.records.rows import NormScaleRow
+from pathsum.records.norm_scales import NormScaleRow
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.rotation import random_rotation
 

@@ -17,7 +17,7 @@ from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.matching import matching_rows
 from pathsum.extraction.pairs import Pair, add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 
 
 def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from pathsum.behaviour.softmax_competition import LEAST_BLOCK, inhibition, preference
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.records.rows import SoftmaxCompetitionRow
+from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
 OFFSETS = {"match": 0, "after": 1, "before": -1}

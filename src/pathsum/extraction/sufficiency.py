@@ -24,7 +24,7 @@ from pathsum.interventions.intervene import Act, Outcome, Place, Recording, patc
 from pathsum.model.transformer import Transformer
 from pathsum.probes.induction import prefix_matching
 from pathsum.records.roles import HeadRoles
-from pathsum.records.rows import SufficiencyRow
+from pathsum.records.sufficiency import SufficiencyRow
 from pathsum.statistics.bootstrap import independent, ratio_interval
 
 WINDOWS = 12

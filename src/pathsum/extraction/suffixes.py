@@ -24,7 +24,7 @@ from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.interventions.intervene import Acts, Place, Recording, patch_edges, record, rerun
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.rows import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
+from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
 from pathsum.statistics.bootstrap import Interval, independent, mean_intervals, ratio_interval
 
 SEQUENCES, POSITIONS = 64, 64  # an interval of some ±0.07 of attention

@@ -17,7 +17,7 @@ from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.core.weights import Weights
 from pathsum.interventions.intervene import Recording, order_by_order
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.rows import TermRow
+from pathsum.records.terms import TermRow
 from pathsum.statistics.bootstrap import Interval, mean_intervals
 
 

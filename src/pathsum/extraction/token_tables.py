@@ -15,7 +15,8 @@ from pathsum.circuits.bigram import direct_path
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_rows
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Examined
-from pathsum.records.rows import JOINER, TokenTableRow
+from pathsum.records.explorers import TokenTableRow
+from pathsum.records.tokens import JOINER
 
 TOKENS = 2048  # the most frequent ones, where the vocabulary is larger
 TOP = 5

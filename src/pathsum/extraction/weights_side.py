@@ -24,15 +24,10 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.probes import induction, positional
-from pathsum.records.rows import (
-    BandwidthRow,
-    DeletingRow,
-    DirectionRow,
-    JointCopyingRow,
-    OverlapRow,
-    TokenClusterRow,
-    VirtualHeadRow,
-)
+from pathsum.records.joint_copying import JointCopyingRow
+from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
+from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
+from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.statistics.bootstrap import standard_errors
 
 WINDOWS = 16  # of held-out text: patterns and costs of virtual heads, each a pass over them

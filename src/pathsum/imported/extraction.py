@@ -26,7 +26,8 @@ from pathsum.imported.model import Extra, Foreign
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.ngrams.statistics import BigramRows
 from pathsum.probes import induction
-from pathsum.records.rows import ForeignSummary, HeadRow
+from pathsum.records.heads import HeadRow
+from pathsum.records.imported import ForeignSummary
 
 MOST_PATHS = 10_000  # up to which all are added up: the certificate of 4 layers of 8 heads
 MOST_NUMBERS = 200_000_000  # of one trace: how many windows a model is shown

@@ -11,7 +11,7 @@ from scipy import sparse
 from pathsum.data.bos import BOS
 from pathsum.data.tokenizer import JOINER
 from pathsum.data.windows import Windows
-from pathsum.records.rows import NGramRow
+from pathsum.records.corpus import NGramRow
 
 PAIRS = 256  # most frequent bigrams destination → out whose sources are counted
 SAMPLE = 1 << 28  # window area, n_ctx² a window, that skip-trigrams are counted on

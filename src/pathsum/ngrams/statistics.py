@@ -18,7 +18,7 @@ from pathsum.data.tokens import PARTS, TokenFile, read_tokens
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.ngrams.frequent import ngram_rows
 from pathsum.ngrams.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
-from pathsum.records.rows import CorpusSummary, NGramRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
 
 DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (512 MiB)
 

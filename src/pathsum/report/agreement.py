@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pathsum.claims.formatting import head_label
+from pathsum.records.ablations import AblationRow
+from pathsum.records.composition import CompositionRow
+from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import COPYING, AblationRow, CompositionRow
 
 NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control of its own
 
@@ -110,9 +112,9 @@ def judged(cell: Cell) -> list[Judged]:
 
 
 def _heads(cell: Cell) -> Iterator[Judged]:
-    ablated = {((a.layer, a.head), a.method): a for a in cell.ablations if _counts(a, "head")}
+    ablated = {((a.layer, a.head), a.method): a for a in cell.rows(AblationRow) if _counts(a, "head")}
     composed, best = _composed(cell), cell.formed_induction_head()
-    for h in cell.heads:
+    for h in cell.rows(HeadRow):
         place = (h.layer, h.head)
         without = ablated.get((place, "resample"))
         needed = _above_control(without, ablated.get((place, "turned")))
@@ -132,7 +134,7 @@ def _heads(cell: Cell) -> Iterator[Judged]:
 def _edges(cell: Cell) -> Iterator[Judged]:
     ablated = {
         (a.kind, (a.early_layer, a.early_head), (a.layer, a.head)): a
-        for a in cell.ablations
+        for a in cell.rows(AblationRow)
         if _counts(a, "edge") and a.method == "resample"
     }
     for edge, score in _composed(cell).items():
@@ -158,7 +160,7 @@ def _judged(
 
 
 def _composed(cell: Cell) -> dict[Edge, CompositionRow]:
-    return {(e.kind, (e.early_layer, e.early_head), (e.late_layer, e.late_head)): e for e in cell.composition}
+    return {(e.kind, (e.early_layer, e.early_head), (e.late_layer, e.late_head)): e for e in cell.rows(CompositionRow)}
 
 
 def _counts(a: AblationRow, target: str) -> bool:
@@ -178,7 +180,7 @@ def _composes(e: CompositionRow | None) -> Evidence | None:
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:
     """A head that copies need not look where the next token stands, so any clear excess over chance will do."""
-    rows = [r for r in cell.labels if (r.layer, r.head, r.behaviour) == (*place, "copies the next token")]
+    rows = [r for r in cell.rows(LabelRow) if (r.layer, r.head, r.behaviour) == (*place, "copies the next token")]
     return Evidence(rows[0].low > rows[0].chance, rows[0].score, rows[0].low, rows[0].chance) if rows else None
 
 
@@ -186,7 +188,7 @@ def _called(cell: Cell, place: Place, behaviour: str) -> Evidence | None:
     """Of several tests, the one that is nearest to failing. Of an offset, whether it is 0: the head looks at itself."""
     found = [
         Evidence(r.labelled and r.distance in (None, 0), r.score, r.low, r.threshold)
-        for r in cell.labels
+        for r in cell.rows(LabelRow)
         if (r.layer, r.head) == place and r.name == behaviour and r.threshold is not None
     ]
     return min(found, key=_margin, default=None)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pathsum.claims.formatting import millions, number, plural, span
 from pathsum.records.results import Results
-from pathsum.records.rows import ClaimResult
-from pathsum.report.sections.copying import counts
+from pathsum.records.verdicts import ClaimResult
+from pathsum.report.themes.copying import counts
 
 TITLE = "What zero, one and two layers of attention can do"
 QUESTION = (

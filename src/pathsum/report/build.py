@@ -12,17 +12,16 @@ import pandas as pd
 from pathsum.claims.metrics import CELL_METRICS
 from pathsum.claims.preregistration import Preregistration
 from pathsum.core.storage import frame
-from pathsum.records.results import TABLES, Cell, Results
-from pathsum.records.rows import CalibrationRow, ClaimResult, CorpusSummary, NGramRow
+from pathsum.records import registry
+from pathsum.records.calibration import CalibrationRow
+from pathsum.records.corpus import CorpusSummary, NGramRow
+from pathsum.records.results import Cell, Results
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
 from pathsum.report.document import html, markdown
-from pathsum.report.figures import Figure, draw_all
+from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import best
-from pathsum.report.story import UNFROZEN, story
-
-UNPRINTED = {  # thousands of numbers a row: they are for figures to reduce and the explorers to show
-    *("token_losses", "passages", "patterns", "splits", "token_tables"),
-}
+from pathsum.report.story import UNFROZEN, draw_all, story
 
 
 def write_report(
@@ -55,14 +54,18 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
         "calibration": frame(results.calibration, CalibrationRow),
-        **{name: _long(results, name, kind) for name, kind in TABLES.items() if name not in UNPRINTED},
+        **{name: _long(results, name, kind) for name, kind in _printed().items()},
     }
 
 
 def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
     """The same tables of one model alone, where it has any rows."""
-    printed = {name: kind for name, kind in TABLES.items() if name not in UNPRINTED}
-    return {name: frame(rows, kind) for name, kind in printed.items() if (rows := getattr(cell, name))}
+    return {name: frame(rows, kind) for name, kind in _printed().items() if (rows := cell.tables.get(name))}
+
+
+def _printed() -> dict[str, type[Any]]:
+    declared = registry.origins()
+    return {name: kind for name, kind in registry.tables().items() if declared[name].printed}
 
 
 def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
@@ -72,7 +75,7 @@ def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
 
 def _long(results: Results, name: str, kind: type[Any]) -> pd.DataFrame:
     """One table of every model, under one another, the model's name first."""
-    rows = [(c.name, *dataclasses.astuple(r)) for c in results.cells.values() for r in getattr(c, name)]
+    rows = [(c.name, *dataclasses.astuple(r)) for c in results.cells.values() for r in c.tables.get(name, [])]
     return pd.DataFrame(rows, columns=["cell", *(f.name for f in dataclasses.fields(kind))]).convert_dtypes()
 
 

@@ -11,19 +11,19 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from pathsum.report import origins
-from pathsum.report.figures import Figure
+from pathsum.report.figures.base import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS, EXPLORER = ("tables.js",), "explorer.js"  # run inside the page, the latter where there is something to explore
 LONG = 12  # rows from which a table is folded on the page
+ORIGINS = "Where each number comes from"
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
 
 
@@ -44,7 +44,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
     csv: str = ""  # the file under tables/ that has all of it
-    source: str = ""  # by what name ``origins`` knows it, where not by its file's
+    source: str = ""  # by what name ``Document.sources`` knows it, where not by its file's
     levels: int = 0  # that many rows at the top are what the others are held against, and stay there when sorted
     fold: bool = True  # on the page, once it is long; one that is not becomes cards on a phone
 
@@ -101,6 +101,11 @@ class Document:
     warnings: tuple[str, ...]
     opening: tuple[Figure | Table, ...]  # the one picture and the verdicts
     parts: tuple[tuple[Section, ...], ...]  # of the story; the first section of each leads it
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # records behind each figure and table
+
+    def records(self, name: str) -> tuple[str, ...]:
+        """Return the records behind a figure or table; none for what stands in no record."""
+        return self.sources.get(name, ())
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -125,6 +130,11 @@ def html(document: Document) -> str:
     return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
 
 
+def anchor(record: str) -> str:
+    """Name the row of a record in the table of origins."""
+    return f"from-{record.replace('_', '-')}"
+
+
 def slug(title: str) -> str:
     """The anchor that forges give a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
@@ -142,9 +152,8 @@ def _environment(*, autoescape: bool) -> Environment:
     environment.filters["slug"] = slug
     environment.globals |= {
         "marks": MARKS,
-        "anchor": origins.anchor,
-        "records": origins.records,
-        "ORIGINS": origins.TITLE,
+        "anchor": anchor,
+        "ORIGINS": ORIGINS,
     }
     environment.tests |= {
         "figure": lambda block: isinstance(block, Figure),

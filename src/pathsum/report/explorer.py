@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pathsum.claims.formatting import head_label
+from pathsum.records.explorers import PassageRow, PatternRow, SplitRow, TokenTableRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import JOINER, TokenTableRow
+from pathsum.records.tokens import JOINER
 from pathsum.report.symbols import visible
 
 THOUSANDTHS = 1000  # of a logit, in which splits are shown
@@ -38,33 +39,33 @@ class Words:
 def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
     """What the page holds of ``cell``; ``tables``: with the circuit explorer's."""
     words = Words()
-    passages = [{"kind": p.kind, "tokens": words.all_of(p.tokens)} for p in cell.passages]
-    heads = sorted({(p.layer, p.head) for p in cell.patterns})
+    passages = [{"kind": p.kind, "tokens": words.all_of(p.tokens)} for p in cell.rows(PassageRow)]
+    heads = sorted({(p.layer, p.head) for p in cell.rows(PatternRow)})
     best = cell.induction_head()
     data = {
         "name": cell.name,
         "heads": [head_label(*place) for place in heads],
         "look": heads.index((best.layer, best.head)) if best and (best.layer, best.head) in heads else 0,
         "passages": passages,
-        "checkpoints": sorted({p.tokens_seen for p in cell.patterns}),
+        "checkpoints": sorted({p.tokens_seen for p in cell.rows(PatternRow)}),
         "patterns": patterns(cell),
-        "paths": cell.splits[0].paths.split(" ") if cell.splits else [],
+        "paths": cell.rows(SplitRow)[0].paths.split(" ") if cell.rows(SplitRow) else [],
         "splits": splits(cell, words),
     }
     if tables:
-        data["tables"] = token_tables(cell.token_tables, words)
+        data["tables"] = token_tables(cell.rows(TokenTableRow), words)
     return data | {"words": [visible(token) for token in words.numbers]}
 
 
 def patterns(cell: Cell) -> str:
     """By checkpoint, then the value-weighted ones; by passage; by head."""
-    rows = sorted(cell.patterns, key=lambda p: (p.weighted, p.tokens_seen, p.passage, p.layer, p.head))
+    rows = sorted(cell.rows(PatternRow), key=lambda p: (p.weighted, p.tokens_seen, p.passage, p.layer, p.head))
     return packed(b"".join(p.attention for p in rows))
 
 
 def splits(cell: Cell, words: Words) -> str:
     """By passage, by position, of the next token and of the guess: token, log P, the model's logit, every part."""
-    rows = sorted(cell.splits, key=lambda s: (s.passage, s.position, s.target != "next"))
+    rows = sorted(cell.rows(SplitRow), key=lambda s: (s.passage, s.position, s.target != "next"))
     numbers: list[int] = []
     for s in rows:
         numbers += [words.of(s.token), round(s.log_prob_nats * THOUSANDTHS), round(s.logit * THOUSANDTHS)]

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
-from pathsum.claims import CLAIMS
+from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import OWN
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
-from pathsum.records.rows import ClaimResult
-from pathsum.report.chance import chance
+from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Entry, Table
 from pathsum.report.preregistration import beside
 
-PAPERS = {  # by claim, where the papers or their public checkpoints have a number
-    "one_layer_copying_heads": "10 of 12 heads",
-    "two_layer_induction": "0.68–0.75",
-    "previous_token_head": "≈ 1.0",
-    "phase_change_two_layer": "1–3 B, larger models",
-    "phase_change_coincides": "< 0.15 to ≈ 0.4 at other positions",
-    "virtual_heads_little": "virtual heads least",
-}
-DIGITS = {c.id: c.digits for c in CLAIMS}
-
 
 def table(
-    claims: Sequence[ClaimResult], results: Results, evidence: Callable[[str], str], registered: Preregistration
+    claims: Sequence[ClaimResult], results: Results, sections: Mapping[str, str], registered: Preregistration
 ) -> Table:
-    """A row a claim; ``evidence`` is the section that it leads to."""
+    """A row a claim, which leads to the section of the theme that states it."""
     columns = ("claim", "verdict", "ours", "reproduced if", "chance", "papers", "where they say so")
+    stated = registry.claims()
     fields = tuple(
         (
-            Entry(c.claim, target=evidence(c.id)),
+            Entry(c.claim, target=sections[stated[c.id].theme]),
             Entry(c.verdict, "verdict"),
-            Entry(f"{number(c.value, DIGITS[c.id])} {_range(c)}", "number"),
+            Entry(f"{number(c.value, stated[c.id].digits)} {_range(c)}", "number"),
             Entry(beside(registered, c.id, c.threshold)),
-            Entry(chance(c.id, results), "number"),
-            Entry(PAPERS.get(c.id, "–")),
+            Entry(stated[c.id].chance(results), "number"),
+            Entry(stated[c.id].papers),
             Entry(c.section),
         )
         for c in claims
@@ -73,4 +63,4 @@ def _counted(claims: Sequence[ClaimResult], source: str) -> str:
 
 def _range(claim: ClaimResult) -> str:
     known = [v for v in claim.values.values() if v is not None]
-    return f"({span(known, DIGITS[claim.id])})" if len(known) > 1 else "(one model)"
+    return f"({span(known, registry.claims()[claim.id].digits)})" if len(known) > 1 else "(one model)"

@@ -6,6 +6,7 @@ line with its range. The names are those that ``tracking`` logs. Nothing here is
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import wandb_workspaces.reports.v2 as reports
@@ -13,29 +14,7 @@ import wandb_workspaces.workspaces as workspaces
 
 TITLE = "What zero, one and two layers of attention can do"
 GROUPS = ("model.n_layers", "model.n_heads", "model.smeared_keys", "train.shuffled")
-
-
-FINDINGS = {  # the report's sections, in its order: figures, tables
-    "Claims": ("headline", "claims"),
-    "Zero layers": ("bigrams", "bigrams corpus ngrams"),
-    "One layer": ("eigenvalues", "skip_trigrams skip_trigram_bugs eigenvalues"),
-    "Two layers": ("attention_by_distance composition induction_corner", "composition distances"),
-    "What each head does": ("logit_lens", "labels heads lens"),
-    "By intervention": ("ablations", "ablations terms"),
-    "What attention scores are made of": ("score_paths", "score_paths"),
-    "What is read, by content": ("content_scores", "content_scores content matching balance"),
-    "Inside the heads": (
-        "subspaces",
-        "token_clusters directions joint_copying bandwidth overlaps deleting virtual_heads",
-    ),
-    "Learning": ("phase_change loss_by_position trajectories", "learning"),
-    "What forms when": ("formation", "changes formation"),
-    "The sweep": ("sweep widths", "cells"),
-    "Controls": ("controls", "controls"),
-    "Why to trust it": ("", "exactness"),
-    "Do they agree?": ("", "agreement"),
-    "How far to trust the detectors": ("calibration", "calibration"),
-}
+Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # figures and tables of each section of the report
 
 
 def lines(n_layers: int) -> dict[str, list[Any]]:
@@ -53,17 +32,16 @@ def lines(n_layers: int) -> dict[str, list[Any]]:
     return {"In-context learning": losses, "Head scores": heads}
 
 
-def findings() -> dict[str, list[Any]]:
+def findings(contents: Contents) -> dict[str, list[Any]]:
     """Section → the figures and tables that the report's run mirrored; last the report itself, explorers and all."""
     panels = {
-        section: [*map(_figure, figures.split()), *map(_table, tables.split())]
-        for section, (figures, tables) in FINDINGS.items()
+        section: [*map(_figure, figures), *map(_table, tables)] for section, (figures, tables) in contents.items()
     }
     return panels | {"The whole report": [reports.MediaBrowser(title="report", media_keys=["report"], num_columns=1)]}
 
 
-def workspace(entity: str, project: str, n_layers: int) -> workspaces.Workspace:
-    panels = lines(n_layers) | findings()
+def workspace(entity: str, project: str, n_layers: int, contents: Contents) -> workspaces.Workspace:
+    panels = lines(n_layers) | findings(contents)
     return workspaces.Workspace(
         entity=entity,
         project=project,
@@ -74,11 +52,11 @@ def workspace(entity: str, project: str, n_layers: int) -> workspaces.Workspace:
     )
 
 
-def report(entity: str, project: str, n_layers: int) -> reports.Report:
+def report(entity: str, project: str, n_layers: int, contents: Contents) -> reports.Report:
     cells = reports.Runset(name="cells", filters="JobType = 'train'", groupby=[f"config.{key}" for key in GROUPS])
     made = reports.Runset(name="report", filters="JobType = 'report'")
     blocks: list[Any] = [reports.TableOfContents()]
-    for runs, sections in ((cells, lines(n_layers)), (made, findings())):
+    for runs, sections in ((cells, lines(n_layers)), (made, findings(contents))):
         for name, panels in sections.items():
             blocks += [reports.H2(name), reports.PanelGrid(runsets=[runs], panels=panels)]
     return reports.Report(entity=entity, project=project, title=TITLE, blocks=blocks, width="fluid")

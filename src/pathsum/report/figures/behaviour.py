@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label, span
+from pathsum.records.logit_lens import LensRow
 from pathsum.records.results import Cell, Results
+from pathsum.records.trajectories import TokenLossRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.statistics.trajectories import principal_components
@@ -24,7 +26,7 @@ def logit_lens(results: Results) -> Figure | None:
     rows = [
         (c.name, c.summary.n_layers, r.layers, r.loss_nats, r.low, r.high)
         for c in results.cells.values()
-        for r in c.lens
+        for r in c.rows(LensRow)
     ]
     if not any(layers for _, _, layers, *_ in rows):
         return None
@@ -86,12 +88,12 @@ def trajectories(results: Results) -> Figure | None:
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
     """A row a checkpoint, and the share of each component. Cells with another context see other tokens: those with the
     commonest number of tokens are drawn."""
-    sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.token_losses)
+    sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.rows(TokenLossRow))
     size = max(sizes, key=lambda n: sizes[n], default=0)
     rows = [
         (c.name, c.summary.n_layers, r)
         for c in results.cells.values()
-        for r in c.token_losses
+        for r in c.rows(TokenLossRow)
         if len(r.losses_nats) == size
     ]
     if len(rows) <= COMPONENTS or size < COMPONENTS:

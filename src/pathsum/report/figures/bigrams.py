@@ -9,8 +9,8 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label, number
 from pathsum.core.storage import frame
+from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import BigramRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -19,7 +19,9 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 
 def bigrams(results: Results) -> Figure | None:
     """log P(next | token), direct path against corpus, for one model of each depth; and what it means for the loss."""
-    shown = [cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.bigrams])]
+    shown = [
+        cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.rows(BigramRow)])
+    ]
     if not shown:
         return None
     data = pd.concat([_pairs(c) for c in shown], ignore_index=True)
@@ -59,7 +61,7 @@ def bigrams(results: Results) -> Figure | None:
 
 
 def _pairs(cell: Cell) -> pd.DataFrame:
-    table = frame(cell.bigrams, BigramRow).sort_values("count", ascending=False, kind="stable").head(POINTS)
+    table = frame(cell.rows(BigramRow), BigramRow).sort_values("count", ascending=False, kind="stable").head(POINTS)
     table.insert(0, "cell", cell.name)
     return table
 

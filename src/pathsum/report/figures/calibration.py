@@ -5,40 +5,27 @@ from __future__ import annotations
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.core.storage import frame
+from pathsum.records.calibration import CalibrationRow
 from pathsum.records.results import Results
-from pathsum.records.rows import CalibrationRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.theme import calibrated, detectors
 
 TRUSTED = 0.9  # precision and recall from which a detector's word is taken
-NAMES = {
-    "bigram": "bigrams",
-    "skip_trigram": "skip-trigrams, by model and text",
-    "skip_trigram_model": "skip-trigrams, by the model alone",
-    "previous_token": "previous-token heads",
-    "induction": "induction heads",
-    "copying": "copying heads",
-    "composition_q": "Q-composition",
-    "composition_k": "K-composition",
-    "composition_v": "V-composition",
-    "composition": "any composition",
-    "composition_all_heads": "any composition, also into unneeded heads",
-    "keys_of_previous_token": "keys read by content",
-    "phase_change": "phase change",
-}
 
 
 def calibration(results: Results) -> Figure | None:
     """Both shares with their intervals, a row a detector."""
     if not results.calibration:
         return None
-    data = frame(results.calibration, CalibrationRow)
+    rows = calibrated(results)
+    data = frame(rows, CalibrationRow)
 
     def paint(canvas: Canvas) -> None:
         axes = row(canvas, 2, sharey=True)
         places = range(len(data))
         for ax, share, units in zip(axes, ("precision", "recall"), ("found", "planted"), strict=True):
-            known = [i for i in places if results.calibration[i].__dict__[share] is not None]
+            known = [i for i in places if rows[i].__dict__[share] is not None]
             part = data.iloc[known]
             ax.hlines(known, part[f"{share}_low"], part[f"{share}_high"], color=symbols.FAINT, lw=2)
             ax.plot(part[share].astype(float), known, "o", color=symbols.ACCENT)
@@ -46,7 +33,7 @@ def calibration(results: Results) -> Figure | None:
             for i in known:
                 ax.annotate(f"n = {data[units][i]}", (0.02, i), va="center", fontsize=9, color="#555555")
             ax.set(xlim=(0, 1.03), title=share, xlabel=f"{share} (share, 95 % interval)")
-        axes[0].set_yticks(list(places), [NAMES[name] for name in data["detector"]])
+        axes[0].set_yticks(list(places), [detectors()[name].name for name in data["detector"]])
         axes[0].invert_yaxis()
 
     caption = (

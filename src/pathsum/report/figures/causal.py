@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label
+from pathsum.records.ablations import AblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
@@ -23,7 +24,7 @@ STYLES = {  # mark, its filling (None: that of its edge) and what stands in the 
 
 def ablations(results: Results) -> Figure | None:
     """The rise of either loss when a head's output is replaced, by what; later layers computed again."""
-    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.ablations]
+    cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return None
     shown = cells[:MOST_CELLS]
@@ -36,7 +37,7 @@ def ablations(results: Results) -> Figure | None:
                 _panel(ax, cell, column, data[data["cell"] == cell.name])
         canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=len(STYLES))
 
-    windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.ablations}))
+    windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.rows(AblationRow)}))
     caption = (
         "Shaded: the first-layer head that looks most at the token before, and the head of best prefix matching: where "
         "induction has formed, repeats are lost without them. "
@@ -61,7 +62,7 @@ def _heads(cell: Cell) -> pd.DataFrame:
             "second_copy_low": a.second_copy_low,
             "second_copy_high": a.second_copy_high,
         }
-        for a in cell.ablations
+        for a in cell.rows(AblationRow)
         if a.target == "head" and a.patterns == "recomputed"
     ]
     return pd.DataFrame(rows)

@@ -10,8 +10,9 @@ from matplotlib.patches import FancyArrowPatch
 
 from pathsum.claims.formatting import head_label, number
 from pathsum.core.storage import frame
+from pathsum.records.composition import COMPOSITION_RULE, CompositionRow
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import COMPOSITION_RULE, CompositionRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
 
@@ -26,7 +27,7 @@ def composition(results: Results) -> Figure | None:
     shown = _shown(results)
     if not shown:
         return None
-    data = pd.concat([_edges(c) for c in results.cells.values() if c.composition], ignore_index=True)
+    data = pd.concat([_edges(c) for c in results.cells.values() if c.rows(CompositionRow)], ignore_index=True)
     drawn = data[data["cell"].isin([c.name for c in shown])]
     strongest = max(float(drawn["above_chance"].max()), 1e-9)
 
@@ -59,23 +60,23 @@ def _shown(results: Results) -> list[Cell]:
     """Of each depth and number of heads, the cell of the lowest loss."""
     best: dict[tuple[int, int], Cell] = {}
     for cell in sorted(results.cells.values(), key=lambda c: c.summary.val_loss_nats):
-        if cell.composition:
+        if cell.rows(CompositionRow):
             best.setdefault((cell.summary.n_layers, cell.summary.n_heads), cell)
     return [best[key] for key in sorted(best)][:MOST_CELLS]
 
 
 def _edges(cell: Cell) -> pd.DataFrame:
-    table = frame(cell.composition, CompositionRow)
+    table = frame(cell.rows(CompositionRow), CompositionRow)
     table.insert(0, "cell", cell.name)
     table["above_chance"] = table["varying"] - table["chance"]
-    table["composes"] = [e.composes for e in cell.composition]
-    table["below_chance"] = [e.below for e in cell.composition]
-    table["p_is_a_bound"] = [e.at_floor for e in cell.composition]
+    table["composes"] = [e.composes for e in cell.rows(CompositionRow)]
+    table["below_chance"] = [e.below for e in cell.rows(CompositionRow)]
+    table["p_is_a_bound"] = [e.at_floor for e in cell.rows(CompositionRow)]
     return table
 
 
 def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
-    edges = [e for e in cell.composition if e.kind == kind and (e.composes or e.varying > e.chance)]
+    edges = [e for e in cell.rows(CompositionRow) if e.kind == kind and (e.composes or e.varying > e.chance)]
     for e in sorted(edges, key=lambda e: (e.composes, e.varying - e.chance)):  # the strongest on top
         bend = 0.18 * (e.late_layer - e.early_layer - 1)  # past the heads in between
         ax.add_patch(
@@ -100,12 +101,12 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
 
 
 def _possible(cell: Cell, kind: str) -> int:
-    return sum(e.kind == kind for e in cell.composition)
+    return sum(e.kind == kind for e in cell.rows(CompositionRow))
 
 
 def _heads(ax: Axes, cell: Cell) -> None:
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
-    for h in cell.heads:
+    for h in cell.rows(HeadRow):
         fill, ink = ("white", "black")
         if h == previous:
             fill, ink = "black", "white"

@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import plural, span
 from pathsum.claims.score_paths import POSITION
+from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ContentScoreRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
 from pathsum.report.figures.preferences import pairs, panels

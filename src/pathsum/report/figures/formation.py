@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import plural
+from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Results
-from pathsum.records.rows import ChangePointRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -29,9 +29,13 @@ SHARE = 0.7  # of a row's height that its models stand in
 
 def formation(results: Results) -> Figure | None:
     """A row a quantity, a mark a two-layer model, with the evaluations on either side and the interval over windows."""
-    cells = [c for c in results.with_layers(2) if c.changes]
+    cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     fields = [f.name for f in dataclasses.fields(ChangePointRow)]
-    rows = [(c.name, c.summary.n_heads, c.summary.seed, *dataclasses.astuple(r)) for c in cells for r in c.changes]
+    rows = [
+        (c.name, c.summary.n_heads, c.summary.seed, *dataclasses.astuple(r))
+        for c in cells
+        for r in c.rows(ChangePointRow)
+    ]
     if not rows:
         return None
     data = pd.DataFrame(rows, columns=["cell", "n_heads", "seed", *fields])

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import span
+from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.results import Results
-from pathsum.records.rows import FuzzyKind, FuzzyMeasure
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -33,7 +33,7 @@ def fuzzy_matching(results: Results) -> Figure | None:
     lines = [
         (c.name, r.kind, r.measure, r.value, r.low, r.high, r.n)
         for c in results.cells.values()
-        for r in c.fuzzy_matching
+        for r in c.rows(FuzzyMatchingRow)
         if (r.measure == FuzzyMeasure.ATTENTION and r.kind in KINDS) or r.kind in COPIES
     ]
     if not lines:

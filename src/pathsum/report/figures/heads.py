@@ -9,8 +9,8 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, layers_label, number, span
 from pathsum.core.storage import frame
+from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import HeadRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -28,7 +28,7 @@ def eigenvalues(results: Results) -> Figure | None:
             "positivity": h.copying_positivity,
         }
         for c in results.cells.values()
-        for h in c.heads
+        for h in c.rows(HeadRow)
     ]
     if not rows:
         return None
@@ -61,7 +61,7 @@ def attention_by_distance(results: Results) -> Figure | None:
     rows = [
         {"cell": c.name, "group": _group(c.summary.n_layers, r.layer), **frame([r], type(r)).iloc[0].to_dict()}
         for c in results.cells.values()
-        for r in c.distances
+        for r in c.rows(DistanceRow)
         if r.distance <= LONGEST_DISTANCE
     ]
     if not rows:
@@ -96,7 +96,7 @@ def _group(n_layers: int, layer: int) -> str:
 
 
 def _most_copying(cells: list[Cell]) -> tuple[Cell, HeadRow] | None:
-    pairs = [(c, h) for c in cells for h in c.heads if c.eigenvalues]
+    pairs = [(c, h) for c in cells for h in c.rows(HeadRow) if c.rows(EigenvalueRow)]
     return max(pairs, key=lambda pair: pair[1].copying_positivity, default=None)
 
 
@@ -113,7 +113,7 @@ def _positivity(ax: Axes, data: pd.DataFrame) -> None:
 
 def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
     table = pd.DataFrame(
-        [(e.real, e.imag) for e in cell.eigenvalues if (e.layer, e.head) == (head.layer, head.head)],
+        [(e.real, e.imag) for e in cell.rows(EigenvalueRow) if (e.layer, e.head) == (head.layer, head.head)],
         columns=["real", "imag"],
     )
     scale = max(float((table["real"] ** 2 + table["imag"] ** 2).max() ** 0.5), 1e-30) if len(table) else 1.0

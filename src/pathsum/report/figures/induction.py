@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 
 from pathsum.claims.content import matching
 from pathsum.claims.formatting import head_label, layers_label, plural
+from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture
@@ -28,7 +29,7 @@ def induction_corner(results: Results) -> Figure | None:
             "prefix_matching": h.prefix_matching,
         }
         for c in results.cells.values()
-        for h in c.heads
+        for h in c.rows(HeadRow)
         if h.qk_matching_positivity is not None
     ]
     if not rows:

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import plural
+from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Results
-from pathsum.records.rows import JointAblationRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -23,10 +23,10 @@ PANELS = {"loss_drop": symbols.LOSS_DROP, "repeat_gain": "first copy − second 
 
 def joint_ablation(results: Results) -> Figure | None:
     """Loss drop and second-copy gain at each checkpoint: medians over two-layer models, resample ablation."""
-    cells = [c for c in results.with_layers(2) if c.joint_ablation]
+    cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
         return None
-    data = pd.DataFrame([line for c in cells for r in c.joint_ablation for line in _lines(c.name, r)])
+    data = pd.DataFrame([line for c in cells for r in c.rows(JointAblationRow) for line in _lines(c.name, r)])
 
     def paint(canvas: Canvas) -> None:
         axes = row(canvas, len(PANELS))

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, number
+from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell
-from pathsum.records.rows import ContentScoreRow, ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 from pathsum.report.figures.base import row
 
 MOST_WRITTEN = 9  # squares a side up to which each number is written

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from pathsum.claims.formatting import head_label, span
 from pathsum.claims.score_paths import POSITION, of_induction_head, through_keys, total
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import ScorePathRow
+from pathsum.records.score_paths import ScorePathRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture
 from pathsum.report.figures.preferences import pairs, panels

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import OverlapRow
+from pathsum.records.subspaces import DeletingRow, OverlapRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, drop_legend, picture, row
 
@@ -30,7 +30,7 @@ def subspaces(results: Results) -> Figure | None:
             "induction": induction_edge(c, o),
         }
         for c in results.cells.values()
-        for o in c.overlaps
+        for o in c.rows(OverlapRow)
         if o.chance > 0
     ]
     if not rows:
@@ -40,7 +40,7 @@ def subspaces(results: Results) -> Figure | None:
         [
             (c.summary.n_layers, d.alignment, d.removed, d.spread)
             for c in results.cells.values()
-            for d in c.deleting
+            for d in c.rows(DeletingRow)
             if d.spread > 0
         ],
         columns=["n_layers", "alignment", "removed", "spread"],

@@ -19,6 +19,7 @@ from pathsum.claims.suffixes import (
     uncut,
 )
 from pathsum.records.results import Cell, Results
+from pathsum.records.suffixes import SuffixCutRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -64,7 +65,7 @@ def suffixes(results: Results) -> Figure | None:
 def _lines(cell: Cell) -> list[tuple[object, ...]]:
     n_heads = cell.summary.n_heads
     clean = [r for name in (RIVALS, LONGER_RIVALS) if (r := of_induction_head(cell, name)) is not None]
-    cuts = [r for r in cell.suffix_cuts if r.method in ("", "resample") and r.cut in SHOWN]
+    cuts = [r for r in cell.rows(SuffixCutRow) if r.method in ("", "resample") and r.cut in SHOWN]
     return [
         *((cell.name, n_heads, r.condition, "", r.longer, r.shorter, r.advantage, r.low, r.high) for r in clean),
         *((cell.name, n_heads, "", r.cut, None, None, r.advantage, r.low, r.high) for r in cuts),

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure as Canvas
 from scipy.special import stdtrit
 
 from pathsum.claims.formatting import layers_label
+from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.rows import LabelRow
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 
@@ -30,17 +30,17 @@ ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", 
 def sweep(results: Results) -> Figure | None:
     """A point a seed over the number of heads, coloured by depth, with the mean and its interval."""
     cells = list(results.cells.values())
-    if not any(c.heads for c in cells):
+    if not any(c.rows(HeadRow) for c in cells):
         return None
-    usual = statistics.mode(c.summary.d_head for c in cells if c.heads)
-    shown = [c for c in cells if not c.heads or c.summary.d_head == usual]  # the others are the next figure's
+    usual = statistics.mode(c.summary.d_head for c in cells if c.rows(HeadRow))
+    shown = [c for c in cells if not c.rows(HeadRow) or c.summary.d_head == usual]  # the others are the next figure's
     return _drawn("sweep", "What depth, heads and seed change", shown, ("heads", "heads a layer"))
 
 
 def widths(results: Results) -> Figure | None:
     """The same over the width of a head, where all heads together are as wide; None where the sweep has one width."""
     by_width: dict[int, list[Cell]] = {}
-    for c in (c for c in results.cells.values() if c.heads):
+    for c in (c for c in results.cells.values() if c.rows(HeadRow)):
         by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
     cells = max(by_width.values(), key=lambda some: len({c.summary.d_head for c in some}), default=[])
     if len({c.summary.d_head for c in cells}) < 2:
@@ -67,7 +67,7 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
         if seeds.min() > 2
         else "the range over seeds (under three: too few for an interval of the mean)"
     )
-    depths = sorted({c.summary.n_layers for c in cells if c.heads})
+    depths = sorted({c.summary.n_layers for c in cells if c.rows(HeadRow)})
     none = [_without([c for c in cells if c.summary.n_layers == n]) for n in depths]
     caption = (
         f"A point a seed; a dash the mean, a bar {interval}. "
@@ -98,12 +98,12 @@ def _numbers(cell: Cell) -> dict[str, object]:
 
 def _roles(cell: Cell) -> dict[str, object]:
     """Share of the model's heads that have each name; nothing where heads have no labels."""
-    if not cell.labels:
+    if not cell.rows(LabelRow):
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
-    labelled = [(_name(r), (r.layer, r.head)) for r in cell.labels if r.labelled]
+    labelled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
     called = {role: {head for name, head in labelled if name == role} for role in ROLES}
-    called[NAMELESS] = {(h.layer, h.head) for h in cell.heads} - set().union(*called.values())
-    return {role: len(heads) / len(cell.heads) for role, heads in called.items()}
+    called[NAMELESS] = {(h.layer, h.head) for h in cell.rows(HeadRow)} - set().union(*called.values())
+    return {role: len(heads) / len(cell.rows(HeadRow)) for role, heads in called.items()}
 
 
 def _name(r: LabelRow) -> str:

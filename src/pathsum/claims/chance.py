@@ -1,0 +1,36 @@
+"""The value that a claim's measure has by chance, from the records that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pathsum.claims.formatting import span
+from pathsum.records.heads import LabelRow
+from pathsum.records.results import Cell, Results
+
+UNKNOWN = "–"
+Level = Callable[[Results], str]
+
+
+def always(level: str) -> Level:
+    """Return ``level`` for any results."""
+    return lambda _: level
+
+
+def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
+    """Return what uniform causal attention scores on the windows that the behaviour is measured on."""
+
+    def level(results: Results) -> str:
+        return span([r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour], 3)
+
+    return level
+
+
+def with_layers(n_layers: int) -> Callable[[Results], Iterable[Cell]]:
+    """Return the models of that depth."""
+    return lambda results: results.with_layers(n_layers)
+
+
+def or_unknown(level: str, after: str, before: str = "") -> str:
+    """Return ``level`` with words around it, or a dash where it is not known."""
+    return UNKNOWN if level == UNKNOWN else f"{before}{level}{after}"

@@ -1,0 +1,136 @@
+"""One layer: skip-trigrams, copying heads, and no induction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pathsum.claims.chance import UNKNOWN, uniform, with_layers
+from pathsum.claims.formatting import number, span
+from pathsum.claims.judging import Claim, Finding, at_least, each
+from pathsum.records.ablations import AblationRow
+from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.results import Cell, Results
+from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
+
+
+@dataclass(frozen=True)
+class Copying:
+    """Does a head copy, by each kind of evidence? None where it was not measured."""
+
+    head: HeadRow
+    weights: bool  # OV eigenvalue positivity > 0.5 (AMF's criterion)
+    behaviour: bool | None  # its output raises the token to come on repeated random tokens: interval above chance
+    intervention: bool | None  # without it the second copy is lost: interval above 0 and above the control's
+
+    @property
+    def shown(self) -> bool:
+        """Do weights and behaviour agree that it copies?"""
+        return self.weights and bool(self.behaviour)
+
+
+def copying_heads(cell: Cell) -> list[Copying]:
+    """Ask each head of a model."""
+    labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
+    ablated = {
+        ((a.layer, a.head), a.method): a
+        for a in cell.rows(AblationRow)
+        if (a.target, a.patterns) == ("head", "recomputed")
+    }
+    found = []
+    for h in cell.rows(HeadRow):
+        place = (h.layer, h.head)
+        label, without, control = labels.get(place), ablated.get((place, "resample")), ablated.get((place, "turned"))
+        behaviour = None if label is None else label.low > label.chance
+        needed = None
+        if without is not None and control is not None:
+            needed = without.second_copy_low > max(0.0, control.second_copy_high)
+        found.append(Copying(h, h.copies, behaviour, needed))
+    return found
+
+
+def count(found: Sequence[Copying], kind: str) -> str:
+    """Print how many heads pass one kind of evidence, of those that were asked."""
+    known = [answer for c in found if (answer := getattr(c, kind)) is not None]
+    return f"{sum(known)} of {len(known)}"
+
+
+def _copying_heads(cell: Cell) -> Finding:
+    found = copying_heads(cell)
+    if not found or any(c.behaviour is None for c in found):
+        return Finding(None, False, "not measured")
+    share, by_weights = (sum(kept) / len(found) for kept in ([c.shown for c in found], [c.weights for c in found]))
+    return Finding(share, share > 0.5, f"by weights alone {number(by_weights)}")  # half is not most
+
+
+def copying_share(cell: Cell) -> float | None:
+    """Of the listed skip-trigrams that the judging documents bear out, which share copies its source? None where there
+    is none."""
+    copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.borne_out]
+    return sum(copying) / len(copying) if copying else None
+
+
+def _copying_skip_trigrams(cell: Cell) -> Finding:
+    return at_least(share := copying_share(cell), 0.5, "no skip-trigram that both halves hold" if share is None else "")
+
+
+def _no_induction(cell: Cell) -> Finding:
+    """Ask every head, whichever training's last evaluation chose: the claim is that there is none."""
+    best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
+    return Finding(best, best is not None and best <= 0.05)
+
+
+def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
+    """Return the share that copies of all candidates that both halves of the documents hold; None without any."""
+    passing = sum(t.passing for t in tallies)
+    return sum(t.passing_copying for t in tallies) / passing if passing else None
+
+
+def _base_rate(results: Results) -> str:
+    tallies = [t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)]
+    if not tallies:
+        return UNKNOWN
+    drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
+    return (
+        f"{drawn} (n = {span([t.base_passing for t in tallies], 0)}, drawn from the text, same tests); "
+        f"{number(passing_share(tallies))} (all candidates that pass them)"
+    )
+
+
+# Positivity alone is no evidence of copying: it is a trace over a trace norm of a matrix that is not normal, and heads
+# of a model trained on shuffled text pass it too. So a head must also behave as one that copies. An intervention is
+# reported and not asked for: heads that copy together stand in for each other when one is taken away.
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "one_layer_copying_heads",
+        "Most heads of a one-layer model copy.",
+        "AMF, Copying / Primitive In-Context Learning",
+        "share of heads that copy by their weights (OV eigenvalue positivity > 0.5, AMF's criterion) and "
+        "by behaviour (on repeated random tokens their output raises the next token's logit: 95 % interval above "
+        "the same score for another window's tokens)",
+        "> 0.5",
+        each(1, _copying_heads),
+        papers="10 of 12 heads",
+    ),
+    Claim(
+        "one_layer_skip_trigrams",
+        "A one-layer head is a table of skip-trigrams, spent mostly on copying.",
+        "AMF, Interpretation as Skip-Trigrams",
+        "share of skip-trigrams that copy (output = source, up to case and a leading space), of each head's strongest "
+        "by summed effect on the next token's logit where they occur, among those that occur more often than chance "
+        "both in the documents that chose them and in other documents, which judge",
+        "≥ 0.5",
+        each(1, _copying_skip_trigrams),
+        chance=_base_rate,
+    ),
+    Claim(
+        "one_layer_no_induction",
+        "One layer cannot form induction heads.",
+        "AMF, Induction Heads",
+        "best prefix-matching score of any head",
+        "≤ 0.05",
+        each(1, _no_induction),
+        digits=3,
+        chance=uniform("induction: uniform", with_layers(1)),
+    ),
+)

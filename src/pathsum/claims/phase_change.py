@@ -1,0 +1,109 @@
+"""In-context learning, and the phase change in which induction appears."""
+
+from __future__ import annotations
+
+from pathsum.claims.chance import always
+from pathsum.claims.formatting import number
+from pathsum.claims.judging import Claim, Finding, each, within
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.formation import FormationRow
+from pathsum.records.results import Cell, Results
+
+
+def _loss_drop_gap(results: Results) -> dict[str, Finding]:
+    one = max((c.summary for c in results.with_layers(1)), key=lambda s: s.in_context_loss_drop_nats, default=None)
+    if one is None:
+        return {}
+    bar, found = 0.2, {}
+    for two in (c.summary for c in results.with_layers(2)):
+        gap = two.in_context_loss_drop_nats - one.in_context_loss_drop_nats
+        ends = (one.in_context_loss_drop_low, one.in_context_loss_drop_high)
+        low, high = (None if end is None else end + bar for end in ends)  # what the two-layer model must reach
+        known = low is not None and high is not None and two.in_context_loss_drop_low is not None
+        unsure = known and not (two.in_context_loss_drop_low > high or two.in_context_loss_drop_high < low)  # type: ignore[operator]
+        found[two.cell] = Finding(gap, gap >= bar, unsure=unsure)
+    return found
+
+
+def _onset_only_with_two(results: Results) -> dict[str, Finding]:
+    one, two = results.with_layers(1), results.with_layers(2)
+    early = [c.name for c in one if c.summary.onset_tokens is not None]
+    found = {c.name: c.summary.onset_tokens for c in two} if one else {}
+    return {
+        name: Finding(
+            None if tokens is None else float(tokens),
+            tokens is not None and not early,
+            f"an onset with one layer in {', '.join(early)}" if early else "no onset" if tokens is None else "",
+        )
+        for name, tokens in found.items()
+    }
+
+
+def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
+    """Find the evaluations before and after the phase change: the last where the best prefix-matching score is under a
+    tenth of its last value, and the first from which on it is over nine tenths. None without an onset."""
+    if cell.summary.onset_tokens is None:
+        return None
+    scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
+    before = max((i for i, s in enumerate(scores) if s < 0.1 * scores[-1]), default=0)
+    after = 1 + max(i for i, s in enumerate(scores) if s < 0.9 * scores[-1])
+    return cell.log[before], cell.log[after]
+
+
+def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
+    """Take what verdict documents say at the evaluations of ``across_onset``; None where there is no such row."""
+    if (around := across_onset(cell)) is None:
+        return None
+    rows = {f.step: f for f in cell.rows(FormationRow)}
+    before, after = (rows.get(e.step) for e in around)
+    return (before, after) if before and after else None
+
+
+def icl_loss_drop_before_onset(cell: Cell) -> float | None:
+    """Take the loss drop at ICL's positions at the evaluation before the phase change; None where there is none."""
+    around = formed_across_onset(cell)
+    return around[0].icl_loss_drop_nats if around else None
+
+
+def _coincides(cell: Cell) -> Finding:
+    around = formed_across_onset(cell)
+    if around is None:
+        return Finding(None, False, "no onset")
+    bars = (0.15, 0.3)
+    before, after = (f.loss_drop_nats for f in around)
+    unsure = any(within(bar, f.loss_drop_low, f.loss_drop_high) for bar, f in zip(bars, around, strict=True))
+    note = f"{number(before)} before, {number(after)} after"
+    return Finding(after - before, before < bars[0] and after > bars[1], note, unsure)
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "loss_drop_gap",
+        "Two layers learn more from context than one.",
+        "ICL, Argument 1",
+        "in-context loss drop minus the largest of the one-layer cells (nats)",
+        "≥ 0.2 nats",
+        _loss_drop_gap,
+        chance=always("0 (the best one-layer model)"),
+    ),
+    Claim(
+        "phase_change_two_layer",
+        "Induction appears in a phase change, with two layers and not with one.",
+        "ICL, Argument 1",
+        "tokens seen at the onset",
+        "an onset in each two-layer cell, none in a one-layer cell",
+        _onset_only_with_two,
+        digits=0,
+        papers="1–3 B, larger models",
+    ),
+    Claim(
+        "phase_change_coincides",
+        "In-context learning appears at the phase change.",
+        "ICL, Argument 1",
+        "rise of the loss drop while prefix matching goes from a tenth to nine tenths of its last value (nats)",
+        "< 0.15 nats before, > 0.3 after",
+        each(2, _coincides),
+        chance=always("0"),
+        papers="< 0.15 to ≈ 0.4 at other positions",
+    ),
+)

@@ -1,0 +1,130 @@
+"""Two layers: induction heads, and the composition that makes them."""
+
+from __future__ import annotations
+
+from pathsum.claims import content
+from pathsum.claims.chance import always, or_unknown, uniform, with_layers
+from pathsum.claims.formatting import head_label, number, span
+from pathsum.claims.judging import Claim, Finding, at_least, each
+from pathsum.records.composition import CompositionRow
+from pathsum.records.results import Cell, Results
+
+
+def strongest_k_partner(cell: Cell) -> CompositionRow | None:
+    """Which earlier head K-composes most with the best induction head?"""
+    induction = cell.induction_head()
+    edges = [
+        e
+        for e in cell.rows(CompositionRow)
+        if induction is not None
+        and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
+        and e.composes
+    ]
+    return max(edges, key=lambda e: e.weight, default=None)
+
+
+def _k_composition(cell: Cell) -> Finding:
+    partner, previous = strongest_k_partner(cell), cell.previous_token_head()
+    if partner is None or previous is None:
+        return Finding(None, False, "no head K-composes with the best induction head")
+    found = (partner.early_layer, partner.early_head)
+    note = f"strongest partner {head_label(*found)}, previous-token head {head_label(previous.layer, previous.head)}"
+    return Finding(partner.varying - partner.chance, found == (previous.layer, previous.head), note)
+
+
+def _mostly_k(cell: Cell) -> Finding:
+    excess = [(e.kind, e.varying - e.chance) for e in cell.rows(CompositionRow) if e.composes]
+    if not excess:
+        return Finding(None, False, "no edge composes")
+    every = [(e.kind, e.varying - e.chance) for e in cell.rows(CompositionRow) if e.varying > e.chance]
+    note = f"of all edges above chance {number(_share_of_keys(every))}; the rule misses more V- than K-edges"
+    return at_least(_share_of_keys(excess), 0.5, note)
+
+
+def _share_of_keys(excess: list[tuple[str, float]]) -> float:
+    return sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess)
+
+
+def _corner(cell: Cell) -> Finding:
+    head = cell.induction_head()
+    if head is None or head.qk_matching_positivity is None:
+        return Finding(None, False, "the best prefix-matching head is in the first layer")
+    pair = content.matching(cell, head.layer, head.head)
+    value = min(head.qk_matching_positivity if pair is None else pair.positivity, head.copying_positivity)
+    by_path = "" if pair is None else f" on {pair.query} × {pair.key}"
+    return Finding(value, value > 0.5, f"{head_label(head.layer, head.head)}{by_path}")
+
+
+def repeat_gain(cell: Cell) -> float:
+    """Subtract the loss on the second copy of repeated random tokens from that of guessing among them, nats."""
+    return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
+
+
+def _repeat_gain(cell: Cell) -> Finding:
+    return at_least(repeat_gain(cell), 1.0, f"right {number(cell.summary.repeat_top1)} of the time")
+
+
+def _one_head_of(results: Results) -> str:
+    heads = [c.summary.n_heads for c in results.with_layers(2)]
+    return or_unknown(span(heads, 0), " heads", before="0; the right head: 1 of ")
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "two_layer_induction",
+        "Two-layer models form induction heads.",
+        "AMF, Induction Heads",
+        "prefix-matching score of the induction head, chosen at training's last evaluation",
+        "≥ 0.4",
+        each(2, lambda c: at_least(c.summary.prefix_matching, 0.4)),
+        chance=uniform("induction: uniform", with_layers(2)),
+        papers="0.68–0.75",
+    ),
+    Claim(
+        "previous_token_head",
+        "The first layer of a two-layer model has a previous-token head.",
+        "AMF, How Induction Heads Work",
+        "mean attention to the previous token of the first-layer head chosen at training's last evaluation",
+        "≥ 0.7",
+        each(2, lambda c: at_least(c.summary.previous_token, 0.7)),
+        chance=uniform("previous token", with_layers(2)),
+        papers="≈ 1.0",
+    ),
+    Claim(
+        "repeat_loss",
+        "Two-layer models predict repeated random tokens.",
+        "AMF, Induction Heads",
+        "loss of a uniform guess among the sampled tokens, minus loss on the second copy (nats per token)",
+        "≥ 1 nat",  # guessing is the baseline: the first copy costs more than guessing and would be too easy to beat
+        each(2, _repeat_gain),
+        chance=always("0 (guessing)"),
+    ),
+    Claim(
+        "k_composition",
+        "The induction head reads the previous-token head through its keys.",
+        "AMF, Three Kinds of Composition",
+        "early head of the edge with the highest composition score times size, among those into the best induction "
+        "head's keys that compose; value: that score minus chance, both without the early head's mean write",
+        "is the previous-token head",
+        each(2, _k_composition),
+        chance=_one_head_of,
+    ),
+    Claim(
+        "composition_mostly_k",
+        "Heads of a two-layer model compose mostly through keys.",
+        "AMF, Three Kinds of Composition",
+        "K's share of the excess over chance of all edges that compose, without the early heads' mean writes",
+        "≥ 0.5",
+        each(2, _mostly_k),
+        chance=always("1/3"),
+    ),
+    Claim(
+        "induction_corner",
+        "An induction head matches in its QK circuit and copies in its OV circuit.",
+        "AMF, How Induction Heads Work",
+        "smaller of QK matching and OV copying positivity, best induction head; matching on the pair of paths that "
+        "carries the largest part of its preference",
+        "> 0.5",
+        each(2, _corner),
+    ),
+)

@@ -1,0 +1,61 @@
+"""Zero layers, and the direct path at every depth: bigrams."""
+
+from __future__ import annotations
+
+from pathsum.claims.chance import or_unknown
+from pathsum.claims.formatting import number, span
+from pathsum.claims.judging import Claim, Finding, each, within
+from pathsum.records.results import Cell, Results
+
+
+def _zero_layer_bigram(results: Results) -> dict[str, Finding]:
+    found = {}
+    for s in (c.summary for c in results.with_layers(0)):
+        excess = s.bigram_excess_nats
+        if excess is None:
+            found[s.cell] = Finding(None, False, "not measured")
+            continue
+        unsure = within(0.05, s.bigram_excess_low, s.bigram_excess_high)
+        found[s.cell] = Finding(excess, abs(excess) <= 0.05, unsure=unsure)
+    return found
+
+
+def _direct_path(cell: Cell) -> Finding:
+    s = cell.summary
+    note = (
+        f"unigram alone {number(s.unigram_correlation)}, excess from {number(s.beyond_unigram_low)} to "
+        f"{number(s.beyond_unigram_high)}"
+    )
+    return Finding(s.bigram_correlation, s.bigram_correlation >= 0.5 and s.beyond_unigram_low > 0, note)
+
+
+def _unigram_loss(results: Results) -> str:
+    excess = results.corpus.unigram_loss_nats - results.corpus.bigram_loss_nats
+    return f"{number(excess, 3)} (unigram model)"
+
+
+def _unigram_correlation(results: Results) -> str:
+    return or_unknown(span([c.summary.unigram_correlation for c in results.cells.values()]), " (unigram model)")
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "zero_layer_bigram",
+        "A zero-layer transformer is a bigram model.",
+        "AMF, Zero-Layer Transformers",
+        "held-out loss minus that of the best smoothed bigram model (nats)",
+        "within 0.05 nats",
+        _zero_layer_bigram,
+        digits=3,
+        chance=_unigram_loss,
+    ),
+    Claim(
+        "direct_path_bigram",
+        "At every depth the direct path W_U W_E holds bigram statistics.",
+        "AMF, The Path Expansion Trick",
+        "correlation of W_U W_E with the corpus log P(next | token), by frequency; a unigram model correlates too",
+        "≥ 0.5, and above the unigram's (95 % interval over current tokens)",  # the first bar stays; chance is not 0
+        each(None, _direct_path),
+        chance=_unigram_correlation,
+    ),
+)

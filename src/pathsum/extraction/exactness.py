@@ -1,0 +1,38 @@
+"""The certificate of the path expansion, at every checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pathsum.circuits import paths
+from pathsum.config import ExtractConfig
+from pathsum.extraction import score_paths
+from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.pairs import add_up
+from pathsum.model.checkpoint import load_checkpoint
+from pathsum.probes.evaluation import Evaluation
+from pathsum.records.exactness import ExactnessRow
+
+
+def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+    """By record. Costs a trace in float64 and a sum over all paths for each checkpoint."""
+    pairs = zip(subject.checkpoints, subject.log, strict=True)
+    return {"exactness": [certificate(path, at, seen, how) for path, at in pairs]}
+
+
+def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: ExtractConfig) -> ExactnessRow:
+    """The sums over all paths against the logits, and over all pairs of them against the scores, of the checkpoint at
+    ``path``, in float64."""
+    model = load_checkpoint(path, seen.tokenizer_hash, torch.float64)
+    tokens = seen.windows[: how.certificate_windows, :-1]
+    trace = model.trace(tokens)
+    total = paths.path_sum(model.weights(), tokens, trace.patterns, trace.scales)
+    scores = None
+    if add_up(model.config):
+        later = range(1, model.config.n_layers)
+        errors = (e for layer in later for e in score_paths.certificates(model, trace, layer, tokens))
+        scores = max(errors, default=None)
+    return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)), scores)

@@ -1,0 +1,36 @@
+"""Attention to the first token, and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pathsum.records.registry import record
+
+
+@record(
+    "attention_sinks",
+    "attention on the first token, and the loss without it",
+    "mean A[i, 0]; loss with A[·, 0] = 0, the rest as it is or scaled to sum to 1 − loss as it is",
+    "behaviour/attention_sinks.py",
+)
+@dataclass(frozen=True)
+class AttentionSinkRow:
+    """How much a head attends to the first token of held-out windows (attention sink), and what the loss is without:
+    with the change minus without it, nats per token. Intervals: 95 % bootstrap."""
+
+    layer: int
+    head: int | None  # None: all heads of the layer together
+    attention: float  # mean attention to the first token over queries from the second, 0..1
+    attention_low: float
+    attention_high: float
+    chance: float  # of uniform causal attention
+    silenced_nats: float  # nothing is moved from the first token
+    silenced_low: float
+    silenced_high: float
+    forbidden_nats: float  # no attention to the first token: the other keys take its share
+    forbidden_low: float
+    forbidden_high: float
+    control_nats: float  # no attention to the second token of the window
+    control_low: float
+    control_high: float
+    windows: int

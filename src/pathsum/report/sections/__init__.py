@@ -1,1 +1,0 @@
-"""The report, a theme a file: what it says, shows and tabulates."""

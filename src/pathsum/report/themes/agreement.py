@@ -1,0 +1,240 @@
+"""Whether what weights claim, what behaviour shows and what intervention does are the same, head by head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from pathsum.claims.formatting import number, plural, span
+from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT
+from pathsum.records.heads import COPYING
+from pathsum.records.results import Results
+from pathsum.report.agreement import (
+    COPIES,
+    EDGES,
+    INDUCTION,
+    KINDS,
+    NEEDED,
+    QUESTIONS,
+    Evidence,
+    Judged,
+    agreement,
+    answers,
+    judged,
+)
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.theme import Figures, Theme
+
+TITLE = "Do they agree?"
+PAIRS = (("weights", "behaviour"), ("weights", "intervention"), ("behaviour", "intervention"))
+NAMED = 6  # heads or edges of a question that are named in a row
+
+
+def section(results: Results, _: Figures) -> Section:
+    """How often three kinds of evidence agree on heads and edges, where they do, and where they most do not."""
+    items = [item for cell in results.cells.values() for item in judged(cell)]
+    if not items:
+        return Section(TITLE, ("This sweep has no heads.",), ())
+    text = (*_method(), *_edges(items), *_induction(items), *_copying(items))
+    return Section(TITLE, text, (_counts(items), _named(items)))
+
+
+# ---- what is said ---------------------------------------------------------------------------------------------------
+
+
+def _method() -> tuple[str, str]:
+    return (
+        "Three kinds of evidence, each made a yes or a no by a bar; those of weights and intervention were set before "
+        "anything was counted, those of behaviour with such models in view. Weights: an eigenvalue positivity above "
+        f"{COPYING} (copies: of OV; induction: of OV and of QK matching, the smaller), or a composition score above "
+        f"chance with q < {SIGNIFICANT} (edges; previous token: with the keys of the best induction head where one has "
+        "formed, for positions are not in these weights). Behaviour: what the head is called in the section on what "
+        "each head does (copies: its copying score's interval is above chance; a K-edge: from a head that attends one "
+        "or two tokens back to an induction head; a Q-edge: from a head that attends to its own position or one token "
+        "back to an induction head; a V-edge: no behaviour decides). Intervention: the rise of the loss on the second "
+        "copy of repeated random tokens, with another window's writes in place; a head's 95 % interval must lie above "
+        f"its control's and above 0, an edge's above {NEEDED} nats.",
+        "Behaviour tells weights which previous-token and which induction head to ask about, no more. The second copy "
+        "is one task: a head or an edge that it does not need may serve another, and one that it needs may serve it in "
+        "another way than the question supposes.",
+    )
+
+
+def _edges(items: Sequence[Judged]) -> tuple[str, ...]:
+    """Does the second copy need the edges that compose?"""
+    edges = [i for i in items if i.question in EDGES and answers([i], "weights", "intervention")]
+    if not edges:
+        return ()
+    told: list[str] = []
+    holds: list[str] = []  # kinds of edges
+    fails: list[str] = []
+    for question in [q for q in EDGES if any(i.question == q for i in edges)]:
+        claimed, others = _split([i for i in edges if i.question == question])
+        needed = sum(_yes(i.intervention) for i in claimed)
+        told.append(
+            f"{needed} of {plural(len(claimed), question)} that {'composes' if len(claimed) == 1 else 'compose'}, "
+            f"{sum(_yes(i.intervention) for i in others)} of {len(others)} other{'' if len(others) == 1 else 's'}"
+        )
+        if claimed:
+            (holds if 2 * needed >= len(claimed) else fails).append(f"{question}s")
+    verdict = [f"Most {' and '.join(holds)} that compose are confirmed."] if holds else []
+    if fails:
+        verdict.append(
+            f"Most {' and '.join(fails)} that compose are not confirmed: heads share directions on which repeats do "
+            "not depend."
+        )
+    rule = f"(An edge composes if {COMPOSITION_RULE}.)"
+    return (" ".join([f"The second copy needs {'; '.join(told)}.", *verdict, *_edges_on_text(edges), rule]),)
+
+
+def _edges_on_text(edges: Sequence[Judged]) -> tuple[str, ...]:
+    unneeded = _split([i for i in edges if not _yes(i.intervention)])
+    claimed, others = ([i.text_nats for i in part if i.text_nats is not None] for part in unneeded)
+    if not claimed or not others:
+        return ()
+    return (
+        f"Of edges that it does not need, the held-out loss rises at the median by {number(median(claimed), 3)} nats "
+        f"without one that composes, by {number(median(others), 3)} without another.",
+    )
+
+
+def _split(items: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
+    """Claimed by weights, and the others."""
+    return [i for i in items if _yes(i.weights)], [i for i in items if not _yes(i.weights)]
+
+
+def _induction(items: Sequence[Judged]) -> tuple[str, ...]:
+    heads = [i for i in items if i.question == INDUCTION]
+    if not heads:
+        return ()
+    weights, behaviour, intervention = (sum(_yes(i.of(kind)) for i in heads) for kind in KINDS)
+    every = sum(all(_yes(i.of(kind)) for kind in KINDS) for i in heads)
+    return (
+        f"Of {plural(len(heads), 'head')} past the first layer, {weights} do induction by weights, {behaviour} by "
+        f"behaviour, {intervention} are needed by the second copy, and of {every} all three hold.",
+    )
+
+
+def _copying(items: Sequence[Judged]) -> tuple[str, ...]:
+    """Whether random tokens are the task to ask copying heads about."""
+    heads = [i for i in items if i.question == COPIES and answers([i], "weights", "intervention")]
+    copying, others = _split(heads)
+    if not copying:
+        return ()
+    unneeded = [i for i in copying if not _yes(i.intervention)]
+    told = (
+        f"The second copy needs {len(copying) - len(unneeded)} of {plural(len(copying), 'head')} that copy by their "
+        f"weights and {sum(_yes(i.intervention) for i in others)} of {len(others)} that do not."
+    )
+    if unneeded:
+        repeats = span([i.intervention.value for i in unneeded if i.intervention is not None])
+        text = span([i.text_nats for i in unneeded if i.text_nats is not None])
+        told += (
+            f" Without one of the {len(unneeded)} that copy and are not needed, the loss there changes by {repeats} "
+            f"nats, the held-out loss by {text}: where the latter rises, text uses the head, and repeated random "
+            "tokens are the wrong task to ask."
+        )
+    return (told,)
+
+
+def _yes(e: Evidence | None) -> bool:
+    return e is not None and e.says
+
+
+# ---- what is shown --------------------------------------------------------------------------------------------------
+
+
+def _counts(items: Sequence[Judged]) -> Table:
+    groups = dict.fromkeys((i.question, i.n_layers) for i in items)
+    order = sorted(groups, key=lambda group: (QUESTIONS.index(group[0]), group[1]))
+    fields = tuple(_count(*group, [i for i in items if (i.question, i.n_layers) == group]) for group in order)
+    columns = ("question", "layers", *(f"{kind}: yes" for kind in KINDS), "all: yes")
+    columns += tuple(f"{a} – {b} (κ)" for a, b in PAIRS)
+    caption = (
+        "How many heads or edges each kind of evidence says yes of, how many all that were measured do, and the share "
+        "of which two say the same, all cells of a depth together. Where most are no, the share is high by chance: "
+        "Cohen's κ is 0 at chance and 1 where both always say the same (–: both give one answer for all)."
+    )
+    return Table(caption, columns, fields, "agreement.csv")
+
+
+def _count(question: str, n_layers: int, items: Sequence[Judged]) -> tuple[Entry, ...]:
+    known = [[e for i in items if (e := i.of(kind)) is not None] for kind in KINDS]
+    return (
+        Entry(question),
+        Entry(str(n_layers), "number"),
+        *(Entry(f"{sum(e.says for e in found)} of {len(found)}" if found else "–", "number") for found in known),
+        Entry(f"{sum(i.agreed for i in items)} of {len(items)}", "number"),
+        *(_pair(items, *pair) for pair in PAIRS),
+    )
+
+
+def _pair(items: Sequence[Judged], first: str, second: str) -> Entry:
+    found = agreement(answers(items, first, second))
+    text = "–" if found is None else f"{number(found.share)} of {found.n} ({number(found.kappa)})"
+    return Entry(text, "number")
+
+
+def _named(items: Sequence[Judged]) -> Table:
+    cells = dict.fromkeys(i.cell for i in items)
+    fields = tuple(_cell(cell, [i for i in items if i.cell == cell]) for cell in cells)
+    caption = (
+        "The heads and edges of which all evidence that was measured says yes, and the widest disagreements: the "
+        "largest excess of the weights' number over its bar that intervention does not confirm, and the largest rise "
+        "of the loss on the second copy where weights say no, among edges (with one layer, among heads)."
+    )
+    columns = ("cell", "all say yes", "claimed by weights, not needed", "needed, not claimed by weights")
+    return Table(caption, columns, fields, "agreement.csv")
+
+
+def _cell(cell: str, items: Sequence[Judged]) -> tuple[Entry, ...]:
+    agreed = [_list(q, [i.name for i in items if i.question == q and i.agreed]) for q in QUESTIONS]
+    compared = [i for i in items if i.question in EDGES] or list(items)
+    claimed = [i for i in compared if _yes(i.weights) and i.intervention is not None and not i.intervention.says]
+    needed = [i for i in compared if _yes(i.intervention) and i.weights is not None and not i.weights.says]
+    return (
+        Entry(cell),
+        Entry("; ".join(a for a in agreed if a) or "none"),
+        Entry(_widest(claimed, lambda i: _excess(i.weights))),
+        Entry(_widest(needed, lambda i: _excess(i.intervention))),
+    )
+
+
+def _list(question: str, names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{question} {', '.join(names[:NAMED])}{more}"
+
+
+def _excess(e: Evidence | None) -> float:
+    return 0.0 if e is None else e.value - e.bar
+
+
+def _widest(items: Sequence[Judged], size: Callable[[Judged], float]) -> str:
+    if not items:
+        return "none"
+    item = max(items, key=size)
+    assert item.weights is not None
+    assert item.intervention is not None
+    return (
+        f"{item.question} {item.name}: weights {number(item.weights.value)} against {number(item.weights.bar)}, rise "
+        f"{number(item.intervention.value)} nats"
+    )
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    sources={"agreement": ("heads", "labels", "composition", "ablations")},
+    relies_on=(
+        "copying",
+        "previous_token",
+        "induction",
+        "composition_q",
+        "composition_k",
+        "composition_v",
+        "composition",
+    ),
+    tables=("agreement",),
+)

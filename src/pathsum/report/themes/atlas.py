@@ -1,0 +1,182 @@
+"""One layer's skip-trigrams: what they are worth on text, what the text says of them, and what their bugs cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.claims.one_layer import copying_heads, copying_share, passing_share
+from pathsum.records.heads import DistanceRow, HeadRow
+from pathsum.records.results import Cell
+from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.report.document import Entry, Table
+from pathsum.report.symbols import visible
+
+ENTRIES_A_HEAD = 4
+BUGS = 8
+NEAR = 8  # tokens back, within which a head that looks far has under half of its attention
+
+
+def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """What the tables of ``cells`` say, all of them together."""
+    known = [c for c in cells if c.rows(SkipTrigramRow)]
+    if not known:
+        return ()
+    text = f"{_method()} {_copying(known)} {_borne_out(known)}"
+    bugs = [b for c in known for b in c.rows(SkipTrigramBugRow)]
+    if not bugs:
+        return (
+            text,
+            "No crossing of skip-trigrams was found that is frequent enough to judge and not borne out by the text.",
+        )
+    prices = span([b.price_nats for b in bugs], 3)
+    return (
+        text,
+        "A head's attention depends on source and destination, its output on the source alone. If it raises one output "
+        "after one destination and another after another, both from the same source, it raises the crossed pairs too. "
+        f"The most expensive crossings that the text holds no more often than chance, {len(bugs)} over all heads, cost "
+        f"{prices} nats each time something else follows. With the places where the output does follow, "
+        f"{_share(b.balance_nats > 0 for b in bugs)} cost on balance.",
+    )
+
+
+def _method() -> str:
+    return (
+        "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed "
+        "over the places where they occur. Of those with the largest sums on half of the held-out documents, the atlas "
+        "lists the ones that occur there more often than chance: a head without a match raises common tokens as much, "
+        "whatever the source. They are judged on the other half of the documents. Patterns and norm scales are fixed; "
+        "with one layer this is exact. The first position and the destination itself do not count as sources."
+    )
+
+
+def _copying(cells: Sequence[Cell]) -> str:
+    """Say which share copies: of those listed and borne out, by the same tests without a head's choice, and of
+    long-range copying heads."""
+    shares = span([s for c in cells if (s := copying_share(c)) is not None])
+    tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
+    told = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
+    if tallies:
+        before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
+        base = [t.base_rate for t in tallies if t.base_rate is not None]
+        n = span([t.base_passing for t in tallies], 0)
+        told += (
+            f"; of all candidates that both halves hold, {number(passing_share(tallies))}; of triples drawn from the "
+            f"text that both halves hold, whatever heads add there, {span(base, 3)} (n = {n}); of all candidates "
+            f"before either test, {number(before)}"
+        )
+    far = [
+        [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.borne_out]
+        for c in cells
+        for place in _far(c)
+    ]
+    if far:
+        alone = span([sum(f) / len(f) for f in far if f])
+        told += (
+            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behaviour, "
+            f"under half of the attention within {NEAR} tokens): {alone}"
+        )
+    return f"{told}."
+
+
+def _far(cell: Cell) -> list[tuple[int, int]]:
+    """Find the copying heads that look far."""
+    near: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for d in cell.rows(DistanceRow):
+        near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
+    return [place for c in copying_heads(cell) if c.shown and near[place := (c.head.layer, c.head.head)] < 0.5]
+
+
+def _borne_out(cells: Sequence[Cell]) -> str:
+    """Say what the judging documents bear out, of the listed and of all candidates, with intervals over heads."""
+    heads = [(c, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
+    rows = [r for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
+    listed = [
+        [r.borne_out for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == (layer, h) and r.text_lift is not None]
+        for c, layer, h in heads
+    ]
+    tallies = [(t.borne_out, t.told) for c in cells for t in c.rows(SkipTrigramTallyRow)]
+    helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
+    told = (
+        f"The judging documents confirm {_share(r.borne_out for r in rows)} "
+        f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to tell: the "
+        "output follows the destination more often with the source before it, by three standard errors or more"
+    )
+    if tallies:
+        told += (
+            f". Of all candidates, unselected, they confirm {sum(b for b, _ in tallies):,} of "
+            f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
+        )
+    return f"{told}. With the source, the output is likelier to the model for {helped} (where they were chosen)."
+
+
+def _clustered(counts: Sequence[tuple[int, int]]) -> str:
+    """Print a share with its 95 % interval; a head's skip-trigrams count as one cluster (ratio estimator)."""
+    known = [(hits, n) for hits, n in counts if n]
+    total = sum(n for _, n in known)
+    if len(known) < 2:
+        return "one head"
+    share = sum(hits for hits, _ in known) / total
+    spread = sum((hits - share * n) ** 2 for hits, n in known) * len(known) / (len(known) - 1)
+    error = 1.96 * spread**0.5 / total
+    return (
+        f"{number(share)} [{number(max(0.0, share - error))}, {number(min(1.0, share + error))}], interval over heads"
+    )
+
+
+def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """The atlas of the model with the lowest loss, and its most expensive bugs."""
+    known = [c for c in cells if c.rows(SkipTrigramRow)]
+    if not known:
+        return ()
+    best = min(known, key=lambda c: c.summary.val_loss_nats)
+    names = ("head", "source", "… destination", "→ out", "places")
+    shown = [
+        r
+        for r in sorted(best.rows(SkipTrigramRow), key=lambda r: (r.layer, r.head, r.rank))
+        if r.rank <= ENTRIES_A_HEAD
+    ]
+    atlas = Table(
+        f"Each head's skip-trigrams with the largest summed effect on held-out text in {best.name}, among those that "
+        "occur more often than chance in the choosing documents. Effect and change are means over places; the change "
+        "in log P is with the source against without it. Lift: how much more often the output follows the destination "
+        "with the source before it (counts: followed by the output, of places with the source, in the judging "
+        "documents); – where too few. Every head of every model is in the CSV.",
+        (*names, "effect (logits)", "change in log P (nats)", "lift of the text"),
+        tuple((*_names(r), _n(r.effect_logits), _n(r.change_nats), _lift(r)) for r in shown),
+        "skip_trigrams.csv",
+    )
+    worst = sorted(best.rows(SkipTrigramBugRow), key=lambda b: -b.price_nats * b.places)[:BUGS]
+    if not worst:
+        return (atlas,)
+    bugs = Table(
+        f"Skip-trigram bugs of {best.name}, most expensive over the text first. Price: mean rise of the loss by the "
+        "head's effect on the output's logit, at places where something else follows, and on balance over all places. "
+        "Lift as above, of the judging documents.",
+        (*names, "price (nats)", "on balance (nats)", "QK (nats)", "OV (logit)", "lift of the text"),
+        tuple(
+            (*_names(b), _n(b.price_nats, 3), _n(b.balance_nats, 3), _n(b.qk_nats), _n(b.ov_logit), _lift(b))
+            for b in worst
+        ),
+        "skip_trigram_bugs.csv",
+    )
+    return (atlas, bugs)
+
+
+def _share(holds: Iterable[bool]) -> str:
+    known = list(holds)
+    return f"{sum(known)} of {len(known)}"
+
+
+def _n(value: float, digits: int = 2) -> Entry:
+    return Entry(number(value, digits), "number")
+
+
+def _names(r: SkipTrigramRow | SkipTrigramBugRow) -> tuple[Entry, ...]:
+    tokens = (Entry(visible(t), "token") for t in (r.source, r.destination, r.out))
+    return (Entry(head_label(r.layer, r.head)), *tokens, Entry(f"{r.places:,}", "number"))
+
+
+def _lift(r: SkipTrigramRow | SkipTrigramBugRow) -> Entry:
+    return Entry(f"{number(r.text_lift)} ({r.text_hits:,} of {r.text_places:,})", "number")

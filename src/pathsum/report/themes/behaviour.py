@@ -1,0 +1,162 @@
+"""What each head does: what it is called, and the scores behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import head_label, layers_label, number, plural, span
+from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.behaviour import logit_lens
+from pathsum.report.theme import Detector, Figures, Theme, drawn
+
+TITLE = "What each head does"
+SCORES = (
+    "previous token",
+    "two tokens back",
+    "offset",
+    "duplicate token",
+    "induction: uniform",
+    "induction: by frequency",
+    "induction: natural",
+    "copies the next token",
+    "attends to BOS (attention sink)",
+)  # columns; the value-weighted scores stand in the text
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """Every head's name and scores, and what is known after each layer."""
+    shown = drawn(figures, "logit_lens")
+    cells = [c for c in results.cells.values() if c.rows(LabelRow)]
+    if not cells:
+        return Section(TITLE, ("This sweep has no heads.",), shown)
+    method = (
+        "A head is called by a behaviour where the lower end of its score's interval (95 %, bootstrap over windows) "
+        "exceeds a threshold, at least three times chance. Chance is what a head scores that looks at all of its past "
+        "alike. Induction must show on random tokens repeated, drawn uniformly and by frequency, and in held-out text: "
+        "a head that looks back by the length of the repeated block passes the first alone, and one that looks at "
+        "likely followers of the present token may pass the last alone. The thresholds were chosen with such models in "
+        "view: how many heads have a name describes them and tests nothing."
+    )
+    named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
+    return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *shown))
+
+
+def names(cell: Cell, layer: int, head: int) -> list[str]:
+    """What a head is called; fixed offsets of one and two have behaviours of their own."""
+    rows = [
+        r for r in cell.rows(LabelRow) if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
+    ]
+    return list(dict.fromkeys(_name(r) for r in rows))
+
+
+def _name(r: LabelRow) -> str:
+    if r.distance is None:
+        return r.name
+    return "looks at itself" if r.distance == 0 else f"looks {r.distance} back"
+
+
+def _named(n_layers: int, cells: Sequence[Cell]) -> str:
+    heads = [names(c, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if c.rows(LabelRow)]
+    if not heads:
+        return ""
+    counted = Counter(name for called in heads for name in called)
+    told = [f"{name} {count}" for name, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
+    told.append(f"{'none of these' if told else 'no name fits'} {sum(not called for called in heads)}")
+    return f"With {layers_label(n_layers)}, of {plural(len(heads), 'head')}: {', '.join(told)}."
+
+
+def _weighted(cells: Sequence[Cell]) -> str:
+    """Does weighing the attention by what is moved change the picture?"""
+    by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.rows(LabelRow)}
+    heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
+    resting = [
+        abs(by_head[*head, "BOS, value-weighted"] - by_head[*head, "attends to BOS (attention sink)"])
+        for head in heads
+        if (*head, "BOS, value-weighted") in by_head
+    ]
+    induction = [
+        (c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if "induction" in names(c, h.layer, h.head)
+    ]
+    change = f"moves the share of the beginning of the sequence by at most {number(max(resting, default=0.0))}"
+    if not induction:
+        return f"Weighing attention by the size of what is moved, A ‖W_OV x‖, {change}."
+    plain, weighted = ([by_head[*h, b] for h in induction] for b in ("induction: uniform", "uniform, value-weighted"))
+    return (
+        f"Weighing attention by the size of what is moved, A ‖W_OV x‖, {change}; the prefix matching of "
+        f"induction heads is then {span(weighted)}, where attention alone has {span(plain)}."
+    )
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    columns = ("cell", "head", "called", *SCORES, "OV positivity", "copies top-1 / top-5", "QK matching")
+    everything = [r for c in cells for r in c.rows(LabelRow)]
+    fields = (
+        _level("chance", [_one(everything, name, "chance") for name in SCORES]),
+        _level("threshold", [_one(everything, name, "threshold") for name in SCORES]),
+        *(_row(c, h) for c in cells for h in c.rows(HeadRow)),
+    )
+    caption = (
+        "Every head: what it is called, and its scores with their 95 % intervals. Attention as a mean share, 0..1 "
+        "(offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what the "
+        "head adds to the token that is repeated next, −1..1; "
+        "from the weights alone: positivity of the OV and, with the previous-token head, of the QK circuit, −1..1, "
+        "and the share of tokens that raise themselves most. With the value-weighted scores in the CSV."
+    )
+    return Table(caption, columns, fields, "labels.csv", levels=2, fold=False)
+
+
+def _one(rows: Sequence[LabelRow], behaviour: str, field: str) -> str:
+    return span([v for r in rows if r.behaviour == behaviour and (v := getattr(r, field)) is not None])
+
+
+def _level(name: str, levels: Sequence[str]) -> tuple[Entry, ...]:
+    return (Entry(name), Entry("–"), Entry("–"), *(Entry(v, "number") for v in levels), *[Entry("–", "number")] * 3)
+
+
+def _row(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
+    rows = {r.behaviour: r for r in cell.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head)}
+    return (
+        Entry(cell.name),
+        Entry(head_label(h.layer, h.head)),
+        Entry(", ".join(names(cell, h.layer, h.head)) or _by_weights(h)),
+        *(Entry(_score(rows[name]) if name in rows else "–", "number") for name in SCORES),
+        Entry(number(h.copying_positivity), "number"),
+        Entry(f"{number(h.copying_top1)} / {number(h.copying_top5)}", "number"),
+        Entry(number(h.qk_matching_positivity), "number"),
+    )
+
+
+def _by_weights(h: HeadRow) -> str:
+    """What a head without a name does by its OV circuit alone."""
+    return "– (copies, by weights)" if h.copies else "–"
+
+
+def _score(r: LabelRow) -> str:
+    at = "" if r.distance is None else f" at {r.distance}"
+    return f"{r.score:.2f}{at} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−").replace("−0.00", "0.00")
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    figures=(logit_lens,),
+    sources={"logit_lens": ("lens", "corpus"), "labels": ("labels", "heads")},
+    detectors={
+        "previous_token": Detector(
+            "previous-token heads",
+            "the word before the last tells of the next, which the one head must see to; the label",
+        ),
+        "induction": Detector(
+            "induction heads",
+            "stretches of text repeat, and one layer alone can tell what followed; the label of one of its heads",
+        ),
+        "copying": Detector(
+            "copying heads", "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5"
+        ),
+    },
+    relies_on=("previous_token", "induction"),
+    tables=("labels", "heads", "lens"),
+)

@@ -1,0 +1,212 @@
+"""What is read, by content: the same sums as by heads, regrouped by whose token is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, order, share
+from pathsum.claims.formatting import head_label, interval, number, span
+from pathsum.claims.score_paths import share_of
+from pathsum.records.balance import BalanceRow
+from pathsum.records.content import ContentRow, ContentScoreRow
+from pathsum.records.heads import HeadRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.content import content_scores
+from pathsum.report.theme import Detector, Figures, Theme, drawn
+
+TITLE = "What is read, by content"
+SMALL = "small_embedding"  # the control whose embedding starts small, by the beginning of its name
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """What scores and logits read by content, beside what they read by heads; and how the stream is balanced."""
+    small = [c for name, c in results.controls.items() if name.startswith(SMALL)]
+    models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
+    deep = [c for c in models if c.rows(ContentScoreRow)]
+    if not models:
+        return Section(TITLE, ("This sweep has no model with heads that was taken apart by content.",), ())
+    worst = max(e for c in models for e in _errors(c))
+    method = (
+        "A path is named by its heads, which does not say what it carries: a head that attends to its own position "
+        "moves nothing. With patterns and norm scales fixed, each pattern is split into its diagonal and the rest, and "
+        "what is read is summed anew in two ways, whatever heads it went through: by hops, the number of heads at "
+        "which content changed position, and by offset, how many tokens back it comes from. Both sums meet the logits "
+        f"and the scores to a largest relative error of {number(worst)} (float64)."
+    )
+    shown = drawn(figures, "content_scores")
+    tables = (scores(deep), worth(deep), corner(deep)) if deep else ()
+    return Section(TITLE, (method, _regime(models), *_small(small)), (*shown, *tables, balance(models)))
+
+
+def _errors(cell: Cell) -> list[float]:
+    return [*(row.exactness for row in cell.rows(ContentRow)), *(row.exactness for row in cell.rows(ContentScoreRow))]
+
+
+def _regime(models: Sequence[Cell]) -> str:
+    """How balanced the streams are, in one sentence."""
+    shares = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
+    return f"The direct path is {span(shares)} of the power of what is read after the first layer."
+
+
+def _small(small: Sequence[Cell]) -> tuple[str, ...]:
+    """Why the control with a small embedding reads otherwise by heads."""
+    if not small:
+        return ()
+    names = ", ".join(c.name for c in small)
+    return (
+        f"In {names} the embedding starts small and stays small beside what the first layer writes. There, first-layer "
+        "heads that attend to their own position can carry the current token, so that path names need not mean what "
+        "the paper's do: by content, Q&K-composition may read only the current token, and a virtual head may move "
+        "content only once. By content both recipes can be compared.",
+    )
+
+
+def scores(models: Sequence[Cell]) -> Table:
+    """By heads and by content, what the best induction head's preference comes from."""
+    columns = (
+        "model",
+        "head",
+        "by heads: K",
+        "by heads: Q&K",
+        "current × previous token",
+        "previous × two tokens back",
+        "all (nats)",
+    )
+    caption = (
+        "Shares of the best induction head's preference for the token after the earlier occurrence, on repeated random "
+        "tokens: by heads, K has a direct query and a composed key; by content, the first is read at the query, the "
+        "second at the key."
+    )
+    return Table(caption, columns, tuple(_score(c) for c in models), "content_scores.csv", source="content_claims")
+
+
+def _score(cell: Cell) -> tuple[Entry, ...]:
+    rows, head = of_induction_head(cell), cell.induction_head()
+    by_content = [share(rows, CURRENT, PREVIOUS), share(rows, PREVIOUS, TWO_BACK)]
+    numbers = [share_of(cell, "K"), share_of(cell, "Q&K"), *by_content, sum(r.preference_nats for r in rows)]
+    return (
+        Entry(cell.name),
+        Entry("–" if head is None else head_label(head.layer, head.head)),
+        *(Entry("–" if x is None else number(round(x, 2) + 0.0), "number") for x in numbers),
+    )
+
+
+def worth(models: Sequence[Cell]) -> Table:
+    """What each number of hops and each number of heads is worth."""
+    columns = (
+        "model",
+        "count",
+        "by heads: own scale (nats)",
+        "by hops: own scale (nats)",
+        "by hops: scales frozen (nats)",
+    )
+    fields = tuple(
+        (
+            Entry(cell.name),
+            Entry(str(n), "number"),
+            Entry("–" if by_heads is None else number(by_heads.own_scale_nats), "number"),
+            Entry(interval(row.own_scale_nats, row.own_scale_low, row.own_scale_high), "number"),
+            Entry(interval(row.added_nats, row.added_low, row.added_high), "number"),
+        )
+        for cell in models
+        for n in range(cell.summary.n_layers + 1)
+        if (row := hops(cell, n)) is not None
+        for by_heads in (order(cell, n),)
+    )
+    caption = (
+        "Fall of the held-out loss (nats per token) as paths through 0, 1, 2 heads are added, and as content that 0, "
+        "1, 2 heads moved is added; attention patterns fixed, 95 % intervals. The split by offset is in the CSV."
+    )
+    return Table(caption, columns, fields, "content.csv", source="content_worth")
+
+
+def corner(models: Sequence[Cell]) -> Table:
+    """Matching of each best induction head, on the pair that carries its score and on AMF's own."""
+    columns = (
+        "model",
+        "head",
+        "path to queries",
+        "path to keys",
+        "its share",
+        "matching on it",
+        "on direct × previous-token head",
+    )
+    caption = (
+        "The pair of paths that most of the best induction head's preference comes by, chosen on half of the repeated "
+        "windows, with its share on the other half; and the eigenvalue positivity of matching on that pair and on "
+        "AMF's, with a direct query and a key through the previous-token head (1: every token matches itself)."
+    )
+    fields = tuple(
+        (
+            Entry(cell.name),
+            Entry(head_label(head.layer, head.head)),
+            Entry(pair.query),
+            Entry(pair.key),
+            *(Entry(number(x), "number") for x in (pair.judged_share, pair.positivity, head.qk_matching_positivity)),
+        )
+        for cell in models
+        if (head := cell.induction_head()) is not None and (pair := matching(cell, head.layer, head.head)) is not None
+    )
+    return Table(caption, columns, fields, "matching.csv", source="corner")
+
+
+def balance(models: Sequence[Cell]) -> Table:
+    """How large the embedding and each layer's writes are, and the direct path's share of what each reader reads."""
+    columns = (
+        "model",
+        "read by",
+        "embedding (norm)",
+        "layers (norm)",
+        "heads (norm)",
+        "direct path: power",
+        "projection",
+    )
+    fields = tuple(_balance(cell, reader) for cell in models for reader in range(1, cell.summary.n_layers + 1))
+    caption = (
+        "How the residual stream is balanced: root-mean-square norms over positions of held-out text of the embedding, "
+        "of what each layer below writes and of what each head there writes; and the direct path's share of what is "
+        "read, as power (Σ ‖embedding‖² / Σ ‖x‖²) and as projection (Σ ⟨embedding, x⟩ / Σ ‖x‖²)."
+    )
+    return Table(caption, columns, fields, "balance.csv")
+
+
+def _balance(cell: Cell, reader: int) -> tuple[Entry, ...]:
+    rows = {r.part: r for r in cell.rows(BalanceRow) if r.reader == reader}
+    layers = [rows[f"L{n}"].norm for n in range(reader)]
+    heads = [_heads(rows, n) for n in range(reader)]
+    embedding = rows["embedding"]
+    return (
+        Entry(cell.name),
+        Entry(f"layer {reader}" if reader < cell.summary.n_layers else "unembedding"),
+        Entry(number(embedding.norm, 1), "number"),
+        Entry("; ".join(number(x, 1) for x in layers), "number"),
+        Entry("; ".join(heads), "number"),
+        Entry(number(embedding.power_share), "number"),
+        Entry(number(embedding.projection_share), "number"),
+    )
+
+
+def _heads(rows: Mapping[str, BalanceRow], layer: int) -> str:
+    return span([r.norm for part, r in rows.items() if part.startswith(f"L{layer}H")], 1)
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    figures=(content_scores,),
+    sources={
+        "content_claims": ("content_scores", "score_paths"),
+        "content_worth": ("content", "terms"),
+        "corner": ("matching", "heads"),
+    },
+    detectors={
+        "keys_of_previous_token": Detector(
+            "keys read by content",
+            "stretches of text repeat, so a second-layer head must compare the current token with the token before "
+            "the key; at least half of a preference of one nat or more of one of its heads, by content",
+        )
+    },
+    relies_on=("keys_of_previous_token",),
+    tables=("content_scores", "content", "matching", "balance"),
+)

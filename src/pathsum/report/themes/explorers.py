@@ -1,0 +1,54 @@
+"""The reader's own look: every model's attention and paths on a few passages, and every token's circuits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.records.explorers import PassageRow, TokenTableRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Explorer, ExplorerCell, Section
+from pathsum.report.explorer import payload
+from pathsum.report.theme import Figures, Theme
+
+TITLE = "Explorers"
+
+
+def section(results: Results, _: Figures) -> Section:
+    cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.rows(PassageRow)]
+    if not cells:
+        return Section(TITLE, ("This sweep has no model to explore.",), ())
+    best = {n: _best(results.with_layers(n)) for n in results.layer_counts()}
+    with_tables = {c.name for c in best.values() if c is not None}
+    blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
+    deepest = best.get(max(best, default=0))
+    first = deepest.name if deepest is not None and deepest.rows(PassageRow) else cells[0].name
+    return Section(TITLE, _paragraphs(with_tables), (Explorer(first, blocks),))
+
+
+def _best(cells: Sequence[Cell]) -> Cell | None:
+    """The model with the lowest loss, of those with tables over tokens."""
+    return min((c for c in cells if c.rows(TokenTableRow)), key=lambda c: c.summary.val_loss_nats, default=None)
+
+
+def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
+    attention = (
+        "Attention: point at a token of the passage, or move with the arrow keys, to see where each head looks; move "
+        "the checkpoint to watch it learn to. Of two held-out passages one was chosen because most pairs of tokens "
+        "come again in it; the third is random tokens twice, where an induction head shows as a stripe. Value-weighted "
+        "attention is weighted by the size of what a head moves. A chosen token's prediction is split, at the final "
+        "checkpoint with patterns and norm scales as they are there, into the direct path, what each head reads "
+        "directly, and virtual heads (L0H1→L1H2 reads through L0H1 with L1H2); the parts are rounded so that what is "
+        "shown adds up."
+    )
+    if not with_tables:
+        return (attention,)
+    circuits = (
+        "Circuits, by the weights alone, of the lowest-loss model of each layer count: which outputs a head raises "
+        "when it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
+        "destinations look for it most (QK, over their mean key, without positions; of later layers the part that "
+        "reads tokens directly), and what comes next by the direct path alone, beside the training text."
+    )
+    return (attention, circuits)
+
+
+THEME = Theme(TITLE, section, sources={"explorers": ("passages", "patterns", "splits", "token_tables")})

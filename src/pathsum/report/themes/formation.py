@@ -1,0 +1,154 @@
+"""What forms when: in which order the pieces of induction appear."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from pathsum.claims.formation import change_of
+from pathsum.claims.formatting import number, plural, span
+from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.formation import QUANTITIES, formation
+from pathsum.report.theme import Figures, Theme, drawn
+
+TITLE = "What forms when"
+MECHANISM = ("previous_token", "key_edge_nats", "prefix_matching")
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """The change-points of two-layer models, and their order."""
+    cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
+    if not cells:
+        return Section(TITLE, ("No two-layer model of this sweep changes in training.",), ())
+    method = (
+        "Each quantity is followed through the checkpoints, for the heads that are the previous-token head and the "
+        "induction head at the end. A rise is dated at its half-way point. The K-composition of the two is its score "
+        "above chance; their key edge is the fall of the preference for the token after a match when the keys read the "
+        "previous-token head's writes of another window; the loss is dated where its slope over log tokens steepens."
+    )
+    shown = drawn(figures, "formation")
+    paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
+    return Section(TITLE, tuple(p for p in paragraphs if p), (*shown, _table(cells)))
+
+
+def _order(cells: Sequence[Cell]) -> str:
+    """When each quantity changes, against prefix matching in the same model."""
+    told = []
+    for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
+        lags = [
+            (change.tokens_seen - matching.tokens_seen) / 1e6
+            for c in cells
+            if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
+        ]
+        if lags:
+            before = sum(lag < 0 for lag in lags)
+            told.append(
+                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'model')} ({span(lags)} M tokens)"
+            )
+    return f"Against prefix matching in the same model, lags as a range over models: {'; '.join(told)}." if told else ""
+
+
+def _edge_and_head(cells: Sequence[Cell]) -> str:
+    """State in how many models the K-composition of the pair rises before the previous-token head has formed."""
+    pairs = [(k, p) for c in cells if (k := change_of(c, "k_composition")) and (p := change_of(c, "previous_token"))]
+    if not pairs:
+        return ""
+    first = [(k, p) for k, p in pairs if k.tokens_seen < p.tokens_seen]
+    clear = sum(k.high <= p.low for k, p in first)
+    told = (
+        f"K-composition of the pair reaches half of its rise before the attention of the previous-token head does in "
+        f"{len(first)} of {plural(len(pairs), 'model')}, in {clear} of these with an evaluation in between."
+    )
+    if not first:
+        return told
+    return (
+        f"{told} There, formation does not follow the order of the mechanism (first the previous-token head, then the "
+        "head that reads it): the keys already read a head that has not yet become a previous-token head."
+    )
+
+
+def sequence(cell: Cell) -> str:
+    """The pieces of the mechanism in the order in which they form, "with" where no evaluation lies between the rises of
+    two; those that do not form are left out."""
+    found = sorted((c for q in MECHANISM if (c := change_of(cell, q))), key=lambda c: c.tokens_seen)
+    told = [QUANTITIES[c.quantity] for c in found[:1]]
+    for early, late in itertools.pairwise(found):
+        told += ["before" if early.high <= late.low else "with", QUANTITIES[late.quantity]]
+    return " ".join(told)
+
+
+def _sequences(cells: Sequence[Cell]) -> str:
+    """How many models form the pieces in which order, and which models differ from most."""
+    counted = Counter(sequence(c) for c in cells).most_common()
+    told = []
+    for i, (order, n) in enumerate(counted):
+        names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
+        told.append(f"{order or 'nothing'} in {n}{names}")
+    return f"Order of formation, decided where an evaluation lies between two rises: {'; '.join(told)}."
+
+
+def _bends(results: Results) -> str:
+    """State how often the loss bends in models with and without a phase change, and what the detector is worth."""
+
+    def count(cells: Sequence[Cell]) -> tuple[int, str]:
+        sure = sum((bend := change_of(c, "loss_nats")) is not None and bend.low_documents is not None for c in cells)
+        fires = sum(change_of(c, "loss_nats") is not None for c in cells)
+        told = f"{fires} of {plural(len(cells), 'model')}"
+        return fires, told + (f" ({sure} whatever windows are drawn)" if fires else "")
+
+    known = [c for c in results.cells.values() if c.rows(FormationRow)]
+    with_onset = [c for c in known if change_of(c, "prefix_matching")]
+    without = [c for c in known if not change_of(c, "prefix_matching")]
+    if not with_onset or not without:
+        return ""
+    (hits, told), (false, told_without) = count(with_onset), count(without)
+    verdict = (
+        "It fires more often where prefix matching does not rise: a negative result. A bend of the loss is no sign of "
+        "the phase change here, and no claim uses it."
+        if hits * len(without) < false * len(with_onset)
+        else "It does not tell the two apart: a negative result, and no claim rests on it."
+        if hits * len(without) == false * len(with_onset)
+        else "It fires more often where prefix matching rises."
+    )
+    return (
+        f"The detector of a bend of the loss to a steeper slope fires in {told} whose prefix matching rises, and in "
+        f"{told_without} where it does not. {verdict} A learning rate that falls, or a change of text, bends a loss "
+        "too."
+    )
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    columns = ("heads a layer", "seeds", *QUANTITIES.values())
+    heads = sorted({c.summary.n_heads for c in cells})
+    fields = tuple(_row(n, [c for c in cells if c.summary.n_heads == n]) for n in heads)
+    caption = (
+        "Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where no "
+        "model changes. Intervals over windows of each model are in the CSV."
+    )
+    return Table(caption, columns, fields, "changes.csv")
+
+
+def _row(n_heads: int, cells: Sequence[Cell]) -> tuple[Entry, ...]:
+    return (Entry(str(n_heads), "number"), Entry(str(len(cells)), "number"), *(_dated(cells, q) for q in QUANTITIES))
+
+
+def _dated(cells: Sequence[Cell], quantity: str) -> Entry:
+    tokens = [change.tokens_seen / 1e6 for c in cells if (change := change_of(c, quantity))]
+    if not tokens:
+        return Entry("–", "number")
+    few = f", {len(tokens)} of {len(cells)}" if len(tokens) < len(cells) else ""
+    return Entry(f"{number(statistics.median(tokens))} ({span(tokens)}{few})", "number")
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    figures=(formation,),
+    sources={"formation": ("changes",)},
+    relies_on=("phase_change", "composition_k"),
+    tables=("changes", "formation"),
+)

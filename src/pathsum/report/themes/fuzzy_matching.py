@@ -1,0 +1,141 @@
+"""Whether induction heads match tokens that are alike but not equal, and what a copy with other names is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import head_label, interval, plural, span
+from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.fuzzy_matching import fuzzy_matching
+from pathsum.report.theme import Figures, Theme, drawn
+
+TITLE = "Matching tokens that are alike"
+DIFFERS = {FuzzyKind.CASE: "that differs by case alone", FuzzyKind.SPACE: "that differs by a leading space alone"}
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """Variants by case and by leading space, and renamed copies."""
+    cells = [c for c in results.cells.values() if c.rows(FuzzyMatchingRow)]
+    if not cells:
+        return Section(TITLE, ("This sweep has no two-layer model to test.",), ())
+    shown = drawn(figures, "fuzzy_matching")
+    text = (_variants(cells), _renamed(cells))
+    return Section(TITLE, tuple(t for t in text if t), (*shown, _table(cells)))
+
+
+def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
+    """The row of each model that has it."""
+    return [r for c in cells for r in c.rows(FuzzyMatchingRow) if (r.kind, r.measure) == (kind, measure)]
+
+
+def _values(cells: Sequence[Cell], kind: str, measure: str) -> str:
+    return span([r.value for r in found(cells, kind, measure)])
+
+
+def _said(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not: str) -> str:
+    """Say what the intervals allow: the first where all lie above 0, with the number of models where some do, the last
+    where all lie below 0, else that nothing is shown."""
+    above = sum(r.low > 0 for r in rows)
+    if above:
+        return does if above == len(rows) else f"{does} in {above} of {len(rows)} models"
+    return does_not if all(r.high < 0 for r in rows) else not_shown
+
+
+def _variants(cells: Sequence[Cell]) -> str:
+    told = (
+        "Does the induction head match tokens that are alike but not equal? This is a finding without a verdict: the "
+        "claims had been frozen before it was measured. In sequences of random tokens that differ, the last token is "
+        "the query, and before an earlier token, the follower, stands a token equal to the query, a variant of it, or "
+        "an unrelated token of the variant's form and similar frequency (the control). All are of letters, single "
+        "letters included."
+    )
+    shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
+    for kind in shown:
+        rows = found(cells, kind, FuzzyMeasure.ATTENTION_OVER)
+        attention, equal_attention, nats, equal_nats = (
+            _values(cells, name, measure)
+            for measure in (FuzzyMeasure.ATTENTION_OVER, FuzzyMeasure.LIKELY_OVER)
+            for name in (kind, FuzzyKind.equal(kind))
+        )
+        told += (
+            f" The induction head {_said(rows, 'matches', 'is not shown to match', 'does not match')} a token "
+            f"{DIFFERS[kind]}: the follower of such a token gets {attention} more attention than that of an unrelated "
+            f"token, and the model's log-probability of it is {nats} nats higher. For an equal token the differences "
+            f"are {equal_attention} (attention) and {equal_nats} nats."
+        )
+    if not shown:
+        return told + " This vocabulary has too few such pairs to test."
+    scores = [
+        f"{name} {_values(cells, name, FuzzyMeasure.SCORE_OVER)}"
+        for kind in shown
+        for name in (kind, FuzzyKind.equal(kind))
+        if found(cells, name, FuzzyMeasure.SCORE_OVER)
+    ]
+    if scores:
+        told += (
+            " By weights, the score of current token × previous token minus that of the unrelated token, in standard "
+            f"deviations over all pairs of tokens: {'; '.join(scores)}."
+        )
+    return told
+
+
+def _renamed(cells: Sequence[Cell]) -> str:
+    after, new = (found(cells, FuzzyKind.OVER_SHUFFLED, m) for m in (FuzzyMeasure.AFTER, FuzzyMeasure.NEW))
+    if not after:
+        return ""
+    over, another = (
+        {m: _values(cells, kind, m) for m in FuzzyMeasure.GAINS}
+        for kind in (FuzzyKind.OVER_SHUFFLED, FuzzyKind.OVER_ANOTHER)
+    )
+    told = (
+        "In text, a passage is followed by itself with each frequent token of three letters or more (Python's keywords "
+        "excepted) replaced, one for one, by another of similar frequency that does not occur in it. The control is "
+        "the passage's tokens in random order before the same second copy: it has the same token frequencies, so "
+        "that a difference is due to order. After tokens that keep their name the first copy lowers the loss by "
+        f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} nats per token (exact copy "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token it "
+        f"{_said(after, 'helps', 'is not shown to help', 'does not help')}: {over[FuzzyMeasure.AFTER]} nats more than "
+        f"the control does ({another[FuzzyMeasure.AFTER]} nats more than another passage does). An exact copy gains "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} nats there. Matches of the tokens before it count, too."
+    )
+    if new:
+        better = _said(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
+        told += (
+            f" A new name that the copy has had before {better} after the first copy than after the control "
+            f"({over[FuzzyMeasure.NEW]} nats; against another passage {another[FuzzyMeasure.NEW]} nats)."
+        )
+    return told
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    tokens = [name for kind in FuzzyKind.VARIANTS for name in (FuzzyKind.equal(kind), kind)]
+    asked = {
+        **{f"{name}: attention": (name, FuzzyMeasure.ATTENTION_OVER) for name in tokens},
+        **{f"{name}: match score": (name, FuzzyMeasure.SCORE_OVER) for name in tokens},
+        **{
+            f"{m.removeprefix(FuzzyMeasure.GAIN)} (nats per token)": (FuzzyKind.OVER_SHUFFLED, m)
+            for m in FuzzyMeasure.GAINS
+        },
+    }
+    rows = []
+    for c in cells:
+        by = {(r.kind, r.measure): r for r in c.rows(FuzzyMatchingRow)}
+        head = next((head_label(r.layer, r.head or 0) for r in c.rows(FuzzyMatchingRow) if r.layer is not None), "–")
+        values = ((by[key].value, by[key].low, by[key].high) if key in by else None for key in asked.values())
+        rows.append((Entry(c.name), Entry(head), *(Entry(interval(*v) if v else "–", "number") for v in values)))
+    every = [r for c in cells for r in c.rows(FuzzyMatchingRow)]
+    families, documents = (span([r.n for r in every if (r.layer is None) == gain], 0) for gain in (False, True))
+    caption = (
+        "A variant with attention above 0 is matched, fully if it has as much as an equal token: attention to the "
+        "follower (−1..1) and the score by weights (standard deviations over all pairs of tokens), both minus that of "
+        "an unrelated token. Then the gain from a first copy whose names differ minus that from its tokens in random "
+        "order. "
+        f"{plural(len(cells), 'model')}; 95 % bootstrap over {families} families of alike tokens "
+        f"or {documents} documents in brackets."
+    )
+    return Table(caption, ("model", "head", *asked), tuple(rows), "fuzzy_matching.csv")
+
+
+THEME = Theme(TITLE, section, figures=(fuzzy_matching,), tables=("fuzzy_matching",))

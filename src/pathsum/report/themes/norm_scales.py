@@ -1,0 +1,73 @@
+"""What frozen norm scales hide: paths at the whole model's scales and at their own."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pathsum.claims.formatting import interval, number, span
+from pathsum.records.norm_scales import NormScaleRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.theme import Figures, Theme
+
+TITLE = "What frozen norm scales hide"
+
+
+def section(results: Results, _: Figures) -> Section:
+    """Each path's worth both ways, where the model has a norm."""
+    cells = [c for c in results.cells.values() if c.rows(NormScaleRow)]
+    if not cells:
+        return Section(TITLE, ("No model of this sweep has heads and a norm.",), ())
+    single = [r for c in cells for r in c.rows(NormScaleRow) if r.order == 1]
+    more = sum(r.difference_low > 0 for r in single)
+    less = sum(r.difference_high < 0 for r in single)
+    text = (
+        "The path expansion is exact with norm scales frozen, and the norms then divide each path by the size of the "
+        "whole residual stream. At its own scale, a path is read as if it, its heads' single paths and the direct path "
+        f"were all there is. Of {len(single)} single heads, {more} are worth more at their own scale and {less} less "
+        f"(95 % intervals); the difference is {span([r.difference_nats for r in single])} nats per token (range "
+        f"over heads). Spearman's rank correlation of the two worths over the heads of a model is "
+        f"{span(_correlations(cells))} (range over models)."
+    )
+    return Section(TITLE, (text,), (_table(cells),))
+
+
+def _correlations(cells: list[Cell]) -> list[float]:
+    """Spearman's, over the single heads of each model that has several."""
+    found = []
+    for cell in cells:
+        heads = [r for r in cell.rows(NormScaleRow) if r.order == 1]
+        frozen, own = (pd.Series([getattr(r, name) for r in heads]).rank() for name in ("frozen_nats", "own_nats"))
+        if len(heads) > 1:
+            found.append(float(frozen.corr(own)))
+    return found
+
+
+def _table(cells: list[Cell]) -> Table:
+    columns = ("model", "path", "scales frozen (nats)", "own scale (nats)", "difference (nats)", "random directions")
+    caption = (
+        "A path's worth depends on the scale at which norms read it. Fall of the held-out loss when the path joins the "
+        "direct path and its own heads' single paths, attention patterns fixed: the most valuable path of each order "
+        "in each model. Last: the control, as much written in random directions (frozen; own scale). 95 % intervals."
+    )
+    rows = tuple(_row(c, r) for c in cells for r in _most(c))
+    return Table(caption, columns, rows, "norm_scales.csv")
+
+
+def _most(cell: Cell) -> list[NormScaleRow]:
+    orders = sorted({r.order for r in cell.rows(NormScaleRow)})
+    return [max((r for r in cell.rows(NormScaleRow) if r.order == n), key=lambda r: r.frozen_nats) for n in orders]
+
+
+def _row(cell: Cell, r: NormScaleRow) -> tuple[Entry, ...]:
+    return (
+        Entry(cell.name),
+        Entry(r.path),
+        Entry(interval(r.frozen_nats, r.frozen_low, r.frozen_high), "number"),
+        Entry(interval(r.own_nats, r.own_low, r.own_high), "number"),
+        Entry(interval(r.difference_nats, r.difference_low, r.difference_high), "number"),
+        Entry(f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}", "number"),
+    )
+
+
+THEME = Theme(TITLE, section, tables=("norm_scales",))

@@ -1,0 +1,55 @@
+"""What limits the onset: controls that are given a piece of the mechanism from the first step on."""
+
+from __future__ import annotations
+
+from pathsum.claims.formatting import number
+from pathsum.claims.onset_twins import CLAMPED, SMEARED, onset, twin
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.theme import Figures, Theme
+
+TITLE = "What limits the onset"
+GIVEN = {
+    SMEARED: "every key mixes in the previous one",
+    CLAMPED: "one first-layer head is a previous-token head",
+}
+
+
+def section(results: Results, _: Figures) -> Section:
+    """Each such control beside the plain model of the same heads and seed."""
+    pairs = [
+        (results.controls[name], plain)
+        for name in GIVEN
+        if name in results.controls and (plain := twin(results.controls[name], results)) is not None
+    ]
+    if not pairs:
+        return Section(TITLE, ("This sweep has no control that is given a piece of the mechanism.",), ())
+    text = (
+        "One piece of the mechanism is built into a model from the first step on, to test whether that piece limits "
+        "the onset (clamping: Singh et al. 2024). If so, the onset comes much earlier than in the same model without; "
+        "the time that remains is what the other pieces take. One model each: an observation, not a general result."
+    )
+    return Section(TITLE, (text,), (_table(pairs),))
+
+
+def _table(pairs: list[tuple[Cell, Cell]]) -> Table:
+    columns = ("control", "built in", "onset", "onset without it", "prefix matching", "prefix matching without it")
+    caption = (
+        "Onset of induction with a piece of the mechanism built in, and in the same model without it: tokens seen at "
+        "half of the rise of prefix matching, in brackets the evaluations on either side."
+    )
+    rows = tuple(
+        (
+            Entry(control.name),
+            Entry(GIVEN[control.name]),
+            Entry(onset(control), "number"),
+            Entry(onset(plain), "number"),
+            Entry(number(control.summary.prefix_matching), "number"),
+            Entry(number(plain.summary.prefix_matching), "number"),
+        )
+        for control, plain in pairs
+    )
+    return Table(caption, columns, rows, "controls.csv")
+
+
+THEME = Theme(TITLE, section)

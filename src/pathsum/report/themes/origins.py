@@ -1,0 +1,40 @@
+"""The table that each figure's and table's records lead to."""
+
+from __future__ import annotations
+
+from pathsum.records.registry import origins
+from pathsum.records.results import Results
+from pathsum.report.document import ORIGINS, Entry, Section, Table, anchor
+from pathsum.report.theme import Figures, Theme
+
+PAPERS = (
+    "AMF is A Mathematical Framework for Transformer Circuits (Elhage et al. 2021), "
+    "transformer-circuits.pub/2021/framework; ICL is In-context Learning and Induction Heads (Olsson et al. 2022), "
+    "transformer-circuits.pub/2022/in-context-learning-and-induction-heads."
+)
+
+
+def section(_: Results, __: Figures) -> Section:
+    """A row a record."""
+    columns = ("record", "what it holds", "equation", "code", "where it lies", "stage")
+    fields = tuple(
+        (
+            Entry(o.record, anchor=anchor(o.record)),
+            Entry(o.holds),
+            Entry(o.equation),
+            Entry(o.code, link=f"../src/pathsum/{o.code}"),
+            Entry(o.stored),
+            Entry(o.stage),
+        )
+        for o in origins().values()
+    )
+    text = (
+        "Beside every figure and table stand the records that it was drawn from: they lead here. CELL stands for a "
+        "cell's folder in circuits/; code lies in src/pathsum/; dvc repro -fs STAGE makes a stage's records again, "
+        "make report this page. How each claim is judged stands in src/pathsum/claims/."
+    )
+    table = Table("Every record.", columns, fields, fold=False)
+    return Section(ORIGINS, (text, PAPERS), (table,))
+
+
+THEME = Theme(ORIGINS, section)

@@ -1,0 +1,41 @@
+"""What the report was made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pathsum.records.results import Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.theme import Figures, Theme
+
+TITLE = "Provenance"
+
+
+def section(results: Results, _: Figures) -> Section:
+    """The command, the machine, the libraries, and the hash of every set of weights."""
+    return Section(
+        TITLE,
+        ("The command make repro makes this report again; dvc repro reruns only what changed.",),
+        (_table(results),),
+    )
+
+
+def _table(results: Results) -> Table:
+    fields = tuple((Entry(name), Entry(value, "token")) for name, value in _flat(results.provenance))
+    return Table("What this was made from.", ("what", "value"), fields)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    flat: list[tuple[str, str]] = []
+    for key in sorted(values):
+        value = values[key]
+        if isinstance(value, Mapping):
+            flat += _flat(value, f"{prefix}{key} ")
+        else:
+            flat.append((f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, default=str)))
+    return flat
+
+
+THEME = Theme(TITLE, section, opens_part=True)

@@ -1,0 +1,94 @@
+"""What the scores of induction heads are made of, pair of paths by pair of paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import head_label, number
+from pathsum.claims.score_paths import POSITION, TERMS, of_induction_head, term, through_keys, total
+from pathsum.records.heads import DistanceRow
+from pathsum.records.results import Cell, Results
+from pathsum.records.score_paths import ScorePathRow
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.score_paths import score_paths
+from pathsum.report.theme import Figures, Theme, drawn
+
+TITLE = "What attention scores are made of"
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """Which composition makes induction heads look where they look."""
+    cells = [c for c in results.cells.values() if of_induction_head(c)]
+    if not cells:
+        return Section(TITLE, ("This sweep has no induction head past the first layer whose scores split.",), ())
+    worst = max(r.exactness for c in cells for r in c.rows(ScorePathRow))
+    method = (
+        "With the patterns and norm scales below fixed, a score is a sum over pairs of paths, one to the query and one "
+        "to the key: direct, or through earlier heads (Q, K or both), and what position adds apart. Over every head "
+        "past the first layer the sum meets the model's own attention to a largest relative error of "
+        f"{number(worst)} (of log A, float64, held-out text)."
+    )
+    reading = (
+        "In AMF's minimal induction head the query reads the embedding and the key a previous-token head: that is K. "
+        "Where queries come through a first-layer head that attends to the present token itself, that head carries the "
+        "token in place of the embedding; the pair counts as Q&K and does what K would. The next section regroups the "
+        "same sums by content, which does not depend on who carries it."
+    )
+    shown = drawn(figures, "score_paths")
+    return Section(TITLE, (method, reading), (*shown, terms(cells)))
+
+
+def terms(cells: Sequence[Cell]) -> Table:
+    """What each term is worth in each best induction head."""
+    columns = (
+        "cell",
+        "head",
+        *TERMS,
+        "all (nats)",
+        "keys through the previous-token head",
+        "strongest path to queries",
+    )
+    error = max(r.preference_error_nats for c in cells for r in of_induction_head(c))
+    caption = (
+        "Preference of the best induction head for the token after the earlier occurrence (nats above its mean over "
+        "keys; in brackets the term's share of the variance of scores over keys), on repeated random tokens. Last: the "
+        "path to queries that most of it comes by, and how much that head attends to the present token on held-out "
+        f"text. Standard errors over windows: at most {number(error)} nats a pair."
+    )
+    return Table(caption, columns, tuple(_row(c) for c in cells), "score_paths.csv")
+
+
+def _row(cell: Cell) -> tuple[Entry, ...]:
+    rows, head, previous = of_induction_head(cell), cell.induction_head(), cell.previous_token_head()
+    assert head is not None
+    assert previous is not None
+    return (
+        Entry(cell.name),
+        Entry(head_label(head.layer, head.head)),
+        *(Entry(_worth([r for r in rows if term(r) == name]), "number") for name in TERMS),
+        Entry(number(total(rows)), "number"),
+        Entry(f"{head_label(previous.layer, previous.head)} {number(through_keys(cell))}"),
+        Entry(_carrier(cell, rows)),
+    )
+
+
+def _worth(rows: list[ScorePathRow]) -> str:
+    return f"{_plain(total(rows))} ({_plain(sum(r.variance_share for r in rows))})" if rows else "–"
+
+
+def _plain(value: float) -> str:
+    """Two digits, whatever the size: what is 0.00 beside the other terms is nothing."""
+    return number(round(value, 2) + 0.0)
+
+
+def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
+    """The path to the query with the largest preference over all keys, and its attention to the present token."""
+    paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
+    name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
+    own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
+    return f"{name} {number(total(rows, lambda r: r.query == name))} nats" + "".join(
+        f", itself {number(a)}" for a in own
+    )
+
+
+THEME = Theme(TITLE, section, figures=(score_paths,), tables=("score_paths",))

@@ -1,0 +1,177 @@
+"""Whether induction heads match more than one token, through which edges, and what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from pathsum.claims import content
+from pathsum.claims.formatting import head_label, interval, number, plural, span
+from pathsum.claims.suffixes import (
+    CONTROL,
+    KEY_EDGE,
+    LONGER_RIVALS,
+    ONE_TOKEN,
+    QUERY_EDGE,
+    RIVALS,
+    ablated,
+    of_induction_head,
+    uncut,
+)
+from pathsum.records.results import Cell, Results
+from pathsum.records.suffixes import SuffixCutRow
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.suffixes import suffixes
+from pathsum.report.theme import Figures, Theme, drawn
+
+TITLE = "Matching more than one token"
+CONTENT = {  # offsets of the content that is compared: at the query, at the key
+    "current × previous": (content.CURRENT, content.PREVIOUS),
+    "previous × two back": (content.PREVIOUS, content.TWO_BACK),
+    "two back × three or more back": (content.TWO_BACK, content.FURTHER),
+}
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """Behaviour, edges and worth of matches of two tokens."""
+    cells = [c for c in results.cells.values() if uncut(c) is not None]
+    if not cells:
+        return Section(TITLE, ("This sweep has no model of two layers to ask.",), ())
+    method = (
+        "Induction by AMF's mechanism matches the current token: all its earlier occurrences score alike. Here two "
+        "earlier matches compete in one sequence of random tokens that otherwise never repeat: both end in the current "
+        "token, and before it one of them repeats one token more. Each sequence stands in both orders, so that neither "
+        "distance nor the token that follows favours a side. The head is the one with the best prefix matching at "
+        "training's last evaluation; these sequences were not used to choose it."
+    )
+    shown = drawn(figures, "suffixes")
+    text = (method, _behaviour(cells), _edges(cells), _heads(cells))
+    return Section(TITLE, tuple(t for t in text if t), (*shown, _table(cells)))
+
+
+# ---- what is said ---------------------------------------------------------------------------------------------------
+
+
+def _behaviour(cells: Sequence[Cell]) -> str:
+    rows = [r for c in cells if (r := of_induction_head(c, RIVALS)) is not None]
+    prefer = [r for r in rows if r.low > 0]
+    told = (
+        f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (interval above "
+        f"0): it gives {span([r.longer for r in rows])} of its attention to what followed the match of two tokens and "
+        f"{span([r.shorter for r in rows])} to what followed the match of one; uniform attention gives "
+        f"{number(rows[0].chance, 3)}."
+    )
+    if not prefer:
+        told += " These heads match the current token and no more."
+    third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
+    told += (
+        f" A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
+        f"(difference {span([r.advantage for r in third])})."
+    )
+    gains = [clean for c in cells if (clean := uncut(c)) is not None]
+    return told + (
+        " The model's log-probability of the token after the longer match is higher than that of the other by "
+        f"{span([clean.gain_nats for clean in gains])} nats."
+    )
+
+
+def _edges(cells: Sequence[Cell]) -> str:
+    """What is left of the advantage without each edge, over models that have an advantage."""
+    having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
+    told = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
+    if not told:
+        return ""
+    worth = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
+    return (
+        f"Where it does, we ablate edges into the head (mean or resample). {' '.join(told)} One-token matching leaves "
+        "only the current token to the queries, and the current and the previous token to the keys. With all other "
+        f"paths into the head ablated, the loss on the second copy of repeated random tokens rises by {span(worth)} "
+        "nats per token: this is what all else is worth there, two-token matching included."
+    )
+
+
+def _left(cells: Sequence[Cell], cut: str) -> str:
+    rows = [r for c in cells for r in ablated(c, cut)]
+    if not rows:
+        return ""
+    left = [r.left for r in rows if r.left is not None]
+    kept = [r.alone_left for r in rows if r.alone_left is not None]
+    return (
+        f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: {span(left)} of the "
+        f"advantage and {span(kept)} of the attention to a lone match of one token are left, and the loss on the "
+        f"second copy rises by {span([r.second_copy_nats for r in rows])} nats per token."
+    )
+
+
+def _heads(cells: Sequence[Cell]) -> str:
+    """Does it grow with heads?"""
+    counts = sorted({c.summary.n_heads for c in cells})
+    if len(counts) < 2:
+        return ""
+    medians = [
+        median(r.advantage for c in cells if c.summary.n_heads == n and (r := uncut(c)) is not None) for n in counts
+    ]
+    shape = "grows" if medians == sorted(set(medians)) else "does not grow steadily"
+    told = ", ".join(f"{number(m)} with {n}" for n, m in zip(counts, medians, strict=True))
+    return f"The advantage {shape} with heads per layer: {told} (median over models)."
+
+
+# ---- table ----------------------------------------------------------------------------------------------------------
+
+
+def _table(cells: Sequence[Cell]) -> Table:
+    columns = (
+        "model", "head", "two tokens", "one token", "difference", "three against two", "log-probability (nats)",
+        *(f"without {cut}" for cut in (QUERY_EDGE, KEY_EDGE)), "second copy, one-token matching alone (nats)",
+        *(f"score: {label}" for label in CONTENT),
+    )  # fmt: skip
+    sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
+    windows = span([r.windows for c in cells for r in c.rows(SuffixCutRow)], 0)
+    caption = (
+        "Attention of the best induction head to what followed two competing matches (share of its attention, 0..1), "
+        "their difference, the same for three tokens against two, the difference in log-probability; the difference in "
+        "attention without one edge (another window's writes); rise of the loss on the second copy of repeated random "
+        f"tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over {sequences} sequences "
+        f"({windows} windows for the second copy). Last: shares of the "
+        "head's preference for the token after the earlier occurrence, on repeated random tokens, by the offset of the "
+        "content at the query × at the key. Matching one token compares current × previous, a second token previous × "
+        "two back, a third two back × three back; the last share has all keys from three back on. The CSV has both "
+        "ablation methods and every cut."
+    )
+    return Table(caption, columns, tuple(_row(c) for c in cells), "suffix_cuts.csv")
+
+
+def _row(cell: Cell) -> tuple[Entry, ...]:
+    clean, rivals, third = uncut(cell), of_induction_head(cell, RIVALS), of_induction_head(cell, LONGER_RIVALS)
+    assert clean is not None
+    assert rivals is not None
+    assert third is not None
+    resampled = {r.cut: r for r in cell.rows(SuffixCutRow) if r.method == "resample"}
+    cut = [_advantage(resampled[name]) if name in resampled else "–" for name in (QUERY_EDGE, KEY_EDGE)]
+    one = resampled.get(ONE_TOKEN)
+    numbers = (
+        number(rivals.longer),
+        number(rivals.shorter),
+        interval(rivals.advantage, rivals.low, rivals.high),
+        interval(third.advantage, third.low, third.high),
+        interval(clean.gain_nats, clean.gain_low, clean.gain_high),
+        *cut,
+        "–" if one is None else interval(one.second_copy_nats, one.second_copy_low, one.second_copy_high),
+    )
+    scores = content.of_induction_head(cell)
+    shares = [content.share(scores, query, key) for query, key in CONTENT.values()]
+    numbers += tuple("–" if x is None else number(round(x, 2) + 0.0) for x in shares)
+    return (Entry(cell.name), Entry(head_label(clean.layer, clean.head)), *(Entry(n, "number") for n in numbers))
+
+
+def _advantage(r: SuffixCutRow) -> str:
+    return interval(r.advantage, r.low, r.high)
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    figures=(suffixes,),
+    sources={"suffixes": ("suffix_matches", "suffix_cuts")},
+    tables=("suffix_matches", "suffix_predictions", "suffix_cuts"),
+)

@@ -1,0 +1,87 @@
+"""Zero layers: the direct path as a bigram table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import number, span
+from pathsum.records.bigrams import BigramRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Entry, Section, Table
+from pathsum.report.figures.bigrams import bigrams
+from pathsum.report.symbols import visible
+from pathsum.report.theme import Detector, Figures, Theme, drawn
+
+TITLE = "Zero layers"
+
+BIGRAMS = 12
+
+
+def section(results: Results, figures: Figures) -> Section:
+    """What the text is, and how near a model without layers comes to its bigrams."""
+    return Section(TITLE, _text(results), (*drawn(figures, "bigrams"), *_table(results.with_layers(0))))
+
+
+def _text(results: Results) -> tuple[str, ...]:
+    cells = results.with_layers(0)
+    corpus = results.corpus
+    about = (
+        f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a "
+        f"{corpus.d_vocab:,}-token vocabulary. Of its held-out documents {corpus.tuning_documents:,} are for "
+        f"training's evaluations and for whatever is chosen, {corpus.verdict_documents:,} others for the verdicts: "
+        f"models are judged on {corpus.judged_windows:,} windows of {corpus.judged_documents:,} of these, the largest "
+        f"of which has {number(100 * corpus.largest_document, 1)} % of the windows. On them a unigram model loses "
+        f"{number(corpus.unigram_loss_nats, 3)} nats per token, the best smoothed bigram model "
+        f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
+    )
+    if not cells:
+        return (about, "This sweep has no zero-layer model.")
+    losses = span([c.summary.val_loss_nats for c in cells], 3)
+    return (
+        about,
+        "Without layers the logits are W_U W_E applied to the present token: the model can only be a bigram table. "
+        f"Its held-out loss is {losses} nats.",
+    )
+
+
+def _table(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """The commonest bigrams of the first of ``cells``."""
+    if not cells or not cells[0].rows(BigramRow):
+        return ()
+    pairs = sorted(cells[0].rows(BigramRow), key=lambda b: -b.count)[:BIGRAMS]
+    fields = tuple(
+        (
+            _token(b.token),
+            _token(b.next),
+            Entry(f"{b.count:,}", "number"),
+            _n(b.corpus_log_prob_nats),
+            _n(b.model_log_prob_nats),
+        )
+        for b in pairs
+    )
+    columns = ("token", "next", "count", "corpus log P (nats)", "W_U W_E log P (nats)")
+    return (Table(f"The commonest bigrams, corpus against {cells[0].name}.", columns, fields, "bigrams.csv"),)
+
+
+def _n(value: float | None, digits: int = 2) -> Entry:
+    return Entry(number(value, digits), "number")
+
+
+def _token(text: str) -> Entry:
+    return Entry(visible(text), "token")
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    (bigrams,),
+    {"bigrams": ("bigrams", "corpus", "summary")},
+    {
+        "bigram": Detector(
+            "bigrams", "the five likeliest successors of each word; those of the direct path of a zero-layer model"
+        )
+    },
+    ("bigram",),
+    opens_part=True,
+    tables=("bigrams", "corpus", "ngrams"),
+)

@@ -113,7 +113,7 @@ def test_a_score_without_an_edge_lacks_what_the_early_head_adds_to_it(reader: st
     x = clean.streams[1]
     without = x - clean.trace.outputs[0][:, 2]
     q, k = (without, x) if reader == "Q" else (x, without)
-    scores = q @ late.W_QK.dense() @ k.mT + model.layers[1]._position_scores(x.shape[1])[1]  # type: ignore[operator]
+    scores = q @ late.W_QK.dense() @ k.mT + model.layers[1].position_scores(x.shape[1])[1]  # type: ignore[operator]
     found = reading_otherwise(model, clean, 1, reader, (0, 2), torch.zeros_like(x))[1]
     torch.testing.assert_close(found.pattern, scores.softmax(-1))
     torch.testing.assert_close(found.output, found.pattern @ x @ late.W_OV.dense().mT)

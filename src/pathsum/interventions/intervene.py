@@ -75,7 +75,7 @@ def carried(model: Transformer, clean: Recording, acts: Acts) -> Outcome:
 
     def attend(number: int, x: Tensor) -> Heads:
         layer, pattern = _layer(model, number), clean.trace.patterns[number]
-        v = layer._queries_keys_values(_scaled(model, clean, number, x))[2]
+        v = layer.queries_keys_values(_scaled(model, clean, number, x))[2]
         return pattern, pattern @ v @ layer.W_O.mT
 
     x, patterns = _run(clean, acts, attend)
@@ -103,12 +103,12 @@ def reading_otherwise(
             "a head reads earlier layers only"
         )
     heads, x = _layer(model, layer), clean.streams[layer]
-    parts = list(heads._queries_keys_values(_scaled(model, clean, layer, x)))
+    parts = list(heads.queries_keys_values(_scaled(model, clean, layer, x)))
     changed = x + (output - clean.trace.outputs[early[0]][:, early[1]])
     at = READERS.index(reader)
-    parts[at] = heads._queries_keys_values(_scaled(model, clean, layer, changed))[at]
+    parts[at] = heads.queries_keys_values(_scaled(model, clean, layer, changed))[at]
     q, k, v = parts
-    pattern = (q @ k.mT + heads._position_scores(x.shape[1])).softmax(-1)
+    pattern = (q @ k.mT + heads.position_scores(x.shape[1])).softmax(-1)
     return [Act(p, o) for p, o in zip(pattern.unbind(1), (pattern @ v @ heads.W_O.mT).unbind(1), strict=True)]
 
 
@@ -128,15 +128,15 @@ def patch_edges(
     if wrong := [edge for edge in edges if edge[1][0] >= number or edge[0] not in READERS]:
         raise ValueError(f"expected a reader of {READERS} and a head before layer {number}, got {wrong[0]}")
     heads, x = _layer(model, number), clean.streams[number]
-    parts = list(heads._queries_keys_values(_scaled(model, clean, number, x)))
+    parts = list(heads.queries_keys_values(_scaled(model, clean, number, x)))
     for at, reader in enumerate(READERS):
         changes = [o - clean.trace.outputs[p[0]][:, p[1]] for (of, p), o in outputs.items() if of == reader]
         if changes:
-            parts[at] = heads._queries_keys_values(_scaled(model, clean, number, x + sum(changes)))[at]
+            parts[at] = heads.queries_keys_values(_scaled(model, clean, number, x + sum(changes)))[at]
     parts = [part[:, head] for part in parts]
     q, k, v = parts
-    scores = heads._position_scores(q.shape[1])
-    pattern = (q @ k.mT + scores[head if len(scores) > 1 else 0]).softmax(-1)
+    scores = heads.position_scores(q.shape[1])
+    pattern = (q @ k.mT + scores[head]).softmax(-1)
     return Act(pattern, pattern @ v @ heads.W_O[head].mT)
 
 
@@ -144,7 +144,7 @@ def attending(model: Transformer, clean: Recording, place: Place, pattern: Float
     """What would a head write if it attended by ``pattern``, one for every window or one a window? Costs
     batch · pos² · d_head."""
     (number, head), heads = place, _layer(model, place[0])
-    v = heads._queries_keys_values(_scaled(model, clean, number, clean.streams[number]))[2][:, head]
+    v = heads.queries_keys_values(_scaled(model, clean, number, clean.streams[number]))[2][:, head]
     given = pattern.expand(len(v), -1, -1)
     return Act(given, given @ v @ heads.W_O[head].mT)
 
@@ -161,7 +161,7 @@ def order_by_order(model: Transformer, clean: Recording) -> list[Float[Tensor, "
         x, after = clean.streams[0], []
         for number, write in enumerate(writes):
             layer = _layer(model, number)
-            v = layer._queries_keys_values(model.normalise(x)[0])[2]
+            v = layer.queries_keys_values(model.normalise(x)[0])[2]
             after.append((clean.trace.patterns[number] @ v @ layer.W_O.mT).sum(1))
             x = x + write
         reads.append(model.normalise(x)[0])

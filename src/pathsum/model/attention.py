@@ -39,8 +39,9 @@ class Attention(nn.Module):
         # α^h (docs/framework.md §1.5): σ(2) = 0.88 of a key is its own at first
         smear = nn.Parameter(torch.full((heads,), 2.0)) if config.smeared_keys else None
         self.register_parameter("smear", smear)
+        self.smear: nn.Parameter | None
 
-    # ---- what a position scheme overrides -----------------------------------------------------------------------------
+    # ---- what a position scheme overrides -------------------------------------------------------------------------
 
     @classmethod
     def check(cls, config: ModelConfig) -> None:
@@ -81,7 +82,7 @@ class Attention(nn.Module):
         """Return A v for training, without keeping A: equal to ``pattern(q, k) @ v`` up to rounding."""
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
 
-    # ---- the same for every scheme ------------------------------------------------------------------------------------
+    # ---- the same for every scheme --------------------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
         """Return the sum of what the heads write, for training: patterns are not kept for the caller."""

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from bench.train_step import Shape
+from pathsum.model.positions import SCHEMES, Relative
 from pathsum.training.evaluate import TRACED
 from pipelines.compose import compose
 from pipelines.paths import ROOT
@@ -32,7 +33,9 @@ def training_bytes(shape: Shape) -> int:
     """
     heads = shape.n_heads * shape.d_head
     kept = shape.n_layers * shape.tokens * (2 * 2 * 4 * heads + (4 + 4 + 2 + 2) * shape.d_model)
-    patterns = shape.n_layers * shape.batch * shape.n_heads * shape.n_ctx**2 * (shape.positions == "relative")
+    patterns = (
+        shape.n_layers * shape.batch * shape.n_heads * shape.n_ctx**2 * issubclass(SCHEMES[shape.positions], Relative)
+    )
     return 6 * 4 * parameters(shape) + 2 * shape.tokens * shape.d_vocab + kept + patterns
 
 

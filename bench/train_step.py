@@ -29,7 +29,7 @@ import yaml  # isort: skip
 from torch import Tensor, nn  # isort: skip
 
 from pathsum.config import ModelConfig, TrainConfig  # isort: skip
-from pathsum.model.biased_attention import blocks  # isort: skip
+from pathsum.model.fast.attention import blocks  # isort: skip
 from pathsum.model.transformer import Transformer  # isort: skip
 from pathsum.training.step import update  # isort: skip
 from pathsum.training.optimizer import optimizers  # isort: skip

@@ -27,6 +27,7 @@ from pathsum.config import (
     load_corpus,
 )
 from pathsum.core.storage import write_json
+from pathsum.model.positions import scheme
 from pipelines.compose import compose
 from pipelines.paths import CHECKED, PARAMS, PREREGISTERED, PREREGISTRATION, params, stage
 
@@ -90,9 +91,13 @@ def check_valid(registered: Preregistration) -> None:
     ]
     for kind, section, where in kinds:
         try:
-            load(kind, section, where)
+            config = load(kind, section, where)
+            if isinstance(config, CellConfig | WorldConfig):
+                scheme(config.model)
         except ConfigError as error:
             complaints += str(error).splitlines()[1:]
+        except ValueError as error:
+            complaints.append(f"  - {where}.model.{error}")
     try:
         load_corpus(values["corpus"])
     except ConfigError as error:

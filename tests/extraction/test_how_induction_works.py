@@ -10,7 +10,7 @@ import torch
 
 from pathsum.extraction import attention_sinks, formation, joint_ablation, norm_scales, softmax_competition, sufficiency
 from pathsum.extraction.evidence import Subject, examine
-from pathsum.interventions.intervene import record
+from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.statistics.rotation import random_rotation
@@ -57,8 +57,8 @@ def ablated(model: Transformer, heads: list[tuple[int, int]], method: str) -> tu
     windows, copies, block = evidence().windows, shown.repeated_tokens[:5], shown.block
     text = joint_ablation._bench(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
     repeats = joint_ablation._bench(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
-    gains = joint_ablation.repeat_gains(model, repeats, block, heads, method)
-    return joint_ablation.loss_drops(model, text, heads, method), gains
+    gains = joint_ablation.repeat_gains(repeats, block, heads, method)
+    return joint_ablation.loss_drops(text, heads, method), gains
 
 
 def test_heads_ablated_together_by_zeros_are_a_model_without_them() -> None:
@@ -104,12 +104,12 @@ def test_only_heads_that_match_are_ablated_and_controls_are_as_many_where_there_
 @pytest.mark.parametrize("own", [False, True])
 def test_one_head_a_layer_and_their_virtual_head_are_the_whole_model(own: bool) -> None:
     model = random_model(4, n_heads=1, norm="rms")
-    clean = record(model, evidence().windows[:, :-1])
-    lower, added = norm_scales.joined(model, clean, ((0, 0), (1, 0)), own=own)
+    clean = Run(model, evidence().windows[:, :-1])
+    lower, added = norm_scales.joined(clean, ((0, 0), (1, 0)), own=own)
     torch.testing.assert_close(lower + added, clean.streams[-1])
     if own:  # a path alone reads a smaller stream, so at its own scale it is larger
-        _, frozen = norm_scales.joined(model, clean, ((1, 0),), own=False)
-        assert not torch.allclose(norm_scales.joined(model, clean, ((1, 0),), own=True)[1], frozen)
+        _, frozen = norm_scales.joined(clean, ((1, 0),), own=False)
+        assert not torch.allclose(norm_scales.joined(clean, ((1, 0),), own=True)[1], frozen)
 
 
 def test_scales_differ_only_where_there_is_a_norm() -> None:
@@ -142,8 +142,8 @@ def test_a_silent_head_rests_on_the_first_token_at_no_cost() -> None:
 def test_the_key_edge_is_the_score_that_the_previous_token_head_brings() -> None:
     model = seated(PREVIOUS, INDUCTION)
     shown = subject(model)
-    run = record(model, shown.repeated_tokens[:5])
-    edge = formation.key_edge(model, run, PREVIOUS, (1, INDUCTION), shown.block)
+    run = Run(model, shown.repeated_tokens[:5])
+    edge = formation.key_edge(run, PREVIOUS, (1, INDUCTION), shown.block)
     assert edge.min() > 20  # of 30 nats, less the mean over keys and accidental matches in another window
-    assert formation.key_edge(model, run, 0, (1, INDUCTION), shown.block).abs().max() == 0  # a silent head
-    assert formation.key_edge(model, run, PREVIOUS, (1, 0), shown.block).abs().max() < 1e-4  # reads nothing
+    assert formation.key_edge(run, 0, (1, INDUCTION), shown.block).abs().max() == 0  # a silent head
+    assert formation.key_edge(run, PREVIOUS, (1, 0), shown.block).abs().max() < 1e-4  # reads nothing

@@ -9,7 +9,7 @@ import torch
 
 from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ModelConfig
-from pathsum.model import biased_attention
+from pathsum.model.fast import attention as fast_attention
 from pathsum.model.transformer import Transformer
 from pathsum.records.explorers import PatternRow
 from tests.model.built import NORMS, POS, POSITIONS, build, config, sample
@@ -81,7 +81,7 @@ def test_zero_layers_are_a_bigram_table() -> None:
 def test_the_hand_written_gradients_are_autograds(
     monkeypatch: pytest.MonkeyPatch, positions: str, norm: str, smeared: bool, queries: int
 ) -> None:
-    monkeypatch.setattr(biased_attention, "_QUERIES", queries)
+    monkeypatch.setattr(fast_attention, "QUERIES", queries)
     model, tokens = build(config(2, positions, norm, smeared)), sample()
     names = dict(model.named_parameters())
     fast = torch.autograd.grad(model(tokens).square().sum(), list(names.values()))

@@ -179,6 +179,20 @@ def test_a_misspelt_key_in_a_world_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in found.stderr
 
 
+def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -> None:
+    copy(tmp_path)
+    compose(
+        tmp_path / "params.yaml",
+        ["+sweep.overrides.L2H4S2.model.positions=relativ", "+calibrate.worlds.copies.model.positions=rotry"],
+    )
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert found.returncode == 1
+    schemes = "expected one of relative, sinusoidal, rotary, none"
+    assert f"cells.L2H4S2.model.positions: {schemes}, got 'relativ'; did you mean relative?" in found.stderr
+    assert f"worlds.copies.model.positions: {schemes}, got 'rotry'; did you mean rotary?" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
 def test_a_world_whose_documents_fill_no_window_is_refused_by_name(tmp_path: Path) -> None:
     copy(tmp_path)
     compose(

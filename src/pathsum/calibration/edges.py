@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from itertools import product
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.interventions.intervene import READERS, Act, Recording, reading_otherwise, record, rerun
+from pathsum.interventions.run import SIDES, HeadActivation, Run
 from pathsum.model.transformer import Transformer
 
 Edge = tuple[str, int, int]  # kind (Q, K or V), head of the first layer, head of the second
+Patched = dict[tuple[int, ...], list[HeadActivation]]  # by set of first-layer heads, each head of the second
 
 
 @torch.no_grad()
@@ -31,22 +32,19 @@ def edge_worth(
     write, or that of another window at the same position. The lower of the two losses counts, as each replacement can
     do harm by being unusual. Patterns are computed again, the norm before the second layer keeps its scale
     (docs/framework.md §5.9). Costs one trace, and a second layer for each kind and set of first-layer heads."""
-    inputs, targets = windows[:, :-1], windows[:, 1:][places].long()
-    clean = record(model, inputs)
+    targets = windows[:, 1:][places].long()
+    clean = Run(model, windows[:, :-1])
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
-
-    def loss(acts: dict[tuple[int, int], Act]) -> float:
-        return cross_entropy(rerun(model, clean, acts).read[places] @ model.W_U.mT, targets).item()
-
     worth: dict[Edge, float] = {}
-    whole = loss({})
-    for kind in READERS:
-        acts = _acts(model, clean, kind)
+    whole = _loss(clean, places, targets)
+    for kind in SIDES:
+        patched = _patched(clean, kind)
         everything = set(product(early, late))
 
-        def without(removed: set[tuple[int, int]], acts: list[dict[tuple[int, ...], list[Act]]] = acts) -> float:
+        def without(removed: set[tuple[int, int]], patched: list[Patched] = patched) -> float:
             gone = {b: tuple(a for a in early if (a, b) in removed) for b in late}
-            return min(loss({(1, b): by[a][b] for b, a in gone.items() if a}) for by in acts)
+            runs = (clean.replace({(1, b): by[a][b] for b, a in gone.items() if a}) for by in patched)
+            return min(_loss(run, places, targets) for run in runs)
 
         nothing = without(everything)
         for edge in everything:
@@ -62,32 +60,37 @@ def late_worth(
     of what its removal costs, and of what it saves where it alone is left. A head writes its mean, or what it writes in
     another window. Costs one trace, and an unembedding for each set of heads."""
     targets = windows[:, 1:][places].long()
-    clean = record(model, windows[:, :-1])
-    written, patterns = clean.trace.outputs[1], clean.trace.patterns[1]
-    others = (written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0))
+    clean = Run(model, windows[:, :-1])
 
     def without(heads: set[int]) -> float:
-        acts = [{(1, b): Act(patterns[:, b], other[:, b]) for b in heads} for other in others]
-        return min(cross_entropy(rerun(model, clean, a).read[places] @ model.W_U.mT, targets).item() for a in acts)
+        runs = (clean.patch_heads({(1, b): other[:, b] for b in heads}) for other in _replacements(clean, 1))
+        return min(_loss(run, places, targets) for run in runs)
 
-    every = set(range(written.shape[1]))
+    every = {head for layer, head in clean.places if layer == 1}
     return {b: max(without({b}) - without(set()), without(every) - without(every - {b})) for b in every}
 
 
-def _acts(model: Transformer, clean: Recording, kind: str) -> list[dict[tuple[int, ...], list[Act]]]:
+def _replacements(clean: Run, layer: int) -> tuple[Float[Tensor, "batch head pos d_model"], ...]:
+    """What stands in place of a layer's writes: their mean over windows and positions, and those of another window."""
+    written = clean.trace.outputs[layer]
+    return written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0)
+
+
+def _patched(clean: Run, kind: str) -> list[Patched]:
     """What each second-layer head does without its ``kind`` of edge from each set of first-layer heads, for each of the
     two replacements."""
-    written = clean.trace.outputs[0]
-    found = []
-    for others in (written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0)):
-        change = others - written
-        found.append(
-            {
-                heads: reading_otherwise(model, clean, 1, kind, (0, 0), written[:, 0] + change[:, list(heads)].sum(1))
-                for heads in _subsets(range(written.shape[1]))
-            }
-        )
-    return found
+    return [
+        {
+            heads: clean.patched_layer(1, {(kind, (0, a)): other[:, a] for a in heads})
+            for heads in _subsets(range(other.shape[1]))
+        }
+        for other in _replacements(clean, 0)
+    ]
+
+
+def _loss(run: Run, places: Tensor, targets: Tensor) -> float:
+    """The loss at ``places``."""
+    return cross_entropy(run.read[places] @ run.model.W_U.mT, targets).item()
 
 
 def _subsets(heads: Iterable[int]) -> list[tuple[int, ...]]:

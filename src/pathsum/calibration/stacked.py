@@ -15,9 +15,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.config import TrainConfig
-from pathsum.model.attention import Attention
-from pathsum.model.biased_attention import biased_attention
-from pathsum.model.norm import rms_normalised
+from pathsum.model.fast.attention import biased_attention
+from pathsum.model.fast.norm import rms_normalised
+from pathsum.model.positions import Relative, scheme
 from pathsum.model.transformer import Transformer
 from pathsum.training.loop import evaluation_steps
 from pathsum.training.optimizer import optimizers, rate, set_rate
@@ -54,7 +54,7 @@ def train_together(
 def stack(models: Sequence[Transformer]) -> Transformer:
     """The parameters of ``models`` behind a leading axis, by the names they have in each; for ``read`` alone."""
     config = models[0].config
-    if config.norm != "rms" or config.positions != "relative":
+    if config.norm != "rms" or scheme(config) is not Relative:
         raise ValueError(
             f"expected model.norm=rms and model.positions=relative, got {config.norm} and {config.positions}; "
             "models of other kinds cannot be trained together"
@@ -90,12 +90,12 @@ def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float
     return rms_normalised(x)
 
 
-def _attend(layer: Attention, x: Tensor, shape: torch.Size) -> Float[Tensor, "model place d_model"]:
+def _attend(layer: Relative, x: Tensor, shape: torch.Size) -> Float[Tensor, "model place d_model"]:
     """``Attention.forward``: to ``biased_attention``, heads of other models are just more heads."""
     (n, batch, pos), (heads, d_head) = shape, layer.W_Q.shape[1:3]
     W_QKV = torch.cat([layer.W_Q / math.sqrt(d_head), layer.W_K, layer.W_V], 1).flatten(1, 2)
     q, k, v = (x @ W_QKV.mT).view(n, batch, pos, 3, heads, d_head).permute(3, 1, 0, 4, 2, 5).contiguous()
-    if hasattr(layer, "smear"):
+    if layer.smear is not None:
         own = layer.smear.sigmoid()[..., None, None]
         k = own * k + (1 - own) * F.pad(k, (0, 0, 1, 0))[..., :-1, :]
     bias = layer.bias.flatten(0, 1)[:, :pos]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -15,8 +14,7 @@ from pathsum.behaviour.labels import by_window
 from pathsum.circuits.importance import window_losses
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.interventions.intervene import Place, Recording, attending, record, rerun
-from pathsum.model.transformer import Transformer
+from pathsum.interventions.run import Place, Run
 from pathsum.probes.positional import bos
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.statistics.bootstrap import Interval, mean_intervals
@@ -29,16 +27,16 @@ _SEED = 2026
 @torch.no_grad()
 def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: a row a head, and one for all heads of a layer together. Costs three runs a row."""
-    model, generator = subject.model, torch.Generator().manual_seed(_SEED)
+    generator = torch.Generator().manual_seed(_SEED)
     windows, documents = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
-    clean = record(model, windows[:, :-1])
+    clean = Run(subject.model, windows[:, :-1])
     sets = [heads for layer, p in enumerate(clean.trace.patterns) for heads in _sets(layer, p.shape[1])]
     if not sets:
         return {"attention_sinks": []}
-    before = _losses(model, clean, [], "control", windows)
+    before = _losses(clean, [], "control", windows)
     costs = {
         name: mean_intervals(
-            torch.stack([_losses(model, clean, s, name, windows) - before for s in sets]), documents, generator
+            torch.stack([_losses(clean, s, name, windows) - before for s in sets]), documents, generator
         )
         for name in TRIALS
     }
@@ -71,13 +69,12 @@ def _sets(layer: int, n_heads: int) -> list[list[Place]]:
 
 
 def _losses(
-    model: Transformer, clean: Recording, heads: Sequence[Place], trial: str, windows: Int[Tensor, "batch window"]
+    run: Run, heads: Sequence[Place], trial: str, windows: Int[Tensor, "batch window"]
 ) -> Float[Tensor, "batch"]:
     change, key = TRIALS[trial]
-    patterns = clean.trace.patterns
-    acts = {(at, h): attending(model, clean, (at, h), change(patterns[at][:, h], key)) for at, h in heads}
-    read = rerun(model, clean, acts).read[:, STEP - 1 :: STEP]
-    return window_losses(F.linear(read, model.W_U), windows[:, STEP::STEP])
+    for head in heads:
+        run = run.force_pattern(head, change(run.pattern(head), key))
+    return window_losses(run.logits(slice(STEP - 1, None, STEP)), windows[:, STEP::STEP])
 
 
 def _numbers(found: Interval) -> tuple[float, float, float]:

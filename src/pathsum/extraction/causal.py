@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -15,17 +14,7 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
 from pathsum.extraction.evidence import Evidence, Subject
 from pathsum.extraction.terms import term_rows
-from pathsum.interventions.intervene import (
-    Act,
-    Acts,
-    Place,
-    Recording,
-    attending,
-    carried,
-    reading_otherwise,
-    record,
-    rerun,
-)
+from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
@@ -54,7 +43,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
         subject.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), subject.repeated, rotation
     )
     return {
-        **intervened(subject.model, (text, copies), block, documents, HeadRoles.of(subject.log), generator),
+        **intervened((text, copies), block, documents, HeadRoles.of(subject.log), generator),
         "terms": term_rows(subject.model, text.clean, natural, documents, generator),
     }
 
@@ -63,8 +52,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
 class Bench:
     """Windows that every intervention is measured on, the run without one, and what may stand in a head's place."""
 
-    clean: Recording
-    tokens: Int[Tensor, "batch pos"]
+    clean: Run
     targets: Int[Tensor, "batch pos"]
     scored: slice  # positions whose predictions count
     means: tuple[Float[Tensor, "head pos d_model"], ...]  # of what each head writes, over all windows of its kind
@@ -75,12 +63,12 @@ class Bench:
         model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, everything: Trace, rotation: Tensor
     ) -> Bench:
         means = tuple(output.mean(0) for output in everything.outputs)
-        return Bench(record(model, tokens), tokens, targets, scored, means, rotation)
+        return Bench(Run(model, tokens), targets, scored, means, rotation)
 
     def instead(self, place: Place, method: str) -> Float[Tensor, "batch pos d_model"]:
         """What stands in place of what a head writes."""
         layer, head = place
-        output = self.clean.trace.outputs[layer][:, head]
+        output = self.clean.output(place)
         match method:
             case "zero":
                 return torch.zeros_like(output)
@@ -91,11 +79,9 @@ class Bench:
         assert method == CONTROL, method
         return output - output @ self.rotation
 
-    def losses(self, model: Transformer, read: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch n"]:
+    def losses(self, run: Run) -> Float[Tensor, "batch n"]:
         """Nats, at each position that counts."""
-        targets = self.targets[:, self.scored]
-        logits = F.linear(read[:, self.scored], model.W_U)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape)
+        return run.losses(self.targets, self.scored)
 
 
 # ---- ablations ------------------------------------------------------------------------------------------------------
@@ -111,7 +97,7 @@ class Trial:
     early: Place | None
     method: str
     patterns: str
-    acts: tuple[Acts, ...]
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True)
@@ -126,7 +112,6 @@ class Measured:
 
 
 def intervened(
-    model: Transformer,
     benches: tuple[Bench, Bench],
     block: int,
     documents: Int[Tensor, "batch"],
@@ -137,14 +122,15 @@ def intervened(
     the windows of text."""
     trials: list[Trial] = []
     found: list[Measured] = []
-    without = _measure(model, benches, block, Trial("", None, (0, 0), None, "", RECOMPUTED, ({}, {})))
-    for some in (_heads(benches), _edges(model, benches), _patterns(model, benches)):
+    clean = tuple(bench.clean for bench in benches)
+    without = _measure(benches, block, Trial("", None, (0, 0), None, "", RECOMPUTED, clean))
+    for some in (_heads(benches), _edges(benches), _patterns(benches)):
         for trial in some:
-            found.append(_measure(model, benches, block, trial))
-            trials.append(replace(trial, acts=()))  # patterns of hundreds of edges are gigabytes
+            found.append(_measure(benches, block, trial))
+            trials.append(replace(trial, runs=()))  # patterns of hundreds of edges are gigabytes
     if not trials:
         return {"ablations": [], "edge_contrasts": []}
-    as_weights = model.W_U.new_tensor
+    as_weights = benches[0].rotation.new_tensor
     losses = mean_intervals(as_weights([f.loss for f in found]) - as_weights(without.loss), documents, generator)
     second = as_weights([f.second_copy for f in found]) - as_weights(without.second_copy)
     copies = mean_intervals(second, independent(second), generator)
@@ -176,60 +162,48 @@ def intervened(
     return {"ablations": rows, "edge_contrasts": contrasts}
 
 
-def _measure(model: Transformer, benches: tuple[Bench, Bench], block: int, trial: Trial) -> Measured:
-    run = carried if trial.patterns == FROZEN else rerun
-    text, copies = (run(model, bench.clean, acts) for bench, acts in zip(benches, trial.acts, strict=True))
-    losses = benches[0].losses(model, text.read)
+def _measure(benches: tuple[Bench, Bench], block: int, trial: Trial) -> Measured:
+    text, copies = (run.freeze_patterns() if trial.patterns == FROZEN else run for run in trial.runs)
+    losses = benches[0].losses(text)
     return Measured(
         loss=losses.mean(1).tolist(),
         loss_drop=in_context_loss_drop(losses.mean(0)),
-        second_copy=benches[1].losses(model, copies.read).mean(1).tolist(),
+        second_copy=benches[1].losses(copies).mean(1).tolist(),
         prefix_matching=max(
             (prefix_matching(p[:, None], block).item() for layer in copies.patterns for p in layer), default=0.0
         ),
     )
 
 
-def _places(clean: Recording) -> list[Place]:
-    return [(layer, h) for layer, output in enumerate(clean.trace.outputs) for h in range(output.shape[1])]
-
-
 def _heads(benches: Sequence[Bench]) -> Iterator[Trial]:
-    for place in _places(benches[0].clean):
-        layer, head = place
+    for place in benches[0].clean.places:
         for method in (*METHODS, CONTROL):
-            acts = tuple(
-                {place: Act(b.clean.trace.patterns[layer][:, head], b.instead(place, method))} for b in benches
-            )
+            runs = tuple(b.clean.patch_heads({place: b.instead(place, method)}) for b in benches)
             for patterns in (RECOMPUTED, FROZEN):
-                yield Trial("head", None, place, None, method, patterns, acts)
+                yield Trial("head", None, place, None, method, patterns, runs)
 
 
-def _edges(model: Transformer, benches: Sequence[Bench]) -> Iterator[Trial]:
+def _edges(benches: Sequence[Bench]) -> Iterator[Trial]:
     """Without an edge of kind V and with patterns frozen, a virtual head is missing and nothing else."""
-    for early in _places(benches[0].clean):
-        for layer in range(early[0] + 1, len(model.layers)):
+    for early in benches[0].clean.places:
+        for layer in range(early[0] + 1, len(benches[0].means)):
             for kind in "QKV":
                 for method in METHODS:
-                    acts = [
-                        reading_otherwise(model, b.clean, layer, kind, early, b.instead(early, method)) for b in benches
-                    ]
-                    for head, here in enumerate(zip(*acts, strict=True)):
+                    patched = [b.clean.patched_layer(layer, {(kind, early): b.instead(early, method)}) for b in benches]
+                    for head in range(len(patched[0])):
                         late = (layer, head)
-                        each = tuple({late: act} for act in here)
+                        each = tuple(b.clean.replace({late: p[head]}) for b, p in zip(benches, patched, strict=True))
                         yield Trial("edge", kind, late, early, method, RECOMPUTED, each)
                         if kind == "V":
                             yield Trial("virtual", None, late, early, method, FROZEN, each)
 
 
-def _patterns(model: Transformer, benches: Sequence[Bench]) -> Iterator[Trial]:
+def _patterns(benches: Sequence[Bench]) -> Iterator[Trial]:
     """Each first-layer head made a perfect previous-token head, where a later layer could read it."""
-    if len(model.layers) < 2:
-        return
-    for head in range(benches[0].clean.trace.patterns[0].shape[1]):
-        place = (0, head)
-        acts = tuple({place: attending(model, b.clean, place, _previous_token(b.tokens.shape[1]))} for b in benches)
-        yield Trial("pattern", None, place, None, "previous token", RECOMPUTED, acts)
+    for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
+        if place[0] == 0:
+            runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)
+            yield Trial("pattern", None, place, None, "previous token", RECOMPUTED, runs)
 
 
 def _previous_token(pos: int) -> Float[Tensor, "query key"]:

@@ -19,7 +19,7 @@ from pathsum.circuits.score_paths import preference_contrast
 from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.interventions.intervene import Recording, reading_otherwise, record
+from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
@@ -91,26 +91,26 @@ def measure(
     if pair is None:
         return found
     previous, (layer, head) = pair
-    run = record(model, subject.repeated_tokens[:COPIES])
+    run = Run(model, subject.repeated_tokens[:COPIES])
     copies = run.trace.patterns[layer][:, head, None]
     found["previous_token"] = by_window(previous_token, torch.cat(looked))[0].double()
     found["prefix_matching"] = by_window(lambda p: prefix_matching(p, subject.block), copies)[0].double()
     if layer > 0:
-        found["key_edge_nats"] = key_edge(model, run, previous, (layer, head), subject.block)
+        found["key_edge_nats"] = key_edge(run, previous, (layer, head), subject.block)
         weights = model.weights().layers
         score = composition(weights[0][previous], weights[layer][head], "K")
         found["k_composition"] = torch.tensor([score * math.sqrt(model.W_E.shape[0]) - 1], dtype=torch.float64)
     return found
 
 
-def key_edge(model: Transformer, clean: Recording, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
+def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
     """How much of the score of the token after a match comes through the edge from a first-layer head to the keys of a
     later one: the preference (AMF "how induction heads work") minus that with another window's writes there. Nats."""
     layer, head = late
-    other = clean.trace.outputs[0][:, previous].roll(1, 0)
-    without = reading_otherwise(model, clean, layer, "K", (0, previous), other)[head].pattern
+    other = clean.output((0, previous)).roll(1, 0)
+    without = clean.patched_layer(layer, {("K", (0, previous)): other})[head].pattern
     tiny = torch.finfo(without.dtype).tiny
-    change = clean.trace.patterns[layer][:, head].clamp(min=tiny).log() - without.clamp(min=tiny).log()
+    change = clean.pattern(late).clamp(min=tiny).log() - without.clamp(min=tiny).log()
     seen = torch.ones_like(change).tril() * change
     return (seen * preference_contrast(block)).sum((-2, -1)).double()
 

@@ -14,7 +14,7 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.causal import CONTROL, METHODS, WINDOWS, Bench
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.interventions.intervene import Act, Place, record, rerun
+from pathsum.interventions.run import Place, Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
@@ -101,9 +101,9 @@ def checkpoint_rows(
     copies, block = subject.repeated_tokens[:COPIES], subject.block
     text = _bench(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
     repeats = _bench(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
-    drop, gain = loss_drops(model, text, [], ""), repeat_gains(model, repeats, block, [], "")
-    drops = torch.stack([drop - loss_drops(model, text, heads, method) for _, heads, method in tried])
-    gains = torch.stack([gain - repeat_gains(model, repeats, block, heads, method) for _, heads, method in tried])
+    drop, gain = loss_drops(text, [], ""), repeat_gains(repeats, block, [], "")
+    drops = torch.stack([drop - loss_drops(text, heads, method) for _, heads, method in tried])
+    gains = torch.stack([gain - repeat_gains(repeats, block, heads, method) for _, heads, method in tried])
     behind = drops[compared(tried, drops)] - drops
     lost = [mean_intervals(values, documents, generator) for values in (drops, behind)]
     lost.append(mean_intervals(gains, independent(gains), generator))
@@ -132,26 +132,23 @@ def checkpoint_rows(
     ]
 
 
-def loss_drops(model: Transformer, text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
+def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
     """The in-context loss drop of each window with ``heads`` replaced together. Nats."""
-    losses = text.losses(model, rerun(model, text.clean, _acts(text, heads, method)).read)
+    losses = text.losses(_ablated(text, heads, method))
     return torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64)
 
 
-def repeat_gains(
-    model: Transformer, copies: Bench, block: int, heads: Sequence[Place], method: str
-) -> Float[Tensor, "batch"]:
+def repeat_gains(copies: Bench, block: int, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
     """The first copy's loss minus the second's in each window with ``heads`` replaced together. Nats per token; damage
     that is the same for both copies does not count."""
-    losses = copies.losses(model, rerun(model, copies.clean, _acts(copies, heads, method)).read).double()
+    losses = copies.losses(_ablated(copies, heads, method)).double()
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)
 
 
-def _acts(bench: Bench, heads: Sequence[Place], method: str) -> dict[Place, Act]:
-    patterns = bench.clean.trace.patterns
-    return {place: Act(patterns[place[0]][:, place[1]], bench.instead(place, method)) for place in heads}
+def _ablated(bench: Bench, heads: Sequence[Place], method: str) -> Run:
+    return bench.clean.patch_heads({place: bench.instead(place, method) for place in heads})
 
 
 def _bench(model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor) -> Bench:
-    clean = record(model, tokens)
-    return Bench(clean, tokens, targets, scored, tuple(o.mean(0) for o in clean.trace.outputs), rotation)
+    clean = Run(model, tokens)
+    return Bench(clean, targets, scored, tuple(o.mean(0) for o in clean.trace.outputs), rotation)

@@ -8,7 +8,6 @@ order).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -21,7 +20,7 @@ from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import Path, path_name
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.interventions.intervene import Place, Recording, attending, record
+from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.records.norm_scales import NormScaleRow
 from pathsum.statistics.bootstrap import mean_intervals
@@ -43,7 +42,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     if model.config.norm == "none" or not heads:
         return {"norm_scales": []}
     windows, documents = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
-    clean, targets = record(model, windows[:, :-1]), windows[:, 1:]
+    clean, targets = Run(model, windows[:, :-1]), windows[:, 1:]
     rotation, W_U = random_rotation(model.W_E.shape[0], generator).float(), model.weights().W_U
     pairs: list[Path] = [(a, b) for a, b in product(heads, heads) if a[0] < b[0]]
     paths: list[Path] = [*((head,) for head in heads), *(pairs if len(pairs) <= MOST_PATHS else [])]
@@ -51,7 +50,7 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     own: list[Tensor] = []
     for path in paths:
         for at_own_scale, found in ((False, frozen), (True, own)):
-            lower, added = joined(model, clean, path, own=at_own_scale)
+            lower, added = joined(clean, path, own=at_own_scale)
             scale = None if at_own_scale else clean.trace.scales[-1]
             losses = [_losses(model, x, scale, W_U, targets) for x in (lower, lower + added, lower + added @ rotation)]
             found.append(losses[0] - torch.stack(losses[1:]))
@@ -74,28 +73,22 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     }
 
 
-def write(model: Transformer, clean: Recording, place: Place, x: Stream, scale: Scale) -> Stream:
-    """What a head makes of ``x``, read at ``scale``, under the pattern that it had. Linear in ``x``."""
-    layer, head = place
-    streams, scales = list(clean.streams), list(clean.trace.scales)
-    streams[layer], scales[layer] = x, scale
-    reads = Recording(replace(clean.trace, scales=tuple(scales)), tuple(streams))
-    return attending(model, reads, place, clean.trace.patterns[layer][:, head]).output
-
-
-def joined(model: Transformer, clean: Recording, path: Path, *, own: bool) -> tuple[Stream, Stream]:
+def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
     """The residual stream that a path joins, and what the path writes; ``own`` says at which scales heads read."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:
-        return model.normalise(read)[1] if own else clean.trace.scales[layer]
+        return clean.model.normalise(read)[1] if own else clean.trace.scales[layer]
 
-    first = write(model, clean, heads[0], x, scale(heads[0][0], x))
+    def write(place: Place, x: Stream, scale: Scale) -> Stream:
+        return clean.write(place, clean.pattern(place), x, scale)
+
+    first = write(heads[0], x, scale(heads[0][0], x))
     if len(heads) == 1:
         return x, first
     late = heads[1]
     read_at = scale(late[0], x + first)
-    return x + first + write(model, clean, late, x, read_at), write(model, clean, late, first, read_at)
+    return x + first + write(late, x, read_at), write(late, first, read_at)
 
 
 def _losses(

@@ -9,12 +9,14 @@ from itertools import product
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from pathsum.circuits.paths import exactness
 from pathsum.circuits.score_paths import by_distance, contrasted, preference_contrast, score_sum, variance_contrast
 from pathsum.config import ModelConfig
 from pathsum.core.weights import Head
+from pathsum.model.attention import Attention
+from pathsum.model.positions import SCHEMES
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.statistics.bootstrap import Interval, independent, ratio_interval, standard_errors
 
@@ -52,7 +54,7 @@ def pairs(
     """Yield every pair of ``parts`` of what a layer reads, head by head; position's bias is one more pair."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
-        queries, keys, bias = sides(model.layers[layer], h, head, parts)
+        queries, keys, bias = sides(model.attention(layer), h, head, parts)
         from_bias = by_distance(bias)
         variance = variance_contrast(queries.sum(0) @ keys.sum(0).mT + from_bias, block + 1)
         nats, shares = (contrasted(queries, keys, contrast) for contrast in (preference, variance))
@@ -72,7 +74,7 @@ def score_errors(
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
     for h, (head, pattern) in enumerate(heads):
-        scores = score_sum(*sides(model.layers[layer], h, head, parts))
+        scores = score_sum(*sides(model.attention(layer), h, head, parts))
         ours = scores.masked_fill(future, -math.inf).log_softmax(-1)
         errors.append(exactness(ours[pattern > 0], pattern[pattern > 0].log()))
     return errors
@@ -80,23 +82,20 @@ def score_errors(
 
 def add_up(model: ModelConfig) -> bool:
     """Whether scores are a bilinear function of what is read, with one W_QK for every pair of positions."""
-    return model.positions != "rotary" and not model.smeared_keys
+    return SCHEMES[model.positions].bilinear and not model.smeared_keys
 
 
-def sides(attention: nn.Module, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
+def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
     """What each path gives to a head's queries and keys, with position vectors as one more path where it has them, and
     the bias that it adds to scores. ValueError where positions or keys do not add up."""
-    if attention.positions == "rotary" or hasattr(attention, "smear"):
+    if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "
             "scores are no bilinear function of what is read, with one W_QK for every pair of positions"
         )
-    queries, keys = parts @ head.W_QK.left, parts @ head.W_QK.right.mT
-    pos = parts.shape[2]
-    if attention.positions == "sinusoidal":  # read after the norm, so its centring is not theirs
-        W_Q, W_K = attention.W_Q[h], attention.W_K[h]  # type: ignore[index]
-        waves = attention.waves[:pos].expand(1, *parts.shape[1:])  # type: ignore[index]
-        queries = torch.cat([queries, waves @ W_Q.mT / math.sqrt(len(W_Q))])
-        keys = torch.cat([keys, waves @ W_K.mT])
-    bias = attention.bias[h, :pos] if attention.positions == "relative" else parts.new_zeros(pos)  # type: ignore[index]
-    return queries, keys, bias
+    pos, W_Q, W_K = parts.shape[2], attention.W_Q[h], attention.W_K[h]
+    vectors = attention.position_vectors(pos)[:, None].expand(-1, *parts.shape[1:])
+    # read after the norm, so its centring is not theirs
+    queries = torch.cat([parts @ head.W_QK.left, vectors @ W_Q.mT / math.sqrt(len(W_Q))])
+    keys = torch.cat([parts @ head.W_QK.right.mT, vectors @ W_K.mT])
+    return queries, keys, attention.position_bias(pos)[h]

@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from pathsum.behaviour.labels import by_window
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.interventions.intervene import Act, Outcome, Place, Recording, patch_edges, record, rerun
-from pathsum.model.transformer import Transformer
+from pathsum.interventions.run import Place, Run
 from pathsum.probes.induction import prefix_matching
 from pathsum.records.roles import HeadRoles
 from pathsum.records.sufficiency import SufficiencyRow
@@ -41,45 +39,30 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
     if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}
     (layer, head), previous = roles.induction, roles.previous
-    model, block, tokens = subject.model, subject.block, subject.repeated_tokens[:WINDOWS]
-    clean = record(model, tokens)
-    whole = worth(model, rerun(model, clean, {}), (layer, head), tokens, block)
+    block, clean = subject.block, Run(subject.model, subject.repeated_tokens[:WINDOWS])
+    whole = worth(clean, (layer, head), block)
     kept: list[Place | None] = [*((0, h) for h in range(subject.cell.model.n_heads)), None]
-    found = [worth(model, keep_edge(model, clean, p, (layer, head)), (layer, head), tokens, block) for p in kept]
+    found = [worth(keep_edge(clean, p, (layer, head)), (layer, head), block) for p in kept]
     generator = torch.Generator().manual_seed(_SEED)
     return {
         "sufficiency": [row(p, (layer, head), previous, f, whole, generator) for p, f in zip(kept, found, strict=True)]
     }
 
 
-def keep_edge(model: Transformer, clean: Recording, early: Place | None, late: Place) -> Outcome:
+def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
     """Run the model with nothing left of its heads but the edge from ``early`` to the keys of ``late``, and ``late``'s
     own writes; None keeps no edge. Norm scales before ``late`` stay as they were. Needs three windows."""
-    outputs = clean.trace.outputs
-    earlier = [(number, h) for number in range(late[0]) for h in range(outputs[number].shape[1])]
-    edges = {
-        (reader, (number, h)): outputs[number][:, h].roll(shift, 0)
-        for reader, shift in SHIFTS.items()
-        for number, h in earlier
-    }
+    earlier = [place for place in clean.places if place[0] < late[0]]
+    edges = {(side, place): clean.output(place).roll(shift, 0) for side, shift in SHIFTS.items() for place in earlier}
     if early is not None:
-        edges["K", early] = outputs[early[0]][:, early[1]]
+        edges["K", early] = clean.output(early)
     edges["K", earlier[0]] = edges["K", earlier[0]] + clean.streams[0].roll(SHIFTS["K"], 0) - clean.streams[0]
-    acts = {
-        (number, h): Act(clean.trace.patterns[number][:, h], output[:, h].roll(1, 0))
-        for number, output in enumerate(outputs)
-        for h in range(output.shape[1])
-    }
-    return rerun(model, clean, acts | {late: patch_edges(model, clean, late, edges)})
+    return clean.resample(*clean.places).patch_edges(late, edges)
 
 
-def worth(
-    model: Transformer, outcome: Outcome, late: Place, tokens: Int[Tensor, "batch pos"], block: int
-) -> Mapping[str, Float[Tensor, "batch"]]:
+def worth(run: Run, late: Place, block: int) -> Mapping[str, Float[Tensor, "batch"]]:
     """Prefix matching of ``late`` and the first copy's loss minus the second's (nats per token), by window."""
-    pattern = outcome.patterns[late[0]][late[1]][:, None]
-    logits, targets = F.linear(outcome.read[:, :-1], model.W_U), tokens[:, 1:]
-    losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none").view(targets.shape).double()
+    pattern, losses = run.patterns[late[0]][late[1]][:, None], run.losses().double()
     return {
         "matching": by_window(lambda p: prefix_matching(p, block), pattern)[0].double(),
         "gain": losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1),

@@ -21,7 +21,7 @@ from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
 from pathsum.extraction.evidence import Evidence, Subject
-from pathsum.interventions.intervene import Acts, Place, Recording, patch_edges, record, rerun
+from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
@@ -100,18 +100,18 @@ def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, li
 class Shown:
     """A condition's windows, the longer match first and then second, and the model's run on them."""
 
-    clean: Recording
+    clean: Run
     keys: Int[Tensor, "batch n"]
     followed: Int[Tensor, "batch n"]
 
     @staticmethod
     def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
         tokens = torch.cat([trials.matched(longer, shorter), trials.matched(shorter, longer)])
-        return Shown(record(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
+        return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
-    def log_probs(self, model: Transformer, read: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch n"]:
+    def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
         """Of both followers at the query, nats."""
-        return F.linear(read[:, -1], model.W_U).log_softmax(-1).gather(1, self.followed)
+        return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
 
 def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -> list[SuffixMatchRow]:
@@ -164,26 +164,24 @@ def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
 def _cut_rows(
     subject: Subject, roles: Roles, shown: Mapping[str, Shown], generator: torch.Generator
 ) -> list[SuffixCutRow]:
-    model, block, tokens = subject.model, subject.block, subject.repeated_tokens[:COPIES]
-    copies, scored = record(model, tokens), slice(block + 1, 2 * block)
-    layer = roles.induction[0]
-    heads = [(early, h) for early in range(layer) for h in range(copies.trace.outputs[early].shape[1])]
+    block, tokens = subject.block, subject.repeated_tokens[:COPIES]
+    copies, scored = Run(subject.model, tokens), slice(block + 1, 2 * block)
+    late = roles.induction
+    heads = [place for place in copies.places if place[0] < late[0]]
 
-    def second_copy(acts: Acts) -> Float[Tensor, "batch"]:
-        logits = F.linear(rerun(model, copies, acts).read[:, scored], model.W_U)
-        return F.cross_entropy(logits.mT, tokens[:, block + 2 :], reduction="none").mean(-1)
+    def second_copy(run: Run) -> Float[Tensor, "batch"]:
+        return F.cross_entropy(run.logits(scored).mT, tokens[:, block + 2 :], reduction="none").mean(-1)
 
-    uncut, rows, whole = second_copy({}), [], torch.empty(0)
+    uncut, rows, whole = second_copy(copies), [], torch.empty(0)
     for name, edges in cuts(roles, heads).items():
         for method in METHODS if edges else ("",):
-            both, alone = (_ablated(model, shown[c].clean, roles.induction, edges, method) for c in (RIVALS, ALONE))
-            rivals = longer_and_shorter(last_attention(both[roles.induction].pattern[:, None], shown[RIVALS].keys))[0]
-            single = longer_and_shorter(last_attention(alone[roles.induction].pattern[:, None], shown[ALONE].keys))[0]
-            read = rerun(model, shown[RIVALS].clean, both).read
-            gains = longer_and_shorter(shown[RIVALS].log_probs(model, read))
+            both, alone = (_ablated(shown[c].clean, late, edges, method) for c in (RIVALS, ALONE))
+            rivals = longer_and_shorter(last_attention(both.replaced[late].pattern[:, None], shown[RIVALS].keys))[0]
+            single = longer_and_shorter(last_attention(alone.replaced[late].pattern[:, None], shown[ALONE].keys))[0]
+            gains = longer_and_shorter(shown[RIVALS].log_probs(both))
             values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
             whole = values[:2] if not edges else whole  # comes first
-            cost = second_copy(_ablated(model, copies, roles.induction, edges, method)) - uncut
+            cost = second_copy(_ablated(copies, late, edges, method)) - uncut
             known = [i for v in (values, cost[None]) for i in mean_intervals(v, independent(v), generator)]
             spread = [value for i in known for value in _numbers(i)]
             named = " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges)
@@ -193,15 +191,13 @@ def _cut_rows(
     return rows
 
 
-def _ablated(model: Transformer, clean: Recording, place: Place, edges: Edges, method: str) -> Acts:
+def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
     """The induction head with ``edges`` reading another window's writes, or their mean by position."""
-    outputs = {}
-    for reader, (layer, head) in edges:
-        output = clean.trace.outputs[layer][:, head]
-        outputs[reader, (layer, head)] = (
-            output.roll(SHIFTS[reader], 0) if method == "resample" else output.mean(0, keepdim=True).expand_as(output)
-        )
-    return {place: patch_edges(model, clean, place, outputs)}
+    writes = {
+        (side, early): clean.output(early).roll(SHIFTS[side], 0) if method == "resample" else clean.mean_output(early)
+        for side, early in edges
+    }
+    return clean.patch_edges(late, writes)
 
 
 def _share(

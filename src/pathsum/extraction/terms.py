@@ -15,7 +15,7 @@ from torch import Tensor
 from pathsum.circuits.importance import importance, window_losses
 from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.core.weights import Weights
-from pathsum.interventions.intervene import Recording, order_by_order
+from pathsum.interventions.run import Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.terms import TermRow
 from pathsum.statistics.bootstrap import Interval, mean_intervals
@@ -34,7 +34,7 @@ class Term:
 
 def term_rows(
     model: Transformer,
-    clean: Recording,
+    clean: Run,
     windows: Int[Tensor, "batch window"],
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
@@ -86,9 +86,9 @@ def _terms(weights: Weights, tokens: Tensor, trace: Trace, orders: Sequence[Tens
 
 
 def _at_own_scale(
-    model: Transformer, clean: Recording, targets: Tensor, documents: Tensor, generator: torch.Generator
+    model: Transformer, clean: Run, targets: Tensor, documents: Tensor, generator: torch.Generator
 ) -> list[Interval]:
     """What each order adds where norms see the paths so far alone."""
-    losses = [window_losses(F.linear(read, model.W_U), targets) for read in order_by_order(model, clean)]
+    losses = [window_losses(F.linear(read, model.W_U), targets) for read in clean.order_by_order()]
     nothing = torch.full_like(losses[0], math.log(len(model.W_U)))
     return mean_intervals(-torch.stack([nothing, *losses]).diff(dim=0), documents, generator)

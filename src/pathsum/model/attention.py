@@ -1,6 +1,7 @@
 """One layer of attention heads (AMF, "Attention Heads are Independent and Additive"; docs/framework.md §1.2).
 
-Each head adds ``Σ_k A[q, k] x_k W_OVᵀ`` to position q. ``A`` sees positions; what is moved does not.
+Each head adds ``Σ_k A[q, k] x_k W_OVᵀ`` to position q. Positions change ``A`` alone: schemes are subclasses, which say
+what position adds to queries and keys and to scores (``pathsum.model.positions``).
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pathsum.config import ModelConfig
-from pathsum.model.biased_attention import biased_attention
 
 
 class Attention(nn.Module):
-    """The heads of one layer, with their weights in the paper's orientation and stacked by head."""
+    """The heads of one layer without positions: scores see content and the causal mask.
+
+    Weights have the paper's orientation and are stacked by head.
+    """
+
+    bilinear = True  # scores are bilinear in what is read, with one W_QK for every pair of positions
 
     def __init__(self, config: ModelConfig, generator: torch.Generator) -> None:
         super().__init__()
@@ -26,30 +31,62 @@ class Attention(nn.Module):
         def matrix(*shape: int, scale: float) -> nn.Parameter:
             return nn.Parameter(torch.randn(*shape, generator=generator) * scale)
 
-        self.positions, self.n_ctx = config.positions, config.n_ctx
         self.W_Q = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_K = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_V = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_O = matrix(heads, d_model, d_head, scale=(2 * d_model) ** -0.5)
-        if config.positions == "relative":
-            self.bias = nn.Parameter(torch.zeros(heads, config.n_ctx))  # b^h[q − k], in nats
-        if config.smeared_keys:
-            self.smear = nn.Parameter(torch.full((heads,), 2.0))  # α^h: σ(2) = 0.88 of a key is its own at first
-        distance = torch.arange(config.n_ctx)[:, None] - torch.arange(config.n_ctx)
-        self.register_buffer("distance", distance.clamp(min=0), persistent=False)
-        self.register_buffer("future", distance < 0, persistent=False)
-        self.register_buffer("waves", _waves(config), persistent=False)
-        self.distance: Tensor
-        self.future: Tensor
-        self.waves: Tensor
+        self.add_positions(config)
+        # α^h (docs/framework.md §1.5): σ(2) = 0.88 of a key is its own at first
+        smear = nn.Parameter(torch.full((heads,), 2.0)) if config.smeared_keys else None
+        self.register_parameter("smear", smear)
+        self.smear: nn.Parameter | None
+
+    # ---- what a position scheme overrides -------------------------------------------------------------------------
+
+    @classmethod
+    def check(cls, config: ModelConfig) -> None:
+        """Raise ValueError where a model of this scheme cannot have ``config``."""
+        if config.clamp != "none":
+            raise ValueError(
+                "clamp: a head is clamped by its position bias: expected layers and relative positions, got "
+                f"{config.n_layers} layers and {config.positions} positions"
+            )
+
+    def add_positions(self, config: ModelConfig) -> None:
+        """Register the parameters and buffers of the scheme."""
+
+    def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
+        """Return what queries and keys read besides the residual stream: one vector per position, or none (n = 0)."""
+        return self.W_Q.new_zeros(0, pos, self.W_Q.shape[-1])
+
+    def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
+        """Return what is added to the score of each head at query − key = 0, 1, …, in nats."""
+        return self.W_Q.new_zeros(len(self.W_Q), pos)
+
+    def project(
+        self, x: Float[Tensor, "batch pos d_model"], W_QKV: Float[Tensor, "rows d_model"]
+    ) -> Float[Tensor, "batch pos rows"]:
+        """Apply the stacked W_Q, W_K and W_V to what a layer reads."""
+        return F.linear(x, W_QKV)
+
+    def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+        """Turn queries or keys by position."""
+        return x
+
+    def mix(
+        self,
+        q: Float[Tensor, "batch head pos d_head"],
+        k: Float[Tensor, "batch head pos d_head"],
+        v: Float[Tensor, "batch head pos d_head"],
+    ) -> Float[Tensor, "batch head pos d_head"]:
+        """Return A v for training, without keeping A: equal to ``pattern(q, k) @ v`` up to rounding."""
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+
+    # ---- the same for every scheme --------------------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """The sum of what the heads write, for training: patterns are not kept for the caller."""
-        q, k, v = self._queries_keys_values(x)
-        if self.positions == "relative":
-            mixed = biased_attention(q, k, v, self.bias[:, : x.shape[1]])
-        else:
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+        """Return the sum of what the heads write, for training: patterns are not kept for the caller."""
+        mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)
         return F.linear(mixed.transpose(1, 2).reshape(batch, pos, heads * d_head), W_O)
@@ -57,49 +94,37 @@ class Attention(nn.Module):
     def heads(
         self, x: Float[Tensor, "batch pos d_model"]
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head pos d_model"]]:
-        """Every head's pattern and what it writes; costs batch × heads × pos × (pos + d_model) numbers."""
-        q, k, v = self._queries_keys_values(x)
-        pattern = (q @ k.mT + self._position_scores(x.shape[1])).softmax(-1)
+        """Return every head's pattern and what it writes; costs batch × heads × pos × (pos + d_model) numbers."""
+        q, k, v = self.queries_keys_values(x)
+        pattern = self.pattern(q, k)
         return pattern, pattern @ v @ self.W_O.mT
 
-    def _queries_keys_values(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """q (with 1/√d_head in it), k and v, each (batch, head, pos, d_head)."""
-        heads, d_head, _ = self.W_Q.shape
-        batch, pos, _ = x.shape
+    def queries_keys_values(
+        self, x: Float[Tensor, "batch pos d_model"]
+    ) -> tuple[
+        Float[Tensor, "batch head pos d_head"],
+        Float[Tensor, "batch head pos d_head"],
+        Float[Tensor, "batch head pos d_head"],
+    ]:
+        """Return q (with 1/√d_head in it), k and v, with positions and smearing in them."""
+        (heads, d_head, _), (batch, pos, _) = self.W_Q.shape, x.shape
         W_QKV = torch.cat([self.W_Q / math.sqrt(d_head), self.W_K, self.W_V]).flatten(0, 1)
-        if self.positions == "sinusoidal":
-            W_QK, W_V = W_QKV.split([2 * heads * d_head, heads * d_head])
-            read = torch.cat([F.linear(x + self.waves[:pos].to(x.dtype), W_QK), F.linear(x, W_V)], dim=-1)
-        else:
-            read = F.linear(x, W_QKV)
+        read = self.project(x, W_QKV)
         q, k, v = read.view(batch, pos, 3, heads, d_head).permute(2, 0, 3, 1, 4).contiguous()
-        if self.positions == "rotary":
-            q, k = _rotate(q, self.waves[:pos]), _rotate(k, self.waves[:pos])
-        if hasattr(self, "smear"):
+        q, k = self.rotate(q), self.rotate(k)
+        if self.smear is not None:
             own = self.smear.sigmoid()[:, None, None].to(k.dtype)
             k = own * k + (1 - own) * F.pad(k, (0, 0, 1, 0))[:, :, :-1]
         return q, k, v
 
-    def _position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
-        """What position adds to each score: b^h[q − k], and −∞ where the key lies in the future."""
-        future = self.future[:pos, :pos]
-        if self.positions == "relative":
-            return self.bias[:, self.distance[:pos, :pos]].masked_fill(future, -math.inf)
-        return self.W_Q.new_zeros(1, pos, pos).masked_fill(future, -math.inf)
+    def pattern(
+        self, q: Float[Tensor, "batch head pos d_head"], k: Float[Tensor, "batch head pos d_head"]
+    ) -> Float[Tensor, "batch head query key"]:
+        """Return softmax(q kᵀ + b[query − key]) over the keys up to the query."""
+        return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
-
-def _waves(config: ModelConfig) -> Float[Tensor, "pos wave"]:
-    """Sinusoids of Vaswani et al. 2017: d_model of them for ``sinusoidal``, (cos, sin) of d_head / 2 for ``rotary``."""
-    width = config.d_model if config.positions == "sinusoidal" else config.d_head
-    if config.positions not in ("sinusoidal", "rotary"):
-        return torch.zeros(0, 0)
-    half = torch.arange((width + 1) // 2, dtype=torch.float64)
-    angle = torch.arange(config.n_ctx, dtype=torch.float64)[:, None] / 10_000 ** (2 * half / width)
-    return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]
-
-
-def _rotate(x: Tensor, waves: Tensor) -> Tensor:
-    """Su et al. 2021: turn each pair (x_i, x_{i + d_head/2}) by position × its frequency."""
-    cos, sin = waves.to(x.dtype).chunk(2, dim=-1)
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+    def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
+        """Return what position adds to each score: the bias, and −∞ where the key lies in the future."""
+        at = torch.arange(pos, device=self.W_Q.device)
+        distance = at[:, None] - at
+        return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from pathsum.config import ModelConfig
 from pathsum.core.weights import Head, Weights
 from pathsum.model.attention import Attention
-from pathsum.model.norm import rms_normalised
+from pathsum.model.fast.norm import rms_normalised
+from pathsum.model.positions import scheme
 
 CLAMPED = 1e4  # nats: no other key is left any attention, nor the scores any gradient
 
@@ -42,10 +44,15 @@ class Transformer(nn.Module):
         embedding = torch.randn(d_vocab, d_model, generator=generator) * config.embedding_std
         self.W_E = nn.Parameter(embedding.mT)
         self.W_U = nn.Parameter(torch.randn(d_vocab, d_model, generator=generator) / d_model)
-        self.layers = nn.ModuleList(Attention(config, generator) for _ in range(config.n_layers))
+        layer = scheme(config)
+        self.layers = nn.ModuleList(layer(config, generator) for _ in range(config.n_layers))
         if config.clamp == "previous_token":
             with torch.no_grad():
                 self.layers[0].bias[0, 1] = CLAMPED  # type: ignore[operator]
+
+    def attention(self, layer: int) -> Attention:
+        """Return the heads of a layer."""
+        return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
         """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""
@@ -61,9 +68,9 @@ class Transformer(nn.Module):
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Logits with every pattern, head output and norm scale, for analysis; equal to ``forward`` up to rounding."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
-        for layer in self.layers:
+        for layer in range(len(self.layers)):
             read, scale = self.normalise(x)
-            pattern, output = layer.heads(read)  # type: ignore[operator]
+            pattern, output = self.attention(layer).heads(read)
             x = x + output.sum(1)
             patterns.append(pattern)
             outputs.append(output)
@@ -84,8 +91,7 @@ class Transformer(nn.Module):
         """A frozen copy for ``pathsum.circuits``, with the norm's centring folded into what reads the stream."""
 
         def read(matrix: Tensor) -> Tensor:
-            centred = matrix - matrix.mean(-1, keepdim=True) if self.config.norm == "layer" else matrix
-            return centred.detach().clone()
+            return self.centred(matrix).detach().clone()
 
         layers = tuple(
             tuple(
@@ -100,13 +106,20 @@ class Transformer(nn.Module):
         """What a layer reads of the residual stream, and the factor it was scaled by."""
         if self.config.norm == "none":
             return x, x.new_ones(x.shape[:-1])
-        if self.config.norm == "layer":
-            x = x - x.mean(-1, keepdim=True)
+        x = self.centred(x)
         scale = (x.pow(2).mean(-1) + torch.finfo(x.dtype).eps).rsqrt()
         return x * scale[..., None], scale
 
+    def centred(self, x: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
+        """Subtract the mean over coordinates where the norm does."""
+        return x - x.mean(-1, keepdim=True) if self.config.norm == "layer" else x
+
+    def rescale(
+        self, x: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "batch pos"]
+    ) -> Float[Tensor, "batch pos d_model"]:
+        """Return what a layer reads of a residual stream at a frozen norm ``scale``: ``normalise`` with its own."""
+        return self.centred(x) * scale[..., None]
+
     def _normalised(self, x: Tensor) -> Tensor:
         """``normalise`` without its factor, the fast way."""
-        if self.config.norm == "none":
-            return x
-        return rms_normalised(x - x.mean(-1, keepdim=True) if self.config.norm == "layer" else x)
+        return x if self.config.norm == "none" else rms_normalised(self.centred(x))

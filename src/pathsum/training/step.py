@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from pathsum.model.fast.loss import next_token_loss
 from pathsum.model.transformer import Transformer
 from pathsum.training import ranks
-from pathsum.training.loss import next_token_loss
 from pathsum.training.memory import keep_freed
 from pathsum.training.threads import halves, side_by_side
 

@@ -9,19 +9,7 @@ import torch
 from torch import Tensor
 
 from pathsum.circuits.paths import all_paths, by_order, path_logits
-from pathsum.interventions.intervene import (
-    Act,
-    Outcome,
-    Place,
-    Recording,
-    attending,
-    carried,
-    order_by_order,
-    patch_edges,
-    reading_otherwise,
-    record,
-    rerun,
-)
+from pathsum.interventions.run import HeadActivation, Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.induction import prefix_matching, repeat_losses
 from tests import handmade
@@ -31,43 +19,28 @@ EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
 CLOSE = {"rtol": 0, "atol": 1e-10}  # float64; logits of some tens, over sums of hundreds of terms
 
 
-def logits(model: Transformer, outcome: Outcome) -> Tensor:
-    return outcome.read @ model.W_U.mT
-
-
-def act(clean: Recording, place: Place, output: Tensor | None = None) -> dict[Place, Act]:
-    """The head's pattern as it was, its output ``output`` or else as it was."""
-    layer, head = place
-    was = clean.trace.outputs[layer][:, head]
-    return {place: Act(clean.trace.patterns[layer][:, head], was if output is None else output)}
-
-
-def silent(clean: Recording, place: Place) -> dict[Place, Act]:
-    return act(clean, place, torch.zeros_like(clean.streams[0]))
-
-
-def everywhere(clean: Recording) -> list[Place]:
-    return [(layer, h) for layer, output in enumerate(clean.trace.outputs) for h in range(output.shape[1])]
+def unchanged(clean: Run, place: Place) -> Run:
+    """The head replaced by what it does."""
+    return clean.replace({place: HeadActivation(clean.pattern(place), clean.output(place))})
 
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
 def test_no_intervention_is_the_model(positions: str, norm: str, smeared: bool) -> None:
     model, tokens = build(config(2, positions, norm, smeared)), sample()
-    clean = record(model, tokens)
-    for run in (rerun, carried):
-        for acts in ({}, act(clean, (0, 1)), act(clean, (1, 2))):
-            outcome = run(model, clean, acts)
-            torch.testing.assert_close(logits(model, outcome), model(tokens), **CLOSE)
-            for found, was in zip(outcome.patterns, clean.trace.patterns, strict=True):
+    clean = Run(model, tokens)
+    for same in (clean, unchanged(clean, (0, 1)), unchanged(clean, (1, 2))):
+        for run in (same, same.freeze_patterns()):
+            torch.testing.assert_close(run.logits(), model(tokens), **CLOSE)
+            for found, was in zip(run.patterns, clean.trace.patterns, strict=True):
                 torch.testing.assert_close(torch.stack(found, 1), was)
 
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
 def test_reading_what_was_written_changes_nothing(positions: str, norm: str, smeared: bool) -> None:
     model, tokens = build(config(2, positions, norm, smeared)), sample()
-    clean = record(model, tokens)
+    clean = Run(model, tokens)
     for reader in "QKV":
-        found = reading_otherwise(model, clean, 1, reader, (0, 2), clean.trace.outputs[0][:, 2])
+        found = clean.patched_layer(1, {(reader, (0, 2)): clean.output((0, 2))})
         torch.testing.assert_close(torch.stack([a.output for a in found], 1), clean.trace.outputs[1])
         torch.testing.assert_close(torch.stack([a.pattern for a in found], 1), clean.trace.patterns[1])
 
@@ -75,46 +48,46 @@ def test_reading_what_was_written_changes_nothing(positions: str, norm: str, sme
 @pytest.mark.parametrize("norm", NORMS)
 def test_without_any_head_the_direct_path_is_left(norm: str) -> None:
     model, tokens = build(config(norm=norm)), sample()
-    clean = record(model, tokens)
-    silence = {place: a for p in everywhere(clean) for place, a in silent(clean, p).items()}
+    clean = Run(model, tokens)
+    silent = clean.zero(*clean.places)
     bare = model.normalise(model.embed(tokens))[0] @ model.W_U.mT
-    torch.testing.assert_close(logits(model, rerun(model, clean, silence)), bare, **CLOSE)
+    torch.testing.assert_close(silent.logits(), bare, **CLOSE)
     direct = path_logits(model.weights(), (), tokens, clean.trace.patterns, clean.trace.scales)
-    torch.testing.assert_close(logits(model, carried(model, clean, silence)), direct, **CLOSE)
+    torch.testing.assert_close(silent.freeze_patterns().logits(), direct, **CLOSE)
 
 
 @pytest.mark.parametrize(("norm", "n_layers"), list(itertools.product(NORMS, (1, 2, 3))))
 def test_with_frozen_patterns_a_silent_head_is_the_model_without_its_paths(norm: str, n_layers: int) -> None:
     model, tokens = build(config(n_layers, norm=norm)), sample()
-    clean, weights = record(model, tokens), model.weights()
-    for place in everywhere(clean):
+    clean, weights = Run(model, tokens), model.weights()
+    for place in clean.places:
         through = [p for p in all_paths(weights) if place in p]
         lost = sum(path_logits(weights, p, tokens, clean.trace.patterns, clean.trace.scales) for p in through)
-        found = logits(model, carried(model, clean, silent(clean, place)))
+        found = clean.zero(place).freeze_patterns().logits()
         torch.testing.assert_close(found, clean.trace.logits - lost, **CLOSE)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_a_head_that_does_not_read_another_s_output_as_value_loses_their_virtual_head(norm: str) -> None:
     model, tokens = build(config(norm=norm)), sample()
-    clean = record(model, tokens)
-    instead = reading_otherwise(model, clean, 1, "V", (0, 2), torch.zeros_like(clean.streams[0]))[1]
+    clean = Run(model, tokens)
+    without = clean.patch_edge((0, 2), (1, 1), "V", torch.zeros_like(clean.streams[0]))
     path = path_logits(model.weights(), ((0, 2), (1, 1)), tokens, clean.trace.patterns, clean.trace.scales)
-    found = logits(model, carried(model, clean, {(1, 1): instead}))
+    found = without.freeze_patterns().logits()
     torch.testing.assert_close(found, clean.trace.logits - path, **CLOSE)
-    torch.testing.assert_close(instead.pattern, clean.trace.patterns[1][:, 1])
+    torch.testing.assert_close(without.patterns[1][1], clean.pattern((1, 1)))
 
 
 @pytest.mark.parametrize("reader", ["Q", "K"])
 def test_a_score_without_an_edge_lacks_what_the_early_head_adds_to_it(reader: str) -> None:
     """By W_QK in full: x_qᵀ W_QK x_k + b[q − k], with y taken from one side."""
     model, tokens = build(config()), sample()
-    clean, late = record(model, tokens), model.weights().layers[1][1]
+    clean, late = Run(model, tokens), model.weights().layers[1][1]
     x = clean.streams[1]
     without = x - clean.trace.outputs[0][:, 2]
     q, k = (without, x) if reader == "Q" else (x, without)
-    scores = q @ late.W_QK.dense() @ k.mT + model.layers[1]._position_scores(x.shape[1])[1]  # type: ignore[operator]
-    found = reading_otherwise(model, clean, 1, reader, (0, 2), torch.zeros_like(x))[1]
+    scores = q @ late.W_QK.dense() @ k.mT + model.attention(1).position_scores(x.shape[1])[1]
+    found = clean.patched_layer(1, {(reader, (0, 2)): torch.zeros_like(x)})[1]
     torch.testing.assert_close(found.pattern, scores.softmax(-1))
     torch.testing.assert_close(found.output, found.pattern @ x @ late.W_OV.dense().mT)
     assert (found.pattern - clean.trace.patterns[1][:, 1]).abs().max() > 0.01
@@ -123,17 +96,17 @@ def test_a_score_without_an_edge_lacks_what_the_early_head_adds_to_it(reader: st
 def test_a_head_that_writes_nothing_has_no_edges() -> None:
     model, tokens = build(config(norm="rms")), sample()
     model.layers[0].W_O.data[2] = 0  # type: ignore[union-attr, operator]
-    clean = record(model, tokens)
+    clean = Run(model, tokens)
     for reader in "QKV":
-        found = reading_otherwise(model, clean, 1, reader, (0, 2), torch.zeros_like(clean.streams[0]))
+        found = clean.patched_layer(1, {(reader, (0, 2)): torch.zeros_like(clean.streams[0])})
         torch.testing.assert_close(torch.stack([a.output for a in found], 1), clean.trace.outputs[1])
 
 
 @pytest.mark.parametrize(("norm", "n_layers"), list(itertools.product(NORMS, (0, 1, 2, 3))))
 def test_order_by_order_the_paths_become_the_model(norm: str, n_layers: int) -> None:
     model, tokens = build(config(n_layers, norm=norm)), sample()
-    clean = record(model, tokens)
-    found = [read @ model.W_U.mT for read in order_by_order(model, clean)]
+    clean = Run(model, tokens)
+    found = [read @ model.W_U.mT for read in clean.order_by_order()]
     assert len(found) == n_layers + 1
     torch.testing.assert_close(found[-1], model(tokens), **CLOSE)
     if norm == "none":
@@ -144,8 +117,9 @@ def test_order_by_order_the_paths_become_the_model(norm: str, n_layers: int) -> 
 
 def test_later_patterns_move_when_computed_again_and_stay_when_frozen() -> None:
     model, tokens = build(config()), sample()
-    clean = record(model, tokens)
-    again, frozen = (run(model, clean, silent(clean, (0, 0))) for run in (rerun, carried))
+    clean = Run(model, tokens)
+    again = clean.zero((0, 0))
+    frozen = again.freeze_patterns()
     was = clean.trace.patterns[1]
     assert (torch.stack(again.patterns[1], 1) - was).abs().max() > 0.01
     torch.testing.assert_close(torch.stack(frozen.patterns[1], 1), was)
@@ -154,10 +128,10 @@ def test_later_patterns_move_when_computed_again_and_stay_when_frozen() -> None:
 
 def test_a_given_pattern_moves_what_it_attends_to() -> None:
     model, tokens = build(config()), sample()
-    clean, head = record(model, tokens), model.weights().layers[0][1]
-    found = attending(model, clean, (0, 1), handmade.previous_token_pattern(tokens.shape[1]))
+    clean, head = Run(model, tokens), model.weights().layers[0][1]
+    forced = clean.force_pattern((0, 1), handmade.previous_token_pattern(tokens.shape[1]))
     moved = clean.streams[0] @ head.W_OV.dense().mT
-    torch.testing.assert_close(found.output[:, 1:], moved[:, :-1])
+    torch.testing.assert_close(forced.replaced[0, 1].output[:, 1:], moved[:, :-1])
 
 
 def induction_model(d_vocab: int) -> Transformer:
@@ -174,67 +148,80 @@ def induction_model(d_vocab: int) -> Transformer:
     return model
 
 
-def test_induction_hangs_on_the_key_edge_alone() -> None:
+def test_induction_depends_on_the_key_edge_alone() -> None:
     """AMF "how induction heads work": K-composition with the previous-token head, neither Q nor V."""
     block, d_vocab = 11, 29
     model, tokens = induction_model(d_vocab), handmade.repeated_tokens(3, 5, d_vocab, block)
-    clean = record(model, tokens)
+    clean = Run(model, tokens)
 
-    def second(acts: dict[Place, Act]) -> tuple[float, float]:
-        outcome = rerun(model, clean, acts)
-        matching = prefix_matching(outcome.patterns[1][0][:, None], block).item()
-        return repeat_losses(logits(model, outcome), tokens, block).second_nats, matching
+    def second(run: Run) -> tuple[float, float]:
+        matching = prefix_matching(run.patterns[1][0][:, None], block).item()
+        return repeat_losses(run.logits(), tokens, block).second_nats, matching
 
-    loss, matching = second({})
+    loss, matching = second(clean)
     assert matching > 0.999
     for reader, holds in (("Q", True), ("K", False), ("V", True)):
-        (instead,) = reading_otherwise(model, clean, 1, reader, (0, 0), torch.zeros_like(clean.streams[0]))
-        found = second({(1, 0): instead})
+        found = second(clean.patch_edge((0, 0), (1, 0), reader, torch.zeros_like(clean.streams[0])))
         assert (found == pytest.approx((loss, matching), abs=1e-6)) is holds, reader
         assert holds or (found[0] > loss + 1 and found[1] < 0.2)
-    ideal = attending(model, clean, (0, 0), handmade.previous_token_pattern(tokens.shape[1]))
-    assert second({(0, 0): ideal}) == pytest.approx((loss, matching), abs=1e-6)
+    ideal = clean.force_pattern((0, 0), handmade.previous_token_pattern(tokens.shape[1]))
+    assert second(ideal) == pytest.approx((loss, matching), abs=1e-6)
 
 
 def test_heads_that_are_not_there_and_edges_that_run_backwards_are_refused() -> None:
     model, tokens = build(config()), sample()
-    clean = record(model, tokens)
+    clean = Run(model, tokens)
     with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from \(0, 0\) to \(1, 2\), got \(1, 3\)"):
-        rerun(model, clean, {(1, 3): act(clean, (1, 2))[1, 2]})
-    with pytest.raises(ValueError, match=r"expected a reader of .* before 1, got 'K' and head \(1, 0\)"):
-        reading_otherwise(model, clean, 1, "K", (1, 0), clean.streams[0])
+        clean.zero((1, 3))
+    with pytest.raises(ValueError, match=r"expected a side of .* before 1, got 'K' and head \(1, 0\)"):
+        clean.patch_edge((1, 0), (1, 1), "K", clean.streams[0])
 
 
-@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
-def test_several_edges_patched_at_once_are_each_alone_where_there_is_one(
-    positions: str, norm: str, smeared: bool
-) -> None:
-    """Identity with ``reading_otherwise``, and no edge is the head as it is."""
-    model, tokens = build(config(2, positions, norm, smeared)), sample()
-    clean, silent = record(model, tokens), torch.zeros_like(record(model, tokens).streams[0])
-    for reader in "QKV":
-        one = patch_edges(model, clean, (1, 2), {(reader, (0, 1)): silent})
-        other = reading_otherwise(model, clean, 1, reader, (0, 1), silent)[2]
-        torch.testing.assert_close(one.pattern, other.pattern, **CLOSE)
-        torch.testing.assert_close(one.output, other.output, **CLOSE)
-    as_it_was = patch_edges(model, clean, (1, 2), {})
-    torch.testing.assert_close(as_it_was.output, clean.trace.outputs[1][:, 2], **CLOSE)
+def test_edges_patched_at_once_add_up_in_what_is_read() -> None:
+    """Values are linear in what is read, whose scale stays: two edges change them by the sum of both changes."""
+    clean = Run(build(config(2, norm="rms")), sample())
+    silent = torch.zeros_like(clean.streams[0])
+
+    def change(*heads: int) -> Tensor:
+        return clean.patched_layer(1, {("V", (0, h)): silent for h in heads})[2].output - clean.output((1, 2))
+
+    torch.testing.assert_close(change(0, 1), change(0) + change(1), **CLOSE)
+    torch.testing.assert_close(change(), 0 * silent, **CLOSE)
+
+
+def test_ablated_heads_write_their_mean_or_another_window() -> None:
+    clean = Run(build(config()), sample())
+    for run, write in ((clean.mean((0, 1)), "mean"), (clean.resample((0, 1)), "other")):
+        own = clean.output((0, 1))
+        expected = own.mean(0).expand_as(own) if write == "mean" else own.flip(0)  # of two windows
+        torch.testing.assert_close(run.replaced[0, 1].output, expected)
+        assert (run.losses() - clean.losses()).abs().max() > 1e-3
+        assert not clean.replaced
+
+
+def test_losses_are_of_the_next_tokens_or_of_those_given() -> None:
+    clean = Run(build(config()), sample())
+    log_p = clean.trace.logits.log_softmax(-1)
+    expected = -log_p[:, :-1].gather(-1, clean.tokens[:, 1:, None])[..., 0]
+    torch.testing.assert_close(clean.losses(), expected)
+    given = -log_p[:, 3:7].gather(-1, clean.tokens[:, 3:7, None])[..., 0]
+    torch.testing.assert_close(clean.losses(clean.tokens, slice(3, 7)), given)
 
 
 def test_all_edges_into_a_head_leave_it_the_embedding_alone() -> None:
     """Without a norm the head then is what it would be right after the embedding."""
     model, tokens = build(config(2, "relative", "none", False)), sample()
-    clean = record(model, tokens)
+    clean = Run(model, tokens)
     edges = {(reader, (0, h)): torch.zeros_like(clean.streams[0]) for reader in "QKV" for h in range(3)}
-    pattern, output = model.layers[1].heads(model.embed(tokens))  # type: ignore[operator]
-    found = patch_edges(model, clean, (1, 1), edges)
+    pattern, output = model.attention(1).heads(model.embed(tokens))
+    found = clean.patch_edges((1, 1), edges).replaced[1, 1]
     torch.testing.assert_close(found.pattern, pattern[:, 1], **CLOSE)
     torch.testing.assert_close(found.output, output[:, 1], **CLOSE)
 
 
 @pytest.mark.parametrize("edge", [("Q", (1, 0)), ("R", (0, 0))])
-def test_an_edge_from_the_same_layer_or_of_no_reader_is_refused(edge: tuple[str, Place]) -> None:
+def test_an_edge_from_the_same_layer_or_to_no_side_is_refused(edge: tuple[str, Place]) -> None:
     model, tokens = build(config()), sample()
-    clean = record(model, tokens)
-    with pytest.raises(ValueError, match="expected a reader of .* and a head before layer 1, got"):
-        patch_edges(model, clean, (1, 0), {edge: clean.streams[0]})
+    clean = Run(model, tokens)
+    with pytest.raises(ValueError, match="expected a side of .* and a head of a layer before 1, got"):
+        clean.patch_edges((1, 0), {edge: clean.streams[0]})

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 _softmax_backward = torch.ops.aten._softmax_backward_data.out
-_QUERIES = 128  # in a block: larger ones compute more of the future, smaller ones are more calls
+QUERIES = 128  # in a block: larger ones compute more of the future, smaller ones are more calls
 
 
 def biased_attention(
@@ -66,7 +66,7 @@ class _BiasedAttention(torch.autograd.Function):
 
 def blocks(pos: int) -> list[tuple[int, int]]:
     """First query and the one after the last, of each block."""
-    return [(start, min(start + _QUERIES, pos)) for start in range(0, pos, _QUERIES)]
+    return [(start, min(start + QUERIES, pos)) for start in range(0, pos, QUERIES)]
 
 
 def by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head query key"]:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pathsum.training.loss import next_token_loss
+from pathsum.model.fast.loss import next_token_loss
 
 BATCH, POS, D_MODEL, VOCAB = 7, 101, 13, 37  # more positions than are taken at a time
 

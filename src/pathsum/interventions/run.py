@@ -1,0 +1,241 @@
+"""Interventions on a run: ablation, path patching, forced patterns (docs/framework.md §5.8 and §5.9; examples in
+docs/interventions.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pathsum.model.transformer import Transformer
+
+Place = tuple[int, int]  # (layer, head)
+SIDES = ("Q", "K", "V")
+
+
+@dataclass(frozen=True)
+class HeadActivation:
+    """What a head attends to, and what it writes."""
+
+    pattern: Float[Tensor, "batch query key"]
+    output: Float[Tensor, "batch pos d_model"]
+
+
+class Run:
+    """A run of a model, and what it becomes under interventions.
+
+    Each intervention gives a new run and leaves this one as it was; several on different heads add up. What replaces a
+    head's activation is computed from the run without intervention (``trace``). Later heads and norms respond, unless
+    ``freeze_patterns`` keeps them. Results are computed when they are asked for, from the first replaced head on.
+    """
+
+    def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
+        """Run ``model`` on ``tokens``. Costs one trace."""
+        self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
+        streams = [model.embed(tokens)]
+        for output in self.trace.outputs:
+            streams.append(streams[-1] + output.sum(1))
+        self.streams = tuple(streams)  # the residual stream before each layer and after the last, no head replaced
+        self.places = [(layer, head) for layer, o in enumerate(self.trace.outputs) for head in range(o.shape[1])]
+        self.replaced: Mapping[Place, HeadActivation] = {}
+        self.frozen = False
+
+    # ---- interventions --------------------------------------------------------------------------------------------
+
+    def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
+        """Let heads attend and write as given. Raises ValueError where a head is not the model's."""
+        self._require(activations)
+        return self._with(replaced={**self.replaced, **activations})
+
+    def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
+        """Let heads write something else, under the patterns that they have (activation patching)."""
+        self._require(writes)
+        return self.replace({place: HeadActivation(self.pattern(place), write) for place, write in writes.items()})
+
+    def zero(self, *heads: Place) -> Run:
+        """Zero-ablate heads."""
+        return self.patch_heads({place: torch.zeros_like(self.streams[0]) for place in heads})
+
+    def mean(self, *heads: Place) -> Run:
+        """Mean-ablate heads: each writes its mean over windows, by position."""
+        self._require(heads)
+        return self.patch_heads({place: self.mean_output(place) for place in heads})
+
+    def resample(self, *heads: Place, shift: int = 1) -> Run:
+        """Resample-ablate heads: each writes what it writes ``shift`` windows before."""
+        self._require(heads)
+        return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
+
+    def patch_edge(self, early: Place, late: Place, side: str, write: Float[Tensor, "batch pos d_model"]) -> Run:
+        """Let the queries (Q), keys (K) or values (V) of ``late`` read ``write`` where ``early`` wrote, and all else as
+        it was (path patching, docs/framework.md §5.9). Costs and errors as ``patched_layer``."""
+        return self.patch_edges(late, {(side, early): write})
+
+    def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
+        """Patch several edges into one head, by side and earlier head."""
+        (layer, head), heads = late, self.model.attention(late[0])
+        q, k, v = (part[:, head] for part in self._patched(layer, writes))
+        pattern = (q @ k.mT + heads.position_scores(q.shape[1])[head]).softmax(-1)
+        return self.replace({late: HeadActivation(pattern, pattern @ v @ heads.W_O[head].mT)})
+
+    def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
+        """Let a head attend by ``pattern``, one for all windows or one per window. Costs batch · pos² · d_head."""
+        given = pattern.expand(len(self.tokens), -1, -1)
+        return self.replace({head: HeadActivation(given, self.write(head, given))})
+
+    def freeze_patterns(self) -> Run:
+        """Keep later patterns and all norm scales: every path through a replaced head is replaced and nothing else
+        (docs/framework.md §2.1). The logits are then linear in what replaced heads write."""
+        return self._with(frozen=True)
+
+    # ---- results --------------------------------------------------------------------------------------------------
+
+    @property
+    def read(self) -> Float[Tensor, "batch pos d_model"]:
+        """What the unembedding reads: the last residual stream, normalised."""
+        return self._results[0]
+
+    @property
+    def patterns(self) -> tuple[tuple[Float[Tensor, "batch query key"], ...], ...]:
+        """Attention patterns by layer and head."""
+        return self._results[1]
+
+    def logits(self, at: slice = slice(None)) -> Float[Tensor, "batch n vocab"]:
+        """Next-token logits; those of some positions cost theirs alone."""
+        return F.linear(self.read[:, at], self.model.W_U)
+
+    def losses(
+        self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
+    ) -> Float[Tensor, "batch n"]:
+        """Nats at each position: of predicting the run's own next tokens, or ``targets``, at positions ``at``."""
+        wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at]
+        each = F.cross_entropy(self.logits(at).flatten(0, 1), wanted.flatten(), reduction="none")
+        return each.view(wanted.shape)
+
+    # ---- activations, and what could replace them -----------------------------------------------------------------
+
+    def pattern(self, place: Place) -> Float[Tensor, "batch query key"]:
+        """A head's pattern without intervention."""
+        return self.trace.patterns[place[0]][:, place[1]]
+
+    def output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
+        """What a head writes without intervention."""
+        return self.trace.outputs[place[0]][:, place[1]]
+
+    def mean_output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
+        """The mean over windows of what a head writes, by position."""
+        output = self.output(place)
+        return output.mean(0, keepdim=True).expand_as(output)
+
+    def patched_layer(
+        self, layer: int, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]
+    ) -> list[HeadActivation]:
+        """Return what each head of ``layer`` does if its queries, keys or values (Q, K, V) find another write of an
+        earlier head (docs/framework.md §5.9).
+
+        The norm before the layer keeps its scale: the other two sides see it, and with a new scale the removal of one
+        head would amplify all others. So edges are additive in what is read. Costs the layer, and its queries, keys and
+        values once more per side. Raises ValueError where a head is not of an earlier layer.
+        """
+        heads = self.model.attention(layer)
+        q, k, v = self._patched(layer, writes)
+        pattern = heads.pattern(q, k)
+        outputs = pattern @ v @ heads.W_O.mT
+        return [HeadActivation(p, o) for p, o in zip(pattern.unbind(1), outputs.unbind(1), strict=True)]
+
+    def write(
+        self,
+        place: Place,
+        pattern: Float[Tensor, "batch query key"],
+        x: Float[Tensor, "batch pos d_model"] | None = None,
+        scale: Float[Tensor, "batch pos"] | None = None,
+    ) -> Float[Tensor, "batch pos d_model"]:
+        """Return what a head writes under ``pattern``, of its own residual stream or of ``x``, read at its own norm
+        scale or at ``scale``. Linear in ``x``."""
+        layer, head = place
+        heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
+        read = self.model.rescale(x, self.trace.scales[layer] if scale is None else scale)
+        return pattern @ heads.queries_keys_values(read)[2][:, head] @ heads.W_O[head].mT
+
+    def order_by_order(self) -> list[Float[Tensor, "batch pos d_model"]]:
+        """Return what is read at the end with the direct path, with all paths through one head at most, two at most, …
+
+        AMF's own procedure ("term importance"): patterns as they were, each head writing what it makes of the writes of
+        one order less. Norms take the scale of what is there, so that without a norm this is the sum of
+        ``paths.by_order`` up to each order, and with one it differs by scales alone. The last, of n_layers, is the
+        model's. Costs n_layers runs.
+        """
+        reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
+        for _ in range(len(self.model.layers) + 1):
+            x, after = self.streams[0], []
+            for layer, write in enumerate(writes):
+                after.append(self._frozen_heads(layer, self.model.normalise(x)[0]).sum(1))
+                x = x + write
+            reads.append(self.model.normalise(x)[0])
+            writes = after
+        return reads
+
+    # ---- inside ---------------------------------------------------------------------------------------------------
+
+    def _require(self, heads: Iterable[Place]) -> None:
+        if unknown := sorted(set(heads) - set(self.places)):
+            last = max(self.places, default=None)
+            raise ValueError(f"expected heads (layer, head) from (0, 0) to {last}, got {unknown[0]}")
+
+    def _with(self, **changes: Any) -> Run:
+        changed = copy(self)
+        vars(changed).pop("_results", None)
+        vars(changed).update(changes)
+        return changed
+
+    @cached_property
+    def _results(self) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
+        """What the unembedding reads and all patterns; up to the first replaced head, those without intervention."""
+        outputs, patterns = self.trace.outputs, [p.unbind(1) for p in self.trace.patterns]
+        first = min((layer for layer, _ in self.replaced), default=len(outputs))
+        x = self.streams[first]
+        for layer in range(first, len(outputs)):
+            if layer == first:
+                pattern, output, x = self.trace.patterns[first], outputs[first], self.streams[first + 1]
+            elif self.frozen:
+                pattern, output = self.trace.patterns[layer], self._frozen_heads(layer, self._rescaled(layer, x))
+                x = x + output.sum(1)
+            else:
+                pattern, output = self.model.attention(layer).heads(self.model.normalise(x)[0])
+                x = x + output.sum(1)
+            here = {head: new for (at, head), new in self.replaced.items() if at == layer}
+            for head, new in here.items():
+                x = x + (new.output - output[:, head])
+            patterns[layer] = tuple(here[h].pattern if h in here else p for h, p in enumerate(pattern.unbind(1)))
+        return self._rescaled(-1, x) if self.frozen else self.model.normalise(x)[0], tuple(patterns)
+
+    def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
+        """Queries, keys and values of a layer, each side with its patched writes."""
+        if wrong := [(side, early) for side, early in writes if early[0] >= layer or side not in SIDES]:
+            side, early = wrong[0]
+            raise ValueError(
+                f"expected a side of {SIDES} and a head of a layer before {layer}, got {side!r} and head {early}; "
+                "a head reads earlier layers only"
+            )
+        heads, x = self.model.attention(layer), self.streams[layer]
+        parts = list(heads.queries_keys_values(self._rescaled(layer, x)))
+        for i, side in enumerate(SIDES):
+            if changes := [write - self.output(early) for (at, early), write in writes.items() if at == side]:
+                parts[i] = heads.queries_keys_values(self._rescaled(layer, x + sum(changes)))[i]
+        return parts
+
+    def _frozen_heads(self, layer: int, read: Tensor) -> Tensor:
+        """What each head writes of ``read`` under its pattern without intervention."""
+        heads = self.model.attention(layer)
+        return self.trace.patterns[layer] @ heads.queries_keys_values(read)[2] @ heads.W_O.mT
+
+    def _rescaled(self, layer: int, x: Tensor) -> Tensor:
+        """What a layer (−1: the unembedding) reads of a stream, at its norm scale without intervention."""
+        return self.model.rescale(x, self.trace.scales[layer])

@@ -1,0 +1,99 @@
+"""Position schemes, one class each (docs/framework.md §1.3). A new one is a class here and its name in ``SCHEMES``."""
+
+from __future__ import annotations
+
+import difflib
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from pathsum.config import ModelConfig
+from pathsum.model.attention import Attention
+from pathsum.model.fast.attention import biased_attention
+
+
+class Relative(Attention):
+    """Add to each score a learned bias by distance."""
+
+    bias: nn.Parameter  # b^h[q − k], in nats
+
+    @classmethod
+    def check(cls, config: ModelConfig) -> None:
+        if not config.n_layers:
+            super().check(config)
+
+    def add_positions(self, config: ModelConfig) -> None:
+        self.bias = nn.Parameter(torch.zeros(config.n_heads, config.n_ctx))
+
+    def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
+        return self.bias[:, :pos]
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "batch head pos d_head"]:
+        return biased_attention(q, k, v, self.position_bias(q.shape[2]))
+
+
+class Sinusoidal(Attention):
+    """Let queries and keys, but not values, read a fixed sinusoid of the position besides the stream (AMF's scheme)."""
+
+    waves: Tensor
+
+    def add_positions(self, config: ModelConfig) -> None:
+        self.register_buffer("waves", sinusoids(config.n_ctx, config.d_model), persistent=False)
+
+    def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
+        return self.waves[None, :pos].to(self.W_Q.dtype)
+
+    def project(self, x: Tensor, W_QKV: Tensor) -> Float[Tensor, "batch pos rows"]:
+        W_QK, W_V = W_QKV.split([2 * len(W_QKV) // 3, len(W_QKV) // 3])
+        return torch.cat([F.linear(x + self.waves[: x.shape[1]].to(x.dtype), W_QK), F.linear(x, W_V)], dim=-1)
+
+
+class Rotary(Attention):
+    """Turn each pair (x_i, x_{i + d_head/2}) of queries and keys by position × its frequency (Su et al. 2021)."""
+
+    bilinear = False
+    base = 10_000.0  # the longest wave is 2π times as many positions
+    waves: Tensor
+
+    @classmethod
+    def check(cls, config: ModelConfig) -> None:
+        super().check(config)
+        if config.d_head % 2:
+            raise ValueError(f"d_head: rotary positions need an even d_head, got {config.d_head}")
+
+    def add_positions(self, config: ModelConfig) -> None:
+        self.register_buffer("waves", sinusoids(config.n_ctx, config.d_head, self.base), persistent=False)
+
+    def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+        cos, sin = self.waves[: x.shape[2]].to(x.dtype).chunk(2, dim=-1)
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+SCHEMES: dict[str, type[Attention]] = {
+    "relative": Relative,
+    "sinusoidal": Sinusoidal,
+    "rotary": Rotary,
+    "none": Attention,
+}
+
+
+def scheme(config: ModelConfig) -> type[Attention]:
+    """Return the class of ``config.positions``. Raises ValueError where there is none, or where the other settings do
+    not go with it."""
+    if config.positions not in SCHEMES:
+        near = difflib.get_close_matches(config.positions, SCHEMES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"positions: expected one of {', '.join(SCHEMES)}, got {config.positions!r}{hint}")
+    SCHEMES[config.positions].check(config)
+    return SCHEMES[config.positions]
+
+
+def sinusoids(n_ctx: int, width: int, base: float = 10_000.0) -> Float[Tensor, "pos wave"]:
+    """Return ``width`` sinusoids of the position (Vaswani et al. 2017): cosines first, sines of the same frequencies
+    second."""
+    half = torch.arange((width + 1) // 2, dtype=torch.float64)
+    angle = torch.arange(n_ctx, dtype=torch.float64)[:, None] / base ** (2 * half / width)
+    return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]

@@ -6,14 +6,14 @@ import dataclasses
 import math
 
 import pytest
-from pathsum.report.themes import mechanism
-from pathsum.report.themes.composition import paragraphs
 
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
+from pathsum.report.themes import mechanism
+from pathsum.report.themes.composition import paragraphs
 from tests.report import synthetic
 
 

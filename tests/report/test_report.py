@@ -26,8 +26,9 @@ from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report.answer import answer
 from pathsum.report.build import write_report
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
-from pathsum.report.figures import controls, learning
+from pathsum.report.figures import learning
 from pathsum.report.figures.base import Figure
+from pathsum.report.figures.controls import controls
 from pathsum.report.story import contents
 from pathsum.report.symbols import drawable, visible
 from pipelines.paths import ROOT

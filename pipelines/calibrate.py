@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 import torch
 
 from pathsum.calibration.score import Tried, calibrate, tried
-from pathsum.calibration.world import grow
+from pathsum.calibration.world import train_planted
 from pathsum.config import CalibrateConfig, ExtractConfig, WorldConfig, load
 from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
@@ -22,17 +22,17 @@ Job = tuple[str, WorldConfig, tuple[int, ...], ExtractConfig]
 def populate(job: Job) -> list[Tried]:
     """Grow some worlds of one kind and try the detectors on them, on one thread."""
     torch.set_num_threads(1)
-    return [tried(grown) for grown in grow(*job)]
+    return [tried(planted) for planted in train_planted(*job)]
 
 
 if __name__ == "__main__":
     with stage():
         values = params()
-        config = load(CalibrateConfig, values["calibrate"], "calibrate")
-        how = load(ExtractConfig, values["extract"] | {"rotations": config.rotations}, "extract")
+        chosen = load(CalibrateConfig, values["calibrate"], "calibrate")
+        config = load(ExtractConfig, values["extract"] | {"rotations": chosen.rotations}, "extract")
         worlds = {name: load(WorldConfig, world, f"worlds.{name}") for name, world in values["worlds"].items()}
-        groups = [config.seeds[at : at + TOGETHER] for at in range(0, len(config.seeds), TOGETHER)]
-        jobs = [(name, world, seeds, how) for name, world in worlds.items() for seeds in groups]
+        groups = [chosen.seeds[at : at + TOGETHER] for at in range(0, len(chosen.seeds), TOGETHER)]
+        jobs = [(name, world, seeds, config) for name, world in worlds.items() for seeds in groups]
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(min(len(jobs), cores()), mp_context=spawn) as pool:
             found = [one for some in pool.map(populate, jobs) for one in some]

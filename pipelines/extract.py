@@ -13,7 +13,7 @@ from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut
 from pathsum.extraction.cell import extract
-from pathsum.extraction.evidence import Evidence
+from pathsum.extraction.inputs import EvalData
 from pathsum.ngrams.statistics import CorpusStatistics
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
@@ -23,16 +23,16 @@ if __name__ == "__main__":
     with stage():
         name, values = sys.argv[1], params()
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
-        how = load(ExtractConfig, values["extract"], "extract")
+        config = load(ExtractConfig, values["extract"], "extract")
         tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
         verdict, tuning = (
-            HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, how.windows_per_document, most)
-            for part, most in (("verdict", how.held_out_windows), ("tuning", how.windows))
+            HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, config.windows_per_document, most)
+            for part, most in (("verdict", config.held_out_windows), ("tuning", config.windows))
         )
-        seen = Evidence(
+        data = EvalData(
             held_out=verdict.batch(),
             documents=verdict.documents,
-            windows=verdict.batch(how.windows),
+            windows=verdict.batch(config.windows),
             tuning=tuning.batch(),
             bigram_losses=counts.losses(verdict.batch()),
             unigram=torch.from_numpy(counts.unigram_counts).float(),
@@ -42,7 +42,7 @@ if __name__ == "__main__":
         )
         log = read_lines(MODELS / name / "log.jsonl", Evaluation)
         checkpoints = sorted((MODELS / name / "checkpoints").iterdir())
-        found = extract(name, cell, log, checkpoints, seen, how)
+        found = extract(name, cell, log, checkpoints, data, config)
         device = read_json(MODELS / name / "device.json", Device)
         summary = replace(found.summary, device=str(device), device_peak_flops=device.peak_flops)
         write_cell(CIRCUITS / name, replace(found, summary=summary))

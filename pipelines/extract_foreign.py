@@ -38,7 +38,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def extract(given: argparse.Namespace) -> None:
-    how = load(ExtractConfig, params()["extract"], "extract")
+    config = load(ExtractConfig, params()["extract"], "extract")
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
     bos = bos_id(tokenizer, given.bos)
@@ -49,7 +49,7 @@ def extract(given: argparse.Namespace) -> None:
     elif bos != BOS:
         raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
-    summary, tables = take_apart(model, name, encode_text(given.text, tokenizer, bos), shown, how, given.context)
+    summary, tables = take_apart(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
     folder = Path(given.out or f"foreign/{name}")
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():

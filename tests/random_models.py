@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from pathsum.config import CellConfig, ExtractConfig, ModelConfig
 from pathsum.core.weights import Head, Weights
-from pathsum.extraction.evidence import Evidence
+from pathsum.extraction.inputs import EvalData
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from tests import handmade
@@ -54,7 +54,7 @@ def loaded(model: Transformer, weights: Weights) -> Transformer:
     return model
 
 
-def evidence(seed: int = 0) -> Evidence:
+def evidence(seed: int = 0) -> EvalData:
     """Windows of tokens that do not depend on each other, some of which never occur."""
     present = torch.ones(D_VOCAB)
     present[0] = 0
@@ -63,7 +63,7 @@ def evidence(seed: int = 0) -> Evidence:
     windows = F.pad(torch.multinomial(present.expand(11, -1), N_CTX, replacement=True, generator=g), (1, 0))
     counts = torch.ones(D_VOCAB, D_VOCAB)
     words, documents = [f"w{i}" for i in range(D_VOCAB)], torch.arange(11)
-    return Evidence(windows, documents, windows[:BATCH], windows, present, counts, words, "words")
+    return EvalData(windows, documents, windows[:BATCH], windows, present, counts, words, "words")
 
 
 def cell_of(model: Transformer) -> CellConfig:

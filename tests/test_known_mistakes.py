@@ -48,7 +48,7 @@ from pathsum.data.repeated import repeated_random
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework
 from pathsum.extraction import exactness as certificates
-from pathsum.extraction.evidence import examine
+from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
 from pathsum.probes.induction import copying, prefix_matching, repeat_losses
@@ -197,15 +197,15 @@ def test_mistake_5_head_numbers_that_belong_to_another_seed() -> None:
     hard_coded = []
     for previous, induction in product(range(3), repeat=2):
         model = seated(previous, induction)
-        subject = examine(model, cell_of(model), [], evidence(), HOW)
-        rows = {(row.layer, row.head): row for row in framework.head_rows(subject, evidence())}
+        trained = trace_trained(model, cell_of(model), [], evidence(), HOW)
+        rows = {(row.layer, row.head): row for row in framework.head_rows(trained, evidence())}
         for place, row in rows.items():
             assert (row.previous_token > 0.9) == (place == (0, previous))
             assert (row.prefix_matching > 0.5) == (place == (1, induction))
             assert (row.copying_positivity > 0.9) == (place == (1, induction))
             assert row.previous_head == (previous if row.layer else None)
         assert rows[1, induction].qk_matching_positivity == pytest.approx(1, abs=1e-5)
-        edges = composition_scores(subject.weights, 1, torch.Generator().manual_seed(0))
+        edges = composition_scores(trained.weights, 1, torch.Generator().manual_seed(0))
         best = max(edges, key=lambda s: s.value)
         assert (best.kind, best.early, best.late) == ("K", (0, previous), (1, induction))
         hard_coded.append(rows[1, 0].prefix_matching)
@@ -350,8 +350,8 @@ def test_mistake_7_a_copy_with_another_beginning() -> None:
 def test_mistake_7_tokens_that_were_never_trained_and_bos_inside_a_block() -> None:
     """Three of 22 ids do not occur in the text: a model knows nothing of them, and BOS belongs at position 0."""
     model = random_model(7).float()
-    subject = examine(model, cell_of(model), [], evidence(), HOW)
-    drawn = subject.repeated_tokens[:, 1:]
+    trained = trace_trained(model, cell_of(model), [], evidence(), HOW)
+    drawn = trained.repeated_tokens[:, 1:]
     assert not torch.isin(drawn, UNSEEN).any()
     assert (drawn != 0).all()
     assert drawn.unique().numel() == D_VOCAB - 1 - len(UNSEEN)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from pathsum.calibration import world as room
-from pathsum.calibration.world import Curve, Grown, World, grow, make_world
+from pathsum.calibration.world import Curve, PlantedModel, World, make_world, train_planted
 from pathsum.config import CellConfig, ExtractConfig, ModelConfig, WorldConfig
 from pathsum.core.weights import Weights
-from pathsum.extraction.evidence import examine
+from pathsum.extraction.inputs import trace_trained
 from pathsum.model.transformer import Transformer
 from tests import handmade
 from tests.training.small import TRAIN
@@ -45,18 +45,18 @@ def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **cor
     return WorldConfig.model_validate({"corpus": text | corpus, "model": model, "train": train})
 
 
-def untrained(config: WorldConfig, held_out: int = HELD_OUT) -> Grown:
-    """What ``grow`` makes of no tokens at all, in a world that says it trains."""
+def untrained(config: WorldConfig, held_out: int = HELD_OUT) -> PlantedModel:
+    """What ``train_planted`` makes of no tokens at all, in a world that says it trains."""
     without = config.model_copy(update={"train": config.train.model_copy(update={"tokens": 0})})
-    (grown,) = small_grow(without, (0,), held_out)
-    return replace(grown, world=replace(grown.world, config=config))
+    (planted,) = small_grow(without, (0,), held_out)
+    return replace(planted, world=replace(planted.world, config=config))
 
 
-def small_grow(config: WorldConfig, seeds: Sequence[int], held_out: int = HELD_OUT) -> list[Grown]:
-    """As ``grow``, with fewer documents held out."""
+def small_grow(config: WorldConfig, seeds: Sequence[int], held_out: int = HELD_OUT) -> list[PlantedModel]:
+    """As ``train_planted``, with fewer documents held out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "HELD_OUT", held_out)
-        return grow("small", config, seeds, HOW)
+        return train_planted("small", config, seeds, HOW)
 
 
 def small_world(config: WorldConfig, held_out: int = HELD_OUT, seed: int = 0, name: str = "small") -> World:
@@ -66,15 +66,17 @@ def small_world(config: WorldConfig, held_out: int = HELD_OUT, seed: int = 0, na
         return make_world(name, config, seed)
 
 
-def stand_in(grown: Grown, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None) -> Grown:
+def stand_in(
+    planted: PlantedModel, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None
+) -> PlantedModel:
     """``weights`` in the place of the grown model; ``bias`` is what each layer adds to the score of the token before,
     in nats, and ``smear`` the logit of a key's own share. It is said to have learnt all, and to rely on every edge and
     every later head."""
-    model = transformer(weights, grown.world.config.model, bias, smear)
-    cell = CellConfig(seed=0, model=model.config, train=grown.world.config.train)
+    model = transformer(weights, planted.world.config.model, bias, smear)
+    cell = CellConfig(seed=0, model=model.config, train=planted.world.config.train)
     edges = {(kind, 0, 0): 9.0 for kind in "QKV"} if len(weights.layers) == 2 else {}
-    subject, late = examine(model, cell, [], grown.seen, HOW), {late: 9.0 for _, _, late in edges}
-    return replace(grown, subject=subject, curve=Curve([], [], {}), edges=edges, late=late)
+    trained, late = trace_trained(model, cell, [], planted.data, HOW), {late: 9.0 for _, _, late in edges}
+    return replace(planted, trained=trained, curve=Curve([], [], {}), edges=edges, late=late)
 
 
 def transformer(

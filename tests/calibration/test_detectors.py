@@ -8,18 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-
-from pathsum.calibration.content import compares_with_previous
-from pathsum.calibration.detectors import detectors
-from pathsum.calibration.two_layers import UNUSED_NATS, USED_NATS
-from pathsum.calibration.units import Unit
-from pathsum.calibration.world import Curve, Grown
-from pathsum.calibration.zero_layers import SUCCESSORS
-from pathsum.config import WorldConfig
-from pathsum.core.weights import Weights
-from pathsum.records.content import ContentScoreRow
-from tests import handmade
-from tests.calibration.grown import (
+from tests.calibration.planted import (
     HOW,
     N_WORDS,
     config,
@@ -29,17 +18,28 @@ from tests.calibration.grown import (
     without_qk,
 )
 
+from pathsum.calibration.content import compares_with_previous
+from pathsum.calibration.detectors import detectors
+from pathsum.calibration.two_layers import UNUSED_NATS, USED_NATS
+from pathsum.calibration.units import Unit
+from pathsum.calibration.world import Curve, PlantedModel
+from pathsum.calibration.zero_layers import SUCCESSORS
+from pathsum.config import WorldConfig
+from pathsum.core.weights import Weights
+from pathsum.records.content import ContentScoreRow
+from tests import handmade
+
 D_VOCAB = N_WORDS + 1
 HIT, MISS, FALSE_FIND, NOTHING = (True, True), (True, False), (False, True), (False, False)
-Make = Callable[[WorldConfig], Grown]
+Make = Callable[[WorldConfig], PlantedModel]
 
 
 @pytest.fixture(scope="module")
-def grown() -> Make:
+def planted() -> Make:
     """An untrained model in a world that says that its models are trained; each world is made once."""
-    made = dict[str, Grown]()
+    made = dict[str, PlantedModel]()
 
-    def make(config: WorldConfig) -> Grown:
+    def make(config: WorldConfig) -> PlantedModel:
         name = config.model_dump_json()
         if name not in made:
             made[name] = untrained(config)
@@ -48,7 +48,7 @@ def grown() -> Make:
     return make
 
 
-def units(name: str, *models: Grown) -> list[Unit]:
+def units(name: str, *models: PlantedModel) -> list[Unit]:
     return [unit for model in models for unit in detectors()[name](model)]
 
 
@@ -60,24 +60,24 @@ def induction_pair(previous: float = 30.0) -> tuple[Weights, tuple[float, float]
 # ---- bigrams --------------------------------------------------------------------------------------------------------
 
 
-def bigram_model(grown: Grown, sign: float) -> Grown:
+def bigram_model(planted: PlantedModel, sign: float) -> PlantedModel:
     """Its direct path is the table of the text, in logs, or the opposite; BOS would follow everything."""
     table = torch.full((D_VOCAB, D_VOCAB), 99.0)
-    table[1:, 1:] = sign * torch.tensor(grown.world.truth.bigram).log().mT
-    return stand_in(grown, handmade.bigram(table))
+    table[1:, 1:] = sign * torch.tensor(planted.world.truth.bigram).log().mT
+    return stand_in(planted, handmade.bigram(table))
 
 
-def test_a_model_of_the_table_has_each_words_likeliest_successors(grown: Make) -> None:
-    assert units("bigram", bigram_model(grown(config()), 1)) == [HIT] * (SUCCESSORS * N_WORDS)
+def test_a_model_of_the_table_has_each_words_likeliest_successors(planted: Make) -> None:
+    assert units("bigram", bigram_model(planted(config()), 1)) == [HIT] * (SUCCESSORS * N_WORDS)
 
 
-def test_a_model_of_the_opposite_table_has_none_of_them(grown: Make) -> None:
-    found = Counter(units("bigram", bigram_model(grown(config()), -1)))
+def test_a_model_of_the_opposite_table_has_none_of_them(planted: Make) -> None:
+    found = Counter(units("bigram", bigram_model(planted(config()), -1)))
     assert found == {MISS: SUCCESSORS * N_WORDS, FALSE_FIND: SUCCESSORS * N_WORDS}
 
 
-def test_bigrams_are_looked_for_in_models_without_layers_only(grown: Make) -> None:
-    assert units("bigram", grown(config(n_layers=1))) == []
+def test_bigrams_are_looked_for_in_models_without_layers_only(planted: Make) -> None:
+    assert units("bigram", planted(config(n_layers=1))) == []
 
 
 # ---- skip-trigrams --------------------------------------------------------------------------------------------------
@@ -87,40 +87,40 @@ SKIPS = config(n_layers=1, tokens=1, n_skip_trigrams=M, max_documents=1009)
 
 
 @pytest.fixture(scope="module")
-def skips() -> Grown:
+def skips() -> PlantedModel:
     """Enough text is held out that each triple is there often."""
     return untrained(SKIPS, held_out=907)
 
 
-def skip_head(grown: Grown, out_shift: int = 0, strength: float = 9.0) -> Grown:
+def skip_head(planted: PlantedModel, out_shift: int = 0, strength: float = 9.0) -> PlantedModel:
     """From each destination it looks for the source by 9 nats, which raises its out, or another triple's. From all
     others it looks away from sources."""
-    truth, qk, ov = grown.world.truth, torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
+    truth, qk, ov = planted.world.truth, torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
     qk[:, [source + 1 for source in truth.skip_sources]] = -9
     outs = truth.skip_outs[out_shift:] + truth.skip_outs[:out_shift]
     for source, destination, out in zip(truth.skip_sources, truth.skip_destinations, outs, strict=True):
         qk[destination + 1, source + 1], ov[out + 1, source + 1] = 9, strength
-    return stand_in(grown, handmade.skip_trigram_head(qk, ov))
+    return stand_in(planted, handmade.skip_trigram_head(qk, ov))
 
 
 BOTH = pytest.mark.parametrize("name", ["skip_trigram", "skip_trigram_model"])
 
 
 @BOTH
-def test_a_head_of_the_planted_skip_trigrams_has_them_all_and_no_others(skips: Grown, name: str) -> None:
+def test_a_head_of_the_planted_skip_trigrams_has_them_all_and_no_others(skips: PlantedModel, name: str) -> None:
     """The atlas's list is as long as there are triples; the model's own has no length."""
     assert HOW.top_k == M
     assert units(name, skip_head(skips)) == [HIT] * M
 
 
 @BOTH
-def test_a_head_that_writes_nothing_or_the_wrong_outs_has_none_of_them(skips: Grown, name: str) -> None:
+def test_a_head_that_writes_nothing_or_the_wrong_outs_has_none_of_them(skips: PlantedModel, name: str) -> None:
     assert units(name, skip_head(skips, strength=0.0)) == [MISS] * M
     assert units(name, skip_head(skips, out_shift=1)) == [MISS] * M
 
 
 @BOTH
-def test_a_triple_that_was_not_planted_is_a_false_find(skips: Grown, name: str) -> None:
+def test_a_triple_that_was_not_planted_is_a_false_find(skips: PlantedModel, name: str) -> None:
     """The same head, but the truth knows of one triple less."""
     model = skip_head(skips)
     fewer = {f: getattr(model.world.truth, f)[1:] for f in ("skip_sources", "skip_destinations", "skip_outs")}
@@ -128,9 +128,9 @@ def test_a_triple_that_was_not_planted_is_a_false_find(skips: Grown, name: str) 
     assert Counter(units(name, replace(model, world=world))) == {HIT: M - 1, FALSE_FIND: 1}
 
 
-def test_without_planted_triples_or_without_heads_there_is_nothing_to_say(grown: Make) -> None:
+def test_without_planted_triples_or_without_heads_there_is_nothing_to_say(planted: Make) -> None:
     for name in ("skip_trigram", "skip_trigram_model"):
-        assert units(name, grown(config(n_layers=1)), grown(config(n_layers=0, n_skip_trigrams=M))) == []
+        assert units(name, planted(config(n_layers=1)), planted(config(n_layers=0, n_skip_trigrams=M))) == []
 
 
 # ---- previous-token heads -------------------------------------------------------------------------------------------
@@ -145,21 +145,21 @@ def one_layer(previous: float) -> tuple[Weights, tuple[float, ...]]:
     return replace(weights, layers=weights.layers[:1]), (previous,)
 
 
-def test_a_head_that_looks_at_the_token_before_is_found_and_an_even_one_missed(grown: Make) -> None:
-    assert units("previous_token", stand_in(grown(TOLD), *one_layer(30.0))) == [HIT]
-    assert units("previous_token", stand_in(grown(TOLD), *one_layer(0.0))) == [MISS]
+def test_a_head_that_looks_at_the_token_before_is_found_and_an_even_one_missed(planted: Make) -> None:
+    assert units("previous_token", stand_in(planted(TOLD), *one_layer(30.0))) == [HIT]
+    assert units("previous_token", stand_in(planted(TOLD), *one_layer(0.0))) == [MISS]
 
 
 @pytest.mark.parametrize("without", [{"two_back_spread": 0.0, "tokens": 1}, {"two_back_spread": 1.0, "tokens": 0}])
 def test_where_the_word_two_back_tells_nothing_or_nothing_was_told_none_is_planted(
-    grown: Make, without: dict[str, float]
+    planted: Make, without: dict[str, float]
 ) -> None:
-    model = stand_in(grown(config(n_layers=1, **without)), *one_layer(30.0))  # type: ignore[arg-type]
+    model = stand_in(planted(config(n_layers=1, **without)), *one_layer(30.0))  # type: ignore[arg-type]
     assert units("previous_token", model) == [FALSE_FIND]
 
 
-def test_of_two_layers_it_is_not_known_which_looks_at_the_token_before(grown: Make) -> None:
-    told = grown(config(n_layers=2, tokens=1, two_back_spread=1.0))
+def test_of_two_layers_it_is_not_known_which_looks_at_the_token_before(planted: Make) -> None:
+    told = planted(config(n_layers=2, tokens=1, two_back_spread=1.0))
     assert units("previous_token", stand_in(told, *induction_pair())) == []
 
 
@@ -168,57 +168,60 @@ def test_of_two_layers_it_is_not_known_which_looks_at_the_token_before(grown: Ma
 COPIES = config(n_layers=2, tokens=1, repeat_share=0.5)
 
 
-def test_the_later_head_of_an_induction_pair_is_found(grown: Make) -> None:
-    assert units("induction", stand_in(grown(COPIES), *induction_pair())) == [NOTHING, HIT]
+def test_the_later_head_of_an_induction_pair_is_found(planted: Make) -> None:
+    assert units("induction", stand_in(planted(COPIES), *induction_pair())) == [NOTHING, HIT]
 
 
-def test_a_pair_without_its_previous_token_head_or_its_matching_is_missed(grown: Make) -> None:
+def test_a_pair_without_its_previous_token_head_or_its_matching_is_missed(planted: Make) -> None:
     weights, bias = induction_pair()
-    assert units("induction", stand_in(grown(COPIES), weights, (0.0, 0.0))) == [NOTHING, MISS]
-    assert units("induction", stand_in(grown(COPIES), without_qk(weights, 1), bias)) == [NOTHING, MISS]
+    assert units("induction", stand_in(planted(COPIES), weights, (0.0, 0.0))) == [NOTHING, MISS]
+    assert units("induction", stand_in(planted(COPIES), without_qk(weights, 1), bias)) == [NOTHING, MISS]
 
 
-def test_where_nothing_is_copied_an_induction_pair_is_a_false_find(grown: Make) -> None:
-    assert units("induction", stand_in(grown(config(n_layers=2, tokens=1)), *induction_pair())) == [NOTHING, FALSE_FIND]
+def test_where_nothing_is_copied_an_induction_pair_is_a_false_find(planted: Make) -> None:
+    assert units("induction", stand_in(planted(config(n_layers=2, tokens=1)), *induction_pair())) == [
+        NOTHING,
+        FALSE_FIND,
+    ]
 
 
-def test_in_one_layer_induction_is_planted_where_keys_know_what_stood_before_them(grown: Make) -> None:
-    smeared = grown(config(n_layers=1, tokens=1, smeared_keys=True, repeat_share=0.5))
+def test_in_one_layer_induction_is_planted_where_keys_know_what_stood_before_them(planted: Make) -> None:
+    smeared = planted(config(n_layers=1, tokens=1, smeared_keys=True, repeat_share=0.5))
     model = stand_in(smeared, smeared_induction(D_VOCAB), smear=-20.0)
     assert units("induction", model) == [HIT]
     assert units("induction", stand_in(smeared, smeared_induction(D_VOCAB), smear=20.0)) == [MISS]  # looks at itself
-    plain = grown(config(n_layers=1, tokens=1, repeat_share=0.5))
+    plain = planted(config(n_layers=1, tokens=1, repeat_share=0.5))
     assert units("induction", replace(model, world=plain.world)) == [FALSE_FIND]
 
 
-def test_a_head_that_copies_is_found_and_one_that_deletes_is_not(grown: Make) -> None:
-    smeared = grown(config(n_layers=1, tokens=1, smeared_keys=True, repeat_share=0.5))
+def test_a_head_that_copies_is_found_and_one_that_deletes_is_not(planted: Make) -> None:
+    smeared = planted(config(n_layers=1, tokens=1, smeared_keys=True, repeat_share=0.5))
     copying, deleting = handmade.copying_head(D_VOCAB), handmade.deleting_head(D_VOCAB)
     silent = handmade.copying_head(D_VOCAB, strength=0.0)
     models = [stand_in(smeared, weights, smear=0.0) for weights in (copying, deleting, silent)]
     assert units("copying", *models) == [HIT, MISS, MISS]
 
 
-def test_where_nothing_is_to_be_copied_a_head_that_copies_is_a_false_find(grown: Make) -> None:
-    plain = grown(config(n_layers=1, tokens=1))
+def test_where_nothing_is_to_be_copied_a_head_that_copies_is_a_false_find(planted: Make) -> None:
+    plain = planted(config(n_layers=1, tokens=1))
     models = [stand_in(plain, w) for w in (handmade.copying_head(D_VOCAB), handmade.deleting_head(D_VOCAB))]
     assert units("copying", *models) == [FALSE_FIND, NOTHING]
 
 
-def test_what_cannot_be_known_of_copying_is_left_out(grown: Make) -> None:
+def test_what_cannot_be_known_of_copying_is_left_out(planted: Make) -> None:
     """An earlier head may copy for the later one; so may heads that answer."""
-    assert units("copying", stand_in(grown(COPIES), *induction_pair())) == [HIT]
+    assert units("copying", stand_in(planted(COPIES), *induction_pair())) == [HIT]
     for answering in (ANSWERS, LOOKUPS):
-        assert units("copying", stand_in(grown(answering), handmade.virtual_head(D_VOCAB))) == []
+        assert units("copying", stand_in(planted(answering), handmade.virtual_head(D_VOCAB))) == []
 
 
-def test_of_two_heads_in_a_layer_that_must_match_one_is_enough(grown: Make) -> None:
+def test_of_two_heads_in_a_layer_that_must_match_one_is_enough(planted: Make) -> None:
     """One unit for the layer, and each head of the other layer a negative one."""
     weights, bias = induction_pair()
     (early,), (late,) = weights.layers
     even, silent = replace(late, W_Q=0 * late.W_Q), replace(early, W_O=0 * early.W_O)
     two = replace(weights, layers=((early, silent), (late, even)))
-    assert units("induction", stand_in(grown(COPIES), two, bias)) == [NOTHING, NOTHING, HIT]
+    assert units("induction", stand_in(planted(COPIES), two, bias)) == [NOTHING, NOTHING, HIT]
 
 
 # ---- composition ----------------------------------------------------------------------------------------------------
@@ -237,10 +240,10 @@ COMPOSING = [
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
 def test_an_edge_is_held_against_what_depends_on_it_and_left_out_where_that_is_in_doubt(
-    grown: Make, name: str, where: WorldConfig, weights: Weights
+    planted: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
     """Whatever depends on the model's other edges. Nothing is known of edges into a head that is not relied on."""
-    model, kind = stand_in(grown(where), weights, LOOKS_BACK), name[-1].upper()
+    model, kind = stand_in(planted(where), weights, LOOKS_BACK), name[-1].upper()
     for nats, expected in ((USED_NATS, [HIT]), (0.3, []), (UNUSED_NATS, [FALSE_FIND]), (-1.0, [FALSE_FIND])):
         edges = {(reader, 0, 0): nats if reader == kind else 9.0 for reader in "QKV"}
         assert units(name, replace(model, edges=edges)) == expected
@@ -250,19 +253,19 @@ def test_an_edge_is_held_against_what_depends_on_it_and_left_out_where_that_is_i
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
 def test_a_later_head_that_reads_nothing_of_the_earlier_one_is_missed(
-    grown: Make, name: str, where: WorldConfig, weights: Weights
+    planted: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
     (early,), (late,) = weights.layers
     deaf = replace(weights, layers=((replace(early, W_O=early.W_O.roll(D_VOCAB, 0)),), (late,)))  # into another room
-    assert units(name, stand_in(grown(where), deaf, LOOKS_BACK)) == [MISS]
+    assert units(name, stand_in(planted(where), deaf, LOOKS_BACK)) == [MISS]
 
 
 @pytest.mark.parametrize(("name", "where", "weights"), COMPOSING)
 def test_negatives_are_the_other_kinds_of_edges_of_the_same_model(
-    grown: Make, name: str, where: WorldConfig, weights: Weights
+    planted: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
     """One edge of three is in the handmade weights; where all but that one are relied on, all are mistaken."""
-    kind, model = name[-1].upper(), stand_in(grown(where), weights, LOOKS_BACK)
+    kind, model = name[-1].upper(), stand_in(planted(where), weights, LOOKS_BACK)
     right = {(reader, 0, 0): 9.0 if reader == kind else 0.0 for reader in "QKV"}
     wrong = {edge: 9.0 - nats for edge, nats in right.items()}
     assert Counter(units("composition", replace(model, edges=right))) == {HIT: 1, NOTHING: 2}
@@ -271,10 +274,10 @@ def test_negatives_are_the_other_kinds_of_edges_of_the_same_model(
         assert units(f"composition_{other.lower()}", replace(model, edges=right)) == [NOTHING]
 
 
-def test_heads_without_structure_do_not_compose(grown: Make) -> None:
+def test_heads_without_structure_do_not_compose(planted: Make) -> None:
     """At a false-discovery rate of a tenth, in one model of ten but for chance: binomial, more than 5 of 20 in 1 %."""
     random = [handmade.random_weights(seed, n_layers=2, n_heads=1, d_vocab=D_VOCAB) for seed in range(20)]
-    found = [units("composition", stand_in(grown(COPIES), weights, LOOKS_BACK)) for weights in random]
+    found = [units("composition", stand_in(planted(COPIES), weights, LOOKS_BACK)) for weights in random]
     assert sum(units != [MISS] * 3 for units in found) <= 5
 
 
@@ -283,9 +286,9 @@ def test_heads_without_structure_do_not_compose(grown: Make) -> None:
     [(KEYS, COPIES, [HIT]), (QUERIES, COPIES, [MISS]), (KEYS, LOOKUPS, [FALSE_FIND]), (QUERIES, ANSWERS, [NOTHING])],
 )
 def test_keys_are_held_against_the_text_that_must_be_matched_by_the_token_before(
-    grown: Make, weights: Weights, where: WorldConfig, expected: list[Unit]
+    planted: Make, weights: Weights, where: WorldConfig, expected: list[Unit]
 ) -> None:
-    assert units("keys_of_previous_token", stand_in(grown(where), weights, LOOKS_BACK)) == expected
+    assert units("keys_of_previous_token", stand_in(planted(where), weights, LOOKS_BACK)) == expected
 
 
 def test_half_of_a_preference_counts_and_no_part_of_none() -> None:
@@ -309,41 +312,41 @@ FORMS = [0.0, 0.0, 0.0, 0.6, 0.6, 0.6]  # half-way between 20 and 30
 FALLS = [5.0, 5.0, 5.0, 1.0, 1.0, 1.0]
 
 
-def changing(grown: Grown, matching: list[float], copied: list[float] | None) -> Grown:
-    return replace(grown, curve=Curve(TOKENS, matching, {} if copied is None else {"copied": copied}))
+def changing(planted: PlantedModel, matching: list[float], copied: list[float] | None) -> PlantedModel:
+    return replace(planted, curve=Curve(TOKENS, matching, {} if copied is None else {"copied": copied}))
 
 
-def test_a_loss_that_falls_as_prefix_matching_forms_is_a_hit(grown: Make) -> None:
-    assert units("phase_change", changing(grown(COPIES), FORMS, FALLS)) == [HIT]
+def test_a_loss_that_falls_as_prefix_matching_forms_is_a_hit(planted: Make) -> None:
+    assert units("phase_change", changing(planted(COPIES), FORMS, FALLS)) == [HIT]
     next_to = [5.0, 5.0, 5.0, 5.0, 1.0, 1.0]  # between 30 and 40: no evaluation lies between
-    assert units("phase_change", changing(grown(COPIES), FORMS, next_to)) == [HIT]
+    assert units("phase_change", changing(planted(COPIES), FORMS, next_to)) == [HIT]
 
 
 @pytest.mark.parametrize("copied", [[5.0, 5.0, 5.0, 5.0, 5.0, 1.0], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
-def test_a_change_at_another_time_is_missed_and_a_false_find(grown: Make, copied: list[float]) -> None:
+def test_a_change_at_another_time_is_missed_and_a_false_find(planted: Make, copied: list[float]) -> None:
     """Later and earlier."""
-    assert units("phase_change", changing(grown(COPIES), FORMS, copied)) == [MISS, FALSE_FIND]
+    assert units("phase_change", changing(planted(COPIES), FORMS, copied)) == [MISS, FALSE_FIND]
 
 
-def test_a_loss_that_falls_without_prefix_matching_is_missed(grown: Make) -> None:
-    assert units("phase_change", changing(grown(COPIES), [0.0] * 6, FALLS)) == [MISS, NOTHING]
+def test_a_loss_that_falls_without_prefix_matching_is_missed(planted: Make) -> None:
+    assert units("phase_change", changing(planted(COPIES), [0.0] * 6, FALLS)) == [MISS, NOTHING]
 
 
 @pytest.mark.parametrize("copied", [None, [5.0] * 6, [5.0, 5.0, 5.0, 4.1, 4.1, 4.1]])
-def test_without_a_fall_of_a_nat_no_change_is_planted(grown: Make, copied: list[float] | None) -> None:
-    assert units("phase_change", changing(grown(COPIES), FORMS, copied)) == [FALSE_FIND]
-    assert units("phase_change", changing(grown(COPIES), [0.0] * 6, copied)) == [NOTHING]
+def test_without_a_fall_of_a_nat_no_change_is_planted(planted: Make, copied: list[float] | None) -> None:
+    assert units("phase_change", changing(planted(COPIES), FORMS, copied)) == [FALSE_FIND]
+    assert units("phase_change", changing(planted(COPIES), [0.0] * 6, copied)) == [NOTHING]
 
 
-def test_models_that_cannot_change_are_left_out(grown: Make) -> None:
-    assert units("phase_change", grown(COPIES)) == []  # one evaluation
-    assert units("phase_change", grown(config())) == []  # no heads
+def test_models_that_cannot_change_are_left_out(planted: Make) -> None:
+    assert units("phase_change", planted(COPIES)) == []  # one evaluation
+    assert units("phase_change", planted(config())) == []  # no heads
 
 
 # ---- nothing at all -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["previous_token", "induction", "copying"])
-def test_in_untrained_models_nothing_is_found(grown: Make, name: str) -> None:
+def test_in_untrained_models_nothing_is_found(planted: Make, name: str) -> None:
     """One head in one layer, and two in two; of a world that plants nothing."""
-    assert units(name, *[grown(config(n_layers=n)) for n in (0, 1, 2)]) == [NOTHING] * 3
+    assert units(name, *[planted(config(n_layers=n)) for n in (0, 1, 2)]) == [NOTHING] * 3

@@ -6,36 +6,36 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.calibration.planted import N_WORDS, config, transformer, untrained
 from torch.nn.functional import cross_entropy
 
 from pathsum.calibration.edges import Edge, edge_worth, late_worth
-from pathsum.calibration.world import Grown
+from pathsum.calibration.world import PlantedModel
 from pathsum.core.weights import Weights
 from tests import handmade
-from tests.calibration.grown import N_WORDS, config, transformer, untrained
 
 D_VOCAB = N_WORDS + 1
 PREVIOUS = (30.0, 0.0)
 
 
 @pytest.fixture(scope="module")
-def copies() -> Grown:
+def copies() -> PlantedModel:
     return untrained(config(n_layers=2, tokens=1, repeat_share=0.6))
 
 
-def at_copies(grown: Grown, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
-    model = transformer(weights, grown.world.config.model, bias)
-    return edge_worth(model, grown.world.held_out, grown.world.copied)
+def at_copies(planted: PlantedModel, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
+    model = transformer(weights, planted.world.config.model, bias)
+    return edge_worth(model, planted.world.held_out, planted.world.copied)
 
 
-def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(copies: Grown) -> None:
+def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(copies: PlantedModel) -> None:
     found = at_copies(copies, handmade.induction_pair(D_VOCAB))
     assert found["K", 0, 0] > 0.1
     assert abs(found["Q", 0, 0]) < 1e-6
     assert abs(found["V", 0, 0]) < 1e-6
 
 
-def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: Grown) -> None:
+def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: PlantedModel) -> None:
     """Two equal induction heads: without the keys of one the other still copies, and the loss hardly moves; but with
     one alone left, it saves what a lone head does. Nothing hangs on the silent first-layer head in either way."""
     weights = handmade.induction_pair(D_VOCAB)
@@ -48,14 +48,14 @@ def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_h
     assert set(found) == {(kind, a, b) for kind in "QKV" for a in (0, 1) for b in (0, 1)}
 
 
-def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(copies: Grown) -> None:
+def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(copies: PlantedModel) -> None:
     early, (late,) = handmade.induction_pair(D_VOCAB).layers
     deaf = replace(late, W_K=0 * late.W_K)
     weights = replace(handmade.induction_pair(D_VOCAB), layers=(early, (deaf,)))
     assert all(abs(nats) < 1e-6 for nats in at_copies(copies, weights).values())
 
 
-def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: Grown) -> None:
+def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: PlantedModel) -> None:
     """Both heads attend evenly; without its values the virtual head writes what it makes of the earlier head's mean, or
     of what that wrote in the window before, whichever does less harm."""
     weights, world = handmade.virtual_head(D_VOCAB), copies.world
@@ -90,7 +90,7 @@ def test_only_two_layers_with_a_rule_to_learn_have_edges_to_remove() -> None:
         assert {kind for kind, *_ in found} == kinds
 
 
-def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_edge_is(copies: Grown) -> None:
+def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_edge_is(copies: PlantedModel) -> None:
     """Twins stand in for each other: each is worth what it saves alone."""
     weights, world = handmade.induction_pair(D_VOCAB), copies.world
     (early,), (late,) = weights.layers

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.calibration.planted import N_WORDS, config, stand_in, untrained
 
 from pathsum.calibration.detectors import detectors
 from pathsum.calibration.score import NORMAL_95, calibrate, interval, row, tried, wilson
 from pathsum.calibration.world import Curve
 from tests import handmade
-from tests.calibration.grown import N_WORDS, config, stand_in, untrained
 
 
 def singles(hits: int, n: int) -> tuple[list[int], list[int]]:
@@ -83,10 +83,10 @@ def test_without_finds_there_is_no_precision_and_without_plants_no_recall() -> N
 def test_a_world_whose_rules_are_not_learnt_is_left_out_and_counted() -> None:
     """Three models of words and their successors: one that knows them all, two that know none and have not learnt what
     was planted either: of one rule nothing, or not quite enough of one of two."""
-    grown = untrained(config())
+    planted = untrained(config())
     table = torch.full((N_WORDS + 1, N_WORDS + 1), -9.0)
-    table[1:, 1:] = torch.tensor(grown.world.truth.bigram).log().mT
-    knows, blind = (stand_in(grown, handmade.bigram(sign * table)) for sign in (1, -1))
+    table[1:, 1:] = torch.tensor(planted.world.truth.bigram).log().mT
+    knows, blind = (stand_in(planted, handmade.bigram(sign * table)) for sign in (1, -1))
     curves = [
         {"copied": [4.0, 1.3], "ruled": [2.0, 0.6]},
         {"copied": [4.0]},

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.calibration.planted import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
 
 from pathsum.calibration import world as room
 from pathsum.calibration.world import Curve
 from pathsum.config import WorldConfig
 from pathsum.corpora.planted import planted, planted_text
 from tests import handmade
-from tests.calibration.grown import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
 
 RULES = {"repeat_share": 0.5, "n_skip_trigrams": 5, "questions": True}
 
@@ -72,17 +72,17 @@ def test_only_rules_that_the_text_has_are_to_be_learnt() -> None:
         ({"questions": True}, {"ruled"}),
         ({"n_answers": 2}, {"ruled"}),
     ):
-        (grown,) = small_grow(config(**rule), (0,))
-        assert set(grown.curve.losses) == names
-        assert all(len(series) == 1 for series in grown.curve.losses.values())  # no tokens, one evaluation
-        assert grown.learnt == (not names)
+        (planted,) = small_grow(config(**rule), (0,))
+        assert set(planted.curve.losses) == names
+        assert all(len(series) == 1 for series in planted.curve.losses.values())  # no tokens, one evaluation
+        assert planted.learnt == (not names)
 
 
 def test_who_guesses_among_the_answers_of_lookups_has_not_learnt_them() -> None:
-    (grown,) = small_grow(config(n_answers=2), (0,))
+    (planted,) = small_grow(config(n_answers=2), (0,))
     guess = -math.log(0.9 / 2)  # the rule is obeyed nine times in ten
     for last, learnt in ((guess - 0.01, True), (guess + 0.01, False)):
-        assert replace(grown, curve=Curve([], [], {"ruled": [9.0, last]})).learnt == learnt
+        assert replace(planted, curve=Curve([], [], {"ruled": [9.0, last]})).learnt == learnt
 
 
 TRAINED: WorldConfig = config(1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2.0, repeat_share=0.3)  # forty steps
@@ -91,21 +91,21 @@ TRAINED: WorldConfig = config(1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2
 def test_a_worlds_model_is_the_same_whichever_worlds_it_is_trained_beside() -> None:
     """So results do not depend on how worlds are dealt out to processes; another seed has another model."""
     (first, second), (alone,) = small_grow(TRAINED, (0, 1)), small_grow(TRAINED, (1,))
-    torch.testing.assert_close(alone.subject.weights.W_U, second.subject.weights.W_U, rtol=0, atol=1e-4)
-    assert (first.subject.weights.W_U - second.subject.weights.W_U).abs().max() > 0.1
+    torch.testing.assert_close(alone.trained.weights.W_U, second.trained.weights.W_U, rtol=0, atol=1e-4)
+    assert (first.trained.weights.W_U - second.trained.weights.W_U).abs().max() > 0.1
 
 
 def test_a_model_is_shown_what_was_held_out_and_has_a_loss_at_each_evaluation() -> None:
     """And it has learnt something of the words: a flat guess costs log 12."""
-    (grown,) = small_grow(TRAINED, (0,))
-    world, windows = grown.world, grown.world.held_out
-    assert torch.equal(grown.seen.held_out, windows)
-    assert len(grown.seen.windows) == HOW.windows
-    assert grown.seen.words == ["<bos>", *world.truth.words]
+    (planted,) = small_grow(TRAINED, (0,))
+    world, windows = planted.world, planted.world.held_out
+    assert torch.equal(planted.data.held_out, windows)
+    assert len(planted.data.windows) == HOW.windows
+    assert planted.data.words == ["<bos>", *world.truth.words]
     tokens = torch.cat([world.train, world.tuning, windows])[:, 1:]
-    assert grown.seen.unigram.tolist() == [0, *((tokens == w).sum().item() for w in range(1, 12))]
-    curve = grown.curve
+    assert planted.data.unigram.tolist() == [0, *((tokens == w).sum().item() for w in range(1, 12))]
+    curve = planted.curve
     assert len(curve.losses["copied"]) == len(curve.matching) == len(curve.tokens_seen) > 2
     assert curve.tokens_seen[-1] == 37 * 5 * 40
-    losses = room.token_losses(grown.subject.model(windows[:, :-1]), windows)
+    losses = room.token_losses(planted.trained.model(windows[:, :-1]), windows)
     assert losses.mean().item() < math.log(12) - 0.3

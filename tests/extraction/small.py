@@ -10,7 +10,7 @@ import torch
 
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.extraction.cell import extract
-from pathsum.extraction.evidence import Evidence, Subject, examine
+from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.results import Cell
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN, trained, windows
@@ -26,14 +26,14 @@ HOW = ExtractConfig(
 )
 
 
-def evidence() -> Evidence:
+def evidence() -> EvalData:
     held_out = windows(1)
     everything = held_out.batch(held_out.spread(len(held_out)))
     unigram = torch.bincount(everything[:, 1:].flatten(), minlength=D_VOCAB)
     pairs = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.int64)
     pairs.index_put_((everything[:, :-1].flatten(), everything[:, 1:].flatten()), torch.tensor(1), accumulate=True)
     words = [f"w{i}" for i in range(D_VOCAB)]
-    return Evidence(
+    return EvalData(
         held_out=everything,
         documents=torch.arange(len(everything)) // 2,
         windows=everything[: HOW.windows],
@@ -56,8 +56,8 @@ def taken_apart(tokens: int = TRAIN.tokens, **model: object) -> Cell:
         return extract("cell", cell, log, sorted((Path(folder) / "checkpoints").iterdir()), evidence(), HOW)
 
 
-def subject_of(folder: Path, **model: object) -> Subject:
+def subject_of(folder: Path, **model: object) -> TrainedModel:
     """A trained model, examined."""
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
     trained(folder, cell)
-    return examine(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)
+    return trace_trained(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.calibration.planted import transformer
 from torch import Tensor
 
 from pathsum.extraction.atlas import BUGS, tables
-from pathsum.extraction.evidence import Evidence, show
+from pathsum.extraction.inputs import EvalData, trace_model
 from pathsum.records import registry
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from tests import handmade
-from tests.calibration.grown import transformer
 from tests.extraction.small import HOW, evidence, subject_of
 from tests.training.small import D_VOCAB, MODEL
 
 
 @pytest.mark.parametrize(("n_layers", "norm"), [(0, "none"), (1, "rms"), (2, "layer")])
 def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layers: int, norm: str) -> None:
-    subject = subject_of(tmp_path, n_layers=n_layers, norm=norm)
-    found = tables(subject, evidence(), HOW)
+    trained = subject_of(tmp_path, n_layers=n_layers, norm=norm)
+    found = tables(trained, evidence(), HOW)
     assert set(found) == {"skip_trigrams", "skip_trigram_tallies", "skip_trigram_bugs"} <= set(registry.tables())
     assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     listed = found["skip_trigrams"]
@@ -31,7 +31,7 @@ def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layer
     worth = {(r.layer, r.head, r.rank): r.effect_logits * r.places for r in listed}
     assert all(worth.get((layer, h, k - 1), x) >= x - 1e-6 * abs(x) for (layer, h, k), x in worth.items())
     assert all(r.effect_logits > 0 and r.places > 0 for r in listed)
-    assert tables(subject, evidence(), HOW) == found
+    assert tables(trained, evidence(), HOW) == found
 
 
 def test_a_bug_costs_something_and_the_text_does_not_bear_it_out(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def tabled(held_out: Tensor) -> tuple[list[SkipTrigramRow], SkipTrigramTallyRow]
     ov[NEXT, REST], ov[MIND, KEEP] = 2, 2
     words = [f"w{i}" for i in range(D_VOCAB)]
     counts, windows = torch.zeros(D_VOCAB, D_VOCAB), held_out[:101]
-    seen = Evidence(held_out, torch.arange(len(held_out)), windows, windows, torch.ones(D_VOCAB), counts, words, "w")
+    data = EvalData(held_out, torch.arange(len(held_out)), windows, windows, torch.ones(D_VOCAB), counts, words, "w")
     model = transformer(handmade.skip_trigram_head(qk, ov), LONG, (), None)
-    found = tables(show(model, LONG.n_ctx, seen, HOW), seen, HOW)
+    found = tables(trace_model(model, LONG.n_ctx, data, HOW), data, HOW)
     (tally,) = found["skip_trigram_tallies"]
     return found["skip_trigrams"], tally
 

@@ -10,7 +10,7 @@ import torch
 from pathsum.behaviour.labels import THRESHOLDS
 from pathsum.config import CellConfig
 from pathsum.extraction import behaviour, trajectories
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes import induction, positional
@@ -21,33 +21,33 @@ from tests.training.small import CELL, D_VOCAB, MODEL, trained
 SEEN = evidence()
 
 
-def untrained(**model: object) -> Subject:
+def untrained(**model: object) -> TrainedModel:
     """Random weights, the later layers' outputs too."""
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
     found = Transformer(cell.model, D_VOCAB, torch.Generator().manual_seed(1)).eval().requires_grad_(False)
     for layer in found.layers:
         layer.W_O.copy_(torch.randn(layer.W_O.shape, generator=torch.Generator().manual_seed(2)) / 4)
-    return examine(found, cell, [], SEEN, HOW)
+    return trace_trained(found, cell, [], SEEN, HOW)
 
 
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
 def test_what_is_read_unembeds_to_the_models_own_loss(norm: str) -> None:
-    subject = untrained(norm=norm)
-    rows = behaviour.tables(subject, SEEN, HOW)["lens"]
+    trained = untrained(norm=norm)
+    rows = behaviour.tables(trained, SEEN, HOW)["lens"]
     assert [r.layers for r in rows] == [0, 1, 2]
-    assert rows[-1].loss_nats == pytest.approx(token_losses(subject.model, SEEN.windows).mean().item(), rel=1e-5)
+    assert rows[-1].loss_nats == pytest.approx(token_losses(trained.model, SEEN.windows).mean().item(), rel=1e-5)
     assert all(r.low < r.loss_nats < r.high for r in rows)
 
 
 def test_a_score_is_the_mean_that_the_circuits_give_and_no_untrained_head_has_a_label() -> None:
     """Negative control; offsets are scored on every other window, and position 0 may be rested on by chance."""
-    subject = untrained(norm="rms")
-    rows = behaviour.tables(subject, SEEN, HOW)["labels"]
+    trained = untrained(norm="rms")
+    rows = behaviour.tables(trained, SEEN, HOW)["labels"]
     found = {(r.layer, r.head, r.behaviour): r for r in rows}
     assert {r.behaviour for r in rows if r.threshold is not None} == set(THRESHOLDS)
     for layer in range(2):
-        previous = positional.previous_token(subject.natural.patterns[layer])
-        matching = induction.prefix_matching(subject.repeated.patterns[layer], subject.block)
+        previous = positional.previous_token(trained.natural.patterns[layer])
+        matching = induction.prefix_matching(trained.repeated.patterns[layer], trained.block)
         for head in range(2):
             assert found[layer, head, "previous token"].score == pytest.approx(previous[head].item(), abs=1e-6)
             assert found[layer, head, "induction: uniform"].score == pytest.approx(matching[head].item(), abs=1e-6)
@@ -69,8 +69,8 @@ def test_the_same_model_gives_the_same_rows() -> None:
 def test_single_losses_average_to_the_logged_loss_from_a_twentieth_of_the_training_on(tmp_path: Path) -> None:
     log = trained(tmp_path)
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())
-    subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), CELL, log, SEEN, HOW, checkpoints)
-    rows = trajectories.tables(subject, SEEN, HOW)["token_losses"]
+    model = trace_trained(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), CELL, log, SEEN, HOW, checkpoints)
+    rows = trajectories.tables(model, SEEN, HOW)["token_losses"]
     assert [r.step for r in rows] == [e.step for e in log if e.step >= 2]
     shown = SEEN.windows[: trajectories.TRAJECTORY_WINDOWS]
     last = token_losses(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), shown).mean().item()

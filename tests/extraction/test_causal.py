@@ -9,7 +9,7 @@ import torch
 
 from pathsum.config import CellConfig
 from pathsum.extraction.causal import tables
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
 from pathsum.records.ablations import AblationRow
@@ -17,17 +17,17 @@ from tests.extraction.small import HOW, evidence
 from tests.training.small import CELL, D_VOCAB, MODEL
 
 
-def untrained(scale: float = 0.5, **model: object) -> Subject:
+def untrained(scale: float = 0.5, **model: object) -> TrainedModel:
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
     g = torch.Generator().manual_seed(3)
     made = Transformer(cell.model, D_VOCAB, g).requires_grad_(False)
     for p in made.parameters():
         p.add_(scale * torch.randn(p.shape, generator=g))
-    return examine(made, cell, [], evidence(), HOW)
+    return trace_trained(made, cell, [], evidence(), HOW)
 
 
-def ablations(subject: Subject) -> list[AblationRow]:
-    rows: list[AblationRow] = tables(subject, evidence(), HOW)["ablations"]
+def ablations(trained: TrainedModel) -> list[AblationRow]:
+    rows: list[AblationRow] = tables(trained, evidence(), HOW)["ablations"]
     return rows
 
 
@@ -47,10 +47,10 @@ def test_every_head_and_edge_is_intervened_on(n_layers: int, norm: str, smeared:
 
 
 def test_orders_tell_the_whole_fall_of_the_loss_at_either_scale() -> None:
-    subject = untrained(norm="rms")
-    orders = [t for t in tables(subject, evidence(), HOW)["terms"] if t.layer is None]
+    trained = untrained(norm="rms")
+    orders = [t for t in tables(trained, evidence(), HOW)["terms"] if t.layer is None]
     windows = evidence().windows
-    logits = subject.model(windows[:, :-1])
+    logits = trained.model(windows[:, :-1])
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten()).item()
     fall = math.log(D_VOCAB) - loss
     assert sum(t.added_nats for t in orders) == pytest.approx(fall, abs=1e-4)
@@ -59,9 +59,9 @@ def test_orders_tell_the_whole_fall_of_the_loss_at_either_scale() -> None:
 
 
 def test_a_silent_head_can_be_taken_away_and_has_no_edges() -> None:
-    subject = untrained(norm="rms")
-    subject.model.layers[0].W_O[1] = 0  # type: ignore[union-attr, index]
-    silent = examine(subject.model, subject.cell, [], evidence(), HOW)
+    trained = untrained(norm="rms")
+    trained.model.layers[0].W_O[1] = 0  # type: ignore[union-attr, index]
+    silent = trace_trained(trained.model, trained.cell, [], evidence(), HOW)
     rows = [r for r in ablations(silent) if r.target != "pattern"]
     without = [r for r in rows if (r.layer, r.head) == (0, 1) or (r.early_layer, r.early_head) == (0, 1)]
     assert len(without) == 8 + 2 * (9 + 3)
@@ -78,5 +78,5 @@ def test_without_a_norm_a_virtual_head_is_its_value_edge() -> None:
 
 
 def test_the_same_model_gives_the_same_tables() -> None:
-    subject = untrained()
-    assert tables(subject, evidence(), HOW) == tables(subject, evidence(), HOW)
+    trained = untrained()
+    assert tables(trained, evidence(), HOW) == tables(trained, evidence(), HOW)

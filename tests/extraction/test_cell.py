@@ -10,7 +10,7 @@ import torch
 from pathsum.config import CellConfig
 from pathsum.core.storage import read_lines
 from pathsum.extraction.cell import extract
-from pathsum.extraction.evidence import effective
+from pathsum.extraction.inputs import effective
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation

@@ -9,7 +9,7 @@ import torch
 
 from pathsum.circuits.score_paths import preference_contrast
 from pathsum.extraction import balance, content, score_paths
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
 from pathsum.records.balance import BalanceRow
@@ -19,37 +19,37 @@ from tests import handmade
 from tests.random_models import D_VOCAB, HOW, cell_of, config, evidence, loaded, random_model, seated
 
 
-def shown(model: Transformer) -> Subject:
-    return examine(model, cell_of(model), [], evidence(), HOW)
+def shown(model: Transformer) -> TrainedModel:
+    return trace_trained(model, cell_of(model), [], evidence(), HOW)
 
 
-def content_of(subject: Subject, kind: str) -> list[ContentRow]:
-    return [row for row in content.tables(subject, evidence(), HOW)["content"] if row.kind == kind]
+def content_of(trained: TrainedModel, kind: str) -> list[ContentRow]:
+    return [row for row in content.tables(trained, evidence(), HOW)["content"] if row.kind == kind]
 
 
-def scores_of(subject: Subject) -> list[ContentScoreRow]:
-    return content.tables(subject, evidence(), HOW)["content_scores"]
+def scores_of(trained: TrainedModel) -> list[ContentScoreRow]:
+    return content.tables(trained, evidence(), HOW)["content_scores"]
 
 
-def matching_of(subject: Subject) -> list[MatchingRow]:
-    return score_paths.tables(subject, evidence(), HOW)["matching"]
+def matching_of(trained: TrainedModel) -> list[MatchingRow]:
+    return score_paths.tables(trained, evidence(), HOW)["matching"]
 
 
-def balance_of(subject: Subject) -> list[BalanceRow]:
-    return balance.tables(subject, evidence(), HOW)["balance"]
+def balance_of(trained: TrainedModel) -> list[BalanceRow]:
+    return balance.tables(trained, evidence(), HOW)["balance"]
 
 
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
 @pytest.mark.parametrize(("positions", "more"), [("none", 0), ("relative", 1), ("sinusoidal", 11)])
 def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str, positions: str, more: int) -> None:
     """In float64 against the model; what pairs of contents are worth adds up to what log A says."""
-    subject = shown(random_model(1, norm=norm, positions=positions).float())
-    made = content.tables(subject, evidence(), HOW)
+    trained = shown(random_model(1, norm=norm, positions=positions).float())
+    made = content.tables(trained, evidence(), HOW)
     assert all(isinstance(row, registry.tables()[name]) for name, rows in made.items() for row in rows)
-    rows = scores_of(subject)
+    rows = scores_of(trained)
     assert len(rows) == 3 * (5 * 5 + more)
     assert max(row.exactness for row in (*rows, *made["content"])) < 1e-10
-    for h, pattern in enumerate(subject.repeated.patterns[1].unbind(1)):
+    for h, pattern in enumerate(trained.repeated.patterns[1].unbind(1)):
         mine = [row for row in rows if row.head == h]
         assert sum(row.variance_share for row in mine) == pytest.approx(1, abs=1e-4)
         whole = sum(row.preference_nats for row in mine)
@@ -58,17 +58,17 @@ def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str,
             if row.share_low is not None and row.share_high is not None:
                 assert row.share_low <= row.preference_nats / whole + 1e-6
                 assert row.preference_nats / whole <= row.share_high + 1e-6
-        seen = torch.where(pattern > 0, pattern, 1).log() * preference_contrast(subject.block)
-        assert sum(row.preference_nats for row in mine) == pytest.approx(seen.sum((1, 2)).mean().item(), abs=1e-3)
+        data = torch.where(pattern > 0, pattern, 1).log() * preference_contrast(trained.block)
+        assert sum(row.preference_nats for row in mine) == pytest.approx(data.sum((1, 2)).mean().item(), abs=1e-3)
 
 
 @pytest.mark.parametrize("n_layers", [0, 1, 3])
 def test_every_depth_has_its_hops_and_what_they_add_is_the_models_loss(n_layers: int) -> None:
     """The sum of what joins is log d_vocab minus the loss, at frozen scales and at own scale."""
     model = random_model(2, n_layers=n_layers, norm="rms", positions="relative").float()
-    subject, windows = shown(model), evidence().windows
+    trained, windows = shown(model), evidence().windows
     loss = torch.nn.functional.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten()).item()
-    hops, offsets = content_of(subject, "hops"), content_of(subject, "offset")
+    hops, offsets = content_of(trained, "hops"), content_of(trained, "offset")
     assert [row.content for row in hops] == [str(n) for n in range(n_layers + 1)]
     assert [row.content for row in offsets] == ["0", "1", "2", "3+", "BOS"]
     for rows in (hops, offsets):
@@ -79,9 +79,9 @@ def test_every_depth_has_its_hops_and_what_they_add_is_the_models_loss(n_layers:
 
 @pytest.mark.parametrize("changes", [{"positions": "rotary", "d_head": 4}, {"smeared_keys": True}])
 def test_where_scores_do_not_split_the_logits_still_do(changes: dict[str, object]) -> None:
-    subject = shown(random_model(3, **changes).float())
-    assert scores_of(subject) == matching_of(subject) == []
-    assert max(row.exactness for row in content_of(subject, "hops")) < 1e-10
+    trained = shown(random_model(3, **changes).float())
+    assert scores_of(trained) == matching_of(trained) == []
+    assert max(row.exactness for row in content_of(trained, "hops")) < 1e-10
 
 
 def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,25 +108,25 @@ def self_attending() -> Transformer:
 def test_a_head_that_attends_to_itself_is_q_and_k_by_heads_and_current_against_previous_token_by_content() -> None:
     """The case in which a path's name misleads: by heads K-composition carries nothing, by content all of it is what
     AMF calls K. The corner on AMF's own path is empty, on the pair that carries the score it is full."""
-    subject = shown(self_attending())
-    by_heads = {(r.query, r.key): r for r in score_paths.tables(subject, evidence(), HOW)["score_paths"] if r.head == 0}
-    by_content = {(r.query, r.key): r for r in scores_of(subject) if r.head == 0}
+    trained = shown(self_attending())
+    by_heads = {(r.query, r.key): r for r in score_paths.tables(trained, evidence(), HOW)["score_paths"] if r.head == 0}
+    by_content = {(r.query, r.key): r for r in scores_of(trained) if r.head == 0}
     assert by_heads["L0H1", "L0H0"].preference_nats > 25
     assert abs(by_heads["direct", "L0H0"].preference_nats) < 1e-4
     assert by_content["0", "1"].preference_nats == pytest.approx(by_heads["L0H1", "L0H0"].preference_nats, rel=1e-3)
     assert by_content["0", "1"].variance_share == pytest.approx(1, abs=1e-3)
-    row = next(r for r in matching_of(subject) if r.head == 0)
+    row = next(r for r in matching_of(trained) if r.head == 0)
     assert (row.query, row.key) == ("L0H1", "L0H0")
     assert (row.positivity, row.chosen_share, row.judged_share) == pytest.approx((1, 1, 1), abs=1e-3)
 
 
 @pytest.mark.parametrize(("previous", "induction"), [(0, 1), (2, 0)])
 def test_where_the_query_is_direct_both_measures_agree(previous: int, induction: int) -> None:
-    subject = shown(seated(previous, induction))
-    best = max(scores_of(subject), key=lambda row: row.preference_nats)
+    trained = shown(seated(previous, induction))
+    best = max(scores_of(trained), key=lambda row: row.preference_nats)
     assert (best.layer, best.head, best.query, best.key) == (1, induction, "0", "1")
     assert best.variance_share > 0.9
-    (row,) = [r for r in matching_of(subject) if r.head == induction]
+    (row,) = [r for r in matching_of(trained) if r.head == induction]
     assert (row.query, row.key) == ("direct", f"L0H{previous}")
     assert row.positivity > 0.9
 
@@ -165,7 +165,7 @@ def test_a_small_embedding_is_seen_in_the_balance() -> None:
 
 
 def test_the_same_model_gives_the_same_rows_and_is_left_as_it_was() -> None:
-    subject = shown(random_model(8).float())
-    before = [p.clone() for p in subject.model.parameters()]
-    assert content.tables(subject, evidence(), HOW) == content.tables(subject, evidence(), HOW)
-    assert all(p.equal(q) and p.dtype == q.dtype for p, q in zip(subject.model.parameters(), before, strict=True))
+    trained = shown(random_model(8).float())
+    before = [p.clone() for p in trained.model.parameters()]
+    assert content.tables(trained, evidence(), HOW) == content.tables(trained, evidence(), HOW)
+    assert all(p.equal(q) and p.dtype == q.dtype for p, q in zip(trained.model.parameters(), before, strict=True))

@@ -12,7 +12,7 @@ from pathsum.circuits.composition import composition
 from pathsum.config import CellConfig
 from pathsum.core.storage import read_lines
 from pathsum.extraction import formation
-from pathsum.extraction.evidence import examine
+from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records import registry
@@ -33,12 +33,12 @@ def learnt(folder: Path, **model: object) -> tuple[list[Path], list[Evaluation],
 def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, norm: str) -> None:
     checkpoints, log, cell = learnt(tmp_path, n_layers=n_layers, norm=norm)
     model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
-    subject = examine(model, cell, log, SEEN, HOW, checkpoints)
-    found = formation.tables(subject, SEEN, HOW)
+    trained = trace_trained(model, cell, log, SEEN, HOW, checkpoints)
+    found = formation.tables(trained, SEEN, HOW)
     assert set(found) == {"formation", "changes"} <= set(registry.tables())
     assert [r.step for r in found["formation"]] == [e.step for e in log if e.step == 0 or e.step >= 2]
     last = found["formation"][-1]
-    again = evaluate(model, SEEN.windows, subject.repeated_tokens, subject.block, 0, 0)
+    again = evaluate(model, SEEN.windows, trained.repeated_tokens, trained.block, 0, 0)
     assert last.loss_nats == pytest.approx(again.val_loss_nats, rel=1e-5)
     assert last.loss_drop_nats == pytest.approx(again.in_context_loss_drop_nats, abs=1e-5)
     for r in found["formation"]:
@@ -48,7 +48,7 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
     if not n_layers:
         assert last.previous_token is last.prefix_matching is last.k_composition is None
         return
-    pair = formation.final_pair(subject)
+    pair = formation.final_pair(trained)
     assert pair is not None
     previous, (layer, head) = pair
     assert last.previous_token == pytest.approx(again.previous_token[0][previous], abs=1e-6)
@@ -86,8 +86,8 @@ def test_composition_has_no_documents_to_draw() -> None:
 
 def test_the_same_checkpoints_give_the_same_rows(tmp_path: Path) -> None:
     checkpoints, log, cell = learnt(tmp_path)
-    subject = examine(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW, checkpoints)
-    first, second = (formation.tables(subject, SEEN, HOW) for _ in range(2))
+    trained = trace_trained(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), cell, log, SEEN, HOW, checkpoints)
+    first, second = (formation.tables(trained, SEEN, HOW) for _ in range(2))
     assert first == second
 
 

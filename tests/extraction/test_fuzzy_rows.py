@@ -10,8 +10,8 @@ import torch
 
 from pathsum.config import ModelConfig
 from pathsum.extraction import fuzzy_matching
-from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.fuzzy_matching import scored, tables
+from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
@@ -25,16 +25,16 @@ FAMILY = torch.arange(len(LETTERS))
 PLAIN, TITLE, SPACED = 1 + FAMILY, 1 + 21 + FAMILY, 1 + 42 + FAMILY
 
 
-def evidence() -> Evidence:
+def evidence() -> EvalData:
     windows = torch.randint(1, D_VOCAB, (29, N_CTX + 1), generator=torch.Generator().manual_seed(1))
     windows[:, 0] = 0
     counts = torch.full((D_VOCAB,), 100.0)
-    return Evidence(windows, torch.arange(29), windows, windows, counts, torch.ones(D_VOCAB, D_VOCAB), WORDS, "words")
+    return EvalData(windows, torch.arange(29), windows, windows, counts, torch.ones(D_VOCAB, D_VOCAB), WORDS, "words")
 
 
-def subject(model: Transformer, n_layers: int = 2) -> Subject:
+def trained(model: Transformer, n_layers: int = 2) -> TrainedModel:
     last = Evaluation(9, 9, 1.0, 0.1, 9.0, 1.0, [[0.1], [0.9]][:n_layers], [[0.9], [0.1]][:n_layers], [[0.1]], [1.0])
-    return examine(model, cell_of(model), [last], evidence(), HOW)
+    return trace_trained(model, cell_of(model), [last], evidence(), HOW)
 
 
 def blank(n_layers: int = 2) -> Transformer:
@@ -54,7 +54,7 @@ def matcher(case: float, space: float) -> dict[tuple[str, str], FuzzyMatchingRow
         W_E[:, variants] = cosine * weights.W_E[:, PLAIN] + own
     model = loaded(blank(), dataclasses.replace(weights, W_E=W_E).to(torch.float32))
     model.layers[0].bias[0, 1] = 40.0  # type: ignore[index, operator]
-    rows = tables(subject(model), evidence(), HOW)["fuzzy_matching"]
+    rows = tables(trained(model), evidence(), HOW)["fuzzy_matching"]
     assert all((r.layer, r.head) == ((None, None) if "gain" in r.measure else (1, 0)) for r in rows)
     return {(r.kind, r.measure): r for r in rows}
 
@@ -95,7 +95,7 @@ def test_variants_that_share_an_embedding_are_matched_as_equal_tokens_are_and_ot
 
 def test_an_untrained_model_tells_nothing_apart() -> None:
     """Negative control: no difference of attention, of expectation or of score."""
-    rows = tables(subject(blank()), evidence(), HOW)["fuzzy_matching"]
+    rows = tables(trained(blank()), evidence(), HOW)["fuzzy_matching"]
     apart = [r for r in rows if r.measure.endswith("over unrelated") or "−" in r.kind]
     assert len(apart) == 3 * 4 + 2 * 3
     assert sum(not r.low <= 0 <= r.high for r in apart) <= 1  # 18 intervals of 95 %: 0.9 expected
@@ -121,7 +121,7 @@ def test_a_head_that_copies_the_tokens_of_its_context_in_any_order_gains_nothing
     silent = dataclasses.replace(previous, W_O=0 * previous.W_O)
     uniform = dataclasses.replace(copying, W_Q=nothing, W_K=nothing, W_O=20 * copying.W_O)
     model = loaded(blank(), dataclasses.replace(weights, layers=((silent,), (uniform,))).to(torch.float32))
-    rows = {(r.kind, r.measure): r for r in tables(subject(model), evidence(), HOW)["fuzzy_matching"]}
+    rows = {(r.kind, r.measure): r for r in tables(trained(model), evidence(), HOW)["fuzzy_matching"]}
     for place in ("gain after a kept token", "gain after a renamed token"):
         assert rows["renamed − another", place].low > 0.1
         assert rows["renamed − shuffled", place].value == pytest.approx(0, abs=1e-5)
@@ -141,9 +141,9 @@ def test_places_are_scored_by_what_was_renamed() -> None:
 
 
 def test_one_layer_or_a_vocabulary_without_pairs_has_no_such_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tables(subject(blank(1), 1), evidence(), HOW) == {"fuzzy_matching": []}
+    assert tables(trained(blank(1), 1), evidence(), HOW) == {"fuzzy_matching": []}
     nameless = dataclasses.replace(evidence(), words=["7"] * D_VOCAB)
-    rows = tables(subject(blank()), nameless, HOW)["fuzzy_matching"]
+    rows = tables(trained(blank()), nameless, HOW)["fuzzy_matching"]
     assert {r.measure for r in rows} == {"gain after a kept token"}
     monkeypatch.setattr(fuzzy_matching, "SHORTEST", N_CTX + 1)
-    assert {r.measure for r in tables(subject(blank()), evidence(), HOW)["fuzzy_matching"]} >= {"match score"}
+    assert {r.measure for r in tables(trained(blank()), evidence(), HOW)["fuzzy_matching"]} >= {"match score"}

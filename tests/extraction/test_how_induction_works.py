@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pathsum.extraction import attention_sinks, formation, joint_ablation, norm_scales, softmax_competition, sufficiency
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
@@ -25,12 +25,12 @@ def log_of(previous: int, induction: int) -> Evaluation:
     return replace(LOG[-1], previous_token=scores, prefix_matching=[[0.0] * 3, scores[1]])
 
 
-def subject(model: Transformer) -> Subject:
-    return examine(model, cell_of(model), [log_of(PREVIOUS, INDUCTION)], evidence(), HOW)
+def trained(model: Transformer) -> TrainedModel:
+    return trace_trained(model, cell_of(model), [log_of(PREVIOUS, INDUCTION)], evidence(), HOW)
 
 
 def test_the_seated_circuit_suffices_and_no_other_head_does() -> None:
-    rows = sufficiency.tables(subject(seated(PREVIOUS, INDUCTION)), evidence(), HOW)["sufficiency"]
+    rows = sufficiency.tables(trained(seated(PREVIOUS, INDUCTION)), evidence(), HOW)["sufficiency"]
     assert [r.kept for r in rows] == ["another head", "another head", "circuit", "nothing"]
     circuit = rows[2]
     assert (circuit.layer, circuit.head, circuit.early_head) == (1, INDUCTION, PREVIOUS)
@@ -46,13 +46,13 @@ def test_the_seated_circuit_suffices_and_no_other_head_does() -> None:
 def test_without_an_induction_head_past_the_first_layer_there_is_no_circuit() -> None:
     first = replace(LOG[-1], previous_token=[[0.1, 0.2, 0.9]], prefix_matching=[[0.3, 0.0, 0.0]])
     for log in ([], [first]):
-        shown = replace(subject(seated(PREVIOUS, INDUCTION)), log=log)
+        shown = replace(trained(seated(PREVIOUS, INDUCTION)), log=log)
         assert sufficiency.tables(shown, evidence(), HOW) == {"sufficiency": []}
 
 
 def ablated(model: Transformer, heads: list[tuple[int, int]], method: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Loss drop and gain from repetition of each window without ``heads``."""
-    shown = subject(model)
+    shown = trained(model)
     rotation = random_rotation(model.W_E.shape[0], torch.Generator().manual_seed(0)).to(model.W_E.dtype)
     windows, copies, block = evidence().windows, shown.repeated_tokens[:5], shown.block
     text = joint_ablation._bench(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
@@ -73,7 +73,7 @@ def test_heads_ablated_together_by_zeros_are_a_model_without_them() -> None:
 
 
 def test_all_gain_from_repetition_goes_with_the_induction_head_and_none_with_others() -> None:
-    shown, heads = subject(seated(PREVIOUS, INDUCTION)), [(1, INDUCTION)]
+    shown, heads = trained(seated(PREVIOUS, INDUCTION)), [(1, INDUCTION)]
     others = joint_ablation.other_heads(heads, 3, torch.Generator().manual_seed(0))
     assert others == [[(1, 0)], [(1, 2)]]
     tried = joint_ablation.trials(heads, others, last=True)
@@ -113,15 +113,15 @@ def test_one_head_a_layer_and_their_virtual_head_are_the_whole_model(own: bool) 
 
 
 def test_scales_differ_only_where_there_is_a_norm() -> None:
-    rows = norm_scales.tables(subject(random_model(4, norm="rms").float()), evidence(), HOW)["norm_scales"]
+    rows = norm_scales.tables(trained(random_model(4, norm="rms").float()), evidence(), HOW)["norm_scales"]
     assert [r.order for r in rows] == [1] * 6 + [2] * 9
     assert all(r.difference_nats == pytest.approx(r.own_nats - r.frozen_nats, abs=1e-5) for r in rows)
     assert max(abs(r.difference_nats) for r in rows) > 1e-3
-    assert norm_scales.tables(subject(random_model(4, norm="none").float()), evidence(), HOW) == {"norm_scales": []}
+    assert norm_scales.tables(trained(random_model(4, norm="none").float()), evidence(), HOW) == {"norm_scales": []}
 
 
 def test_a_match_makes_only_the_seated_induction_head_prefer_the_token_after_it() -> None:
-    rows = softmax_competition.tables(subject(seated(PREVIOUS, INDUCTION)), evidence(), HOW)["softmax_competition"]
+    rows = softmax_competition.tables(trained(seated(PREVIOUS, INDUCTION)), evidence(), HOW)["softmax_competition"]
     after = {(r.layer, r.head): r for r in rows if r.place == "after"}
     assert len(rows) == 3 * 6
     assert after.pop((1, INDUCTION)).preference_low > 5
@@ -131,7 +131,7 @@ def test_a_match_makes_only_the_seated_induction_head_prefer_the_token_after_it(
 def test_a_silent_head_rests_on_the_first_token_at_no_cost() -> None:
     model = random_model(6, positions="relative").float()
     model.layers[0].W_O[1] = 0  # type: ignore[union-attr, index]
-    rows = attention_sinks.tables(subject(model), evidence(), HOW)["attention_sinks"]
+    rows = attention_sinks.tables(trained(model), evidence(), HOW)["attention_sinks"]
     assert [(r.layer, r.head) for r in rows] == [(at, h) for at in (0, 1) for h in (0, 1, 2, None)]
     silent = rows[1]
     assert abs(silent.forbidden_nats) + abs(silent.silenced_nats) + abs(silent.control_nats) < 1e-6
@@ -141,7 +141,7 @@ def test_a_silent_head_rests_on_the_first_token_at_no_cost() -> None:
 
 def test_the_key_edge_is_the_score_that_the_previous_token_head_brings() -> None:
     model = seated(PREVIOUS, INDUCTION)
-    shown = subject(model)
+    shown = trained(model)
     run = Run(model, shown.repeated_tokens[:5])
     edge = formation.key_edge(run, PREVIOUS, (1, INDUCTION), shown.block)
     assert edge.min() > 20  # of 30 nats, less the mean over keys and accidental matches in another window

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pathsum.circuits.score_paths import preference_contrast
-from pathsum.extraction.evidence import Subject, examine
+from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.extraction.pairs import sides
 from pathsum.extraction.score_paths import certificates, tables
 from pathsum.model.transformer import Transformer
@@ -14,12 +14,12 @@ from pathsum.records.score_paths import ScorePathRow
 from tests.random_models import HOW, cell_of, evidence, random_model, seated
 
 
-def shown(model: Transformer) -> Subject:
-    return examine(model, cell_of(model), [], evidence(), HOW)
+def shown(model: Transformer) -> TrainedModel:
+    return trace_trained(model, cell_of(model), [], evidence(), HOW)
 
 
-def rows_of(subject: Subject) -> list[ScorePathRow]:
-    return tables(subject, evidence(), HOW)["score_paths"]
+def rows_of(trained: TrainedModel) -> list[ScorePathRow]:
+    return tables(trained, evidence(), HOW)["score_paths"]
 
 
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
@@ -27,20 +27,20 @@ def rows_of(subject: Subject) -> list[ScorePathRow]:
 def test_the_pairs_are_the_scores_under_every_norm_and_position(norm: str, positions: str, more: int) -> None:
     """In float64, against the attention that the model computes; and what they are worth adds up to what log A says."""
     model = random_model(1, norm=norm, positions=positions)
-    subject = shown(model.float())
-    rows = rows_of(subject)
+    trained = shown(model.float())
+    rows = rows_of(trained)
     assert len(rows) == 3 * (4 * 4 + more)
     assert max(row.exactness for row in rows) < 1e-10
-    for h, pattern in enumerate(subject.repeated.patterns[1].unbind(1)):
+    for h, pattern in enumerate(trained.repeated.patterns[1].unbind(1)):
         mine = [row for row in rows if row.head == h]
         assert sum(row.variance_share for row in mine) == pytest.approx(1, abs=1e-4)
-        seen = torch.where(pattern > 0, pattern, 1).log() * preference_contrast(subject.block)
-        assert sum(row.preference_nats for row in mine) == pytest.approx(seen.sum((1, 2)).mean().item(), abs=1e-3)
+        data = torch.where(pattern > 0, pattern, 1).log() * preference_contrast(trained.block)
+        assert sum(row.preference_nats for row in mine) == pytest.approx(data.sum((1, 2)).mean().item(), abs=1e-3)
 
 
 def test_three_layers_have_paths_of_order_two() -> None:
-    subject = shown(random_model(2, n_layers=3, norm="rms", positions="relative").float())
-    rows = rows_of(subject)
+    trained = shown(random_model(2, n_layers=3, norm="rms", positions="relative").float())
+    rows = rows_of(trained)
     assert len(rows) == 3 * (4 * 4 + 1) + 3 * (16 * 16 + 1)
     assert max(row.exactness for row in rows) < 1e-10
     assert {row.key for row in rows if row.layer == 2} >= {"direct", "L0H1", "L1H2", "L0H1→L1H2", "position"}
@@ -80,7 +80,7 @@ def test_scores_that_do_not_split_have_no_rows_and_are_refused(changes: dict[str
 
 
 def test_the_same_model_gives_the_same_rows_and_is_left_as_it_was() -> None:
-    subject = shown(random_model(7).float())
-    before = [p.clone() for p in subject.model.parameters()]
-    assert rows_of(subject) == rows_of(subject)
-    assert all(p.equal(q) and p.dtype == q.dtype for p, q in zip(subject.model.parameters(), before, strict=True))
+    trained = shown(random_model(7).float())
+    before = [p.clone() for p in trained.model.parameters()]
+    assert rows_of(trained) == rows_of(trained)
+    assert all(p.equal(q) and p.dtype == q.dtype for p, q in zip(trained.model.parameters(), before, strict=True))

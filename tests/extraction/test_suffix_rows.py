@@ -12,7 +12,7 @@ import torch
 
 from pathsum.config import ExtractConfig, ModelConfig
 from pathsum.extraction import sufficiency
-from pathsum.extraction.evidence import Evidence, Subject, examine
+from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.extraction.suffixes import CONDITIONS, METHODS, Roles, cuts, tables
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
@@ -25,12 +25,12 @@ D_VOCAB, N_CTX = 41, 23
 HOW = ExtractConfig(**{**FEW.model_dump(), "repeated_windows": 7})
 
 
-def evidence() -> Evidence:
+def evidence() -> EvalData:
     g = torch.Generator().manual_seed(1)
     windows = torch.randint(1, D_VOCAB, (11, N_CTX + 1), generator=g)
     windows[:, 0] = 0
     ones, words = torch.ones(D_VOCAB, D_VOCAB), ["w"] * D_VOCAB
-    return Evidence(windows, torch.arange(11), windows, windows, ones[0], ones, words, "words")
+    return EvalData(windows, torch.arange(11), windows, windows, ones[0], ones, words, "words")
 
 
 def evaluation(layers: int, heads: int) -> Evaluation:
@@ -39,9 +39,9 @@ def evaluation(layers: int, heads: int) -> Evaluation:
     return Evaluation(9, 9, 1.0, 0.1, 9.0, 1.0, scores, scores, scores, [1.0])
 
 
-def subject(model: Transformer) -> Subject:
+def trained(model: Transformer) -> TrainedModel:
     config = model.config
-    return examine(model, cell_of(model), [evaluation(config.n_layers, config.n_heads)], evidence(), HOW)
+    return trace_trained(model, cell_of(model), [evaluation(config.n_layers, config.n_heads)], evidence(), HOW)
 
 
 def blank(n_layers: int = 2, n_heads: int = 3, d_model: int = 3 * D_VOCAB, n_ctx: int = N_CTX) -> Transformer:
@@ -52,10 +52,10 @@ def blank(n_layers: int = 2, n_heads: int = 3, d_model: int = 3 * D_VOCAB, n_ctx
     return Transformer(config, D_VOCAB, torch.Generator().manual_seed(2)).requires_grad_(False)
 
 
-def matcher(current: float, previous: float) -> Subject:
+def matcher(current: float, previous: float) -> TrainedModel:
     model = loaded(blank(), handmade.suffix_matcher(D_VOCAB, current, previous).to(torch.float32))
     model.layers[0].bias[0, 1] = model.layers[0].bias[1, 2] = 40.0  # type: ignore[index, operator]
-    return subject(model)
+    return trained(model)
 
 
 @functools.cache
@@ -111,7 +111,7 @@ def test_random_heads_prefer_nothing() -> None:
     model = blank()
     for layer in model.layers:
         layer.W_O.copy_(torch.randn(layer.W_O.shape, generator=torch.Generator().manual_seed(3)) / 20)
-    rows = tables(subject(model), evidence(), HOW)["suffix_matches"]
+    rows = tables(trained(model), evidence(), HOW)["suffix_matches"]
     assert len(rows) == 2 * 3 * len(CONDITIONS)
     assert all(abs(r.advantage) < 2.1 * (r.high - r.low) / 2 + 1e-9 for r in rows)
     assert all(abs(r.longer - r.chance) < 0.05 for r in rows)
@@ -144,7 +144,7 @@ def test_the_two_back_head_is_another_than_the_previous_token_head_and_every_cut
     roles = Roles.of(matcher(*TWO))
     assert roles == Roles((1, 0), ((0, 0),), ((0, 1),))
     assert all(cuts(roles, [(0, 0), (0, 1), (0, 2)])[name] for name in cuts(roles, [(0, 0), (0, 1)]) if name != "none")
-    assert Roles((1, 0), ((0, 0),), ()) == Roles.of(subject(blank(n_heads=1)))
+    assert Roles((1, 0), ((0, 0),), ()) == Roles.of(trained(blank(n_heads=1)))
     assert set(cuts(Roles((1, 0), ((0, 0),), ()), [(0, 0)])) == {
         "none", "previous token → queries", "all → queries", "all but current × previous", "previous token → keys"
     }  # fmt: skip
@@ -152,7 +152,7 @@ def test_the_two_back_head_is_another_than_the_previous_token_head_and_every_cut
 
 @pytest.mark.parametrize(("n_layers", "counts"), [(0, (0, 0, 0)), (1, (18, 6, 0))])
 def test_one_layer_has_no_edges_and_none_no_rows(n_layers: int, counts: tuple[int, ...]) -> None:
-    found = tables(subject(blank(n_layers=n_layers)), evidence(), HOW)
+    found = tables(trained(blank(n_layers=n_layers)), evidence(), HOW)
     assert tuple(map(len, found.values())) == counts
 
 

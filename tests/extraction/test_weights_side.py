@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pathsum.extraction.evidence import examine
+from pathsum.extraction.inputs import trace_trained
 from pathsum.extraction.weights_side import tables
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records import registry
@@ -33,8 +33,8 @@ def test_every_pair_of_layers_in_order_has_its_rows(tmp_path: Path, n_layers: in
 
 
 def test_the_same_model_gives_the_same_tables(tmp_path: Path) -> None:
-    subject = subject_of(tmp_path)
-    assert tables(subject, evidence(), HOW) == tables(subject, evidence(), HOW)
+    trained = subject_of(tmp_path)
+    assert tables(trained, evidence(), HOW) == tables(trained, evidence(), HOW)
 
 
 def test_a_virtual_head_through_a_silent_head_costs_nothing(tmp_path: Path) -> None:
@@ -43,6 +43,6 @@ def test_a_virtual_head_through_a_silent_head_costs_nothing(tmp_path: Path) -> N
     model = load_checkpoint(max((tmp_path / "checkpoints").iterdir()), "words")
     with torch.no_grad():
         model.layers[1].W_O[1] = 0  # type: ignore[index, union-attr, operator]
-    found = tables(examine(model, CELL, [], evidence(), HOW), evidence(), HOW)["virtual_heads"]
+    found = tables(trace_trained(model, CELL, [], evidence(), HOW), evidence(), HOW)["virtual_heads"]
     for v in found:
         assert (v.cost_nats == v.positivity == v.composition == 0) is (v.late_head == 1)

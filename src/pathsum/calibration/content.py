@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pathsum.calibration.units import Detector, Unit, copies
-from pathsum.calibration.world import Grown
+from pathsum.calibration.world import PlantedModel
 from pathsum.extraction import content
 from pathsum.records.content import ContentScoreRow
 
 PREFERS_NATS = 1.0  # least preference for the token after a match that has parts to speak of
 
 
-def keys_of_previous_token(grown: Grown) -> Iterator[Unit]:
+def keys_of_previous_token(planted: PlantedModel) -> Iterator[Unit]:
     """Some head of the second layer of two, where text repeats itself: its scores must compare the current token with
     the token before the key. No other rule asks that of a head."""
-    if grown.world.config.model.n_layers != 2 or not grown.world.rules:
+    if planted.world.config.model.n_layers != 2 or not planted.world.rules:
         return
-    heads = range(grown.world.config.model.n_heads)
-    rows = content.score_rows(grown.subject, {(1, h): 0.0 for h in heads})  # the sums' errors are not asked for
+    heads = range(planted.world.config.model.n_heads)
+    rows = content.score_rows(planted.trained, {(1, h): 0.0 for h in heads})  # the sums' errors are not asked for
     found = [compares_with_previous([row for row in rows if row.head == h]) for h in heads]
-    if copies(grown, 1):
+    if copies(planted, 1):
         yield True, any(found)
     else:
         yield from ((False, one) for one in found)

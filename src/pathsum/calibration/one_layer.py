@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.calibration.units import Detector, Unit, compared
-from pathsum.calibration.world import Grown
+from pathsum.calibration.world import PlantedModel
 from pathsum.circuits.atlas import Triple, carried, effects, occurrences, strongest, worth
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
@@ -21,19 +21,19 @@ PLACES = 5  # on the documents that judge, under which a mean says little
 WORTH_NATS = 0.5  # that log P(out) must fall by without the source, on the documents that judge
 
 
-def skip_trigrams(grown: Grown) -> Iterator[Unit]:
+def skip_trigrams(planted: PlantedModel) -> Iterator[Unit]:
     """The planted triples, and those of the atlas that the held-out text bears out."""
-    if planted := _triples(grown):
-        rows = atlas.tables(grown.subject, grown.seen, grown.how)["skip_trigrams"]
-        words = grown.world.words
-        named = {(words[s], words[d], words[o]) for s, d, o in planted}
+    if triples := _triples(planted):
+        rows = atlas.tables(planted.trained, planted.data, planted.config)["skip_trigrams"]
+        words = planted.world.words
+        named = {(words[s], words[d], words[o]) for s, d, o in triples}
         yield from compared(named, {(r.source, r.destination, r.out) for r in rows if r.borne_out})
 
 
-def skip_trigrams_of_model(grown: Grown) -> Iterator[Unit]:
+def skip_trigrams_of_model(planted: PlantedModel) -> Iterator[Unit]:
     """The planted triples, and those that the model's heads are worth something by, whatever the text says."""
-    if planted := _triples(grown):
-        yield from compared(planted, found_by_model(grown.subject.model, grown.world.held_out))
+    if triples := _triples(planted):
+        yield from compared(triples, found_by_model(planted.trained.model, planted.world.held_out))
 
 
 @torch.no_grad()
@@ -69,11 +69,11 @@ class _Places:
         return ov_circuit(self.weights, self.weights.layers[0][head].W_OV), carried(pattern, read, final, self.at)
 
 
-def _triples(grown: Grown) -> set[tuple[int, int, int]]:
+def _triples(planted: PlantedModel) -> set[tuple[int, int, int]]:
     """Planted skip-trigrams as tokens, where there is a head to learn them."""
-    truth = grown.world.truth
+    truth = planted.world.truth
     triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
-    return {(s + 1, d + 1, o + 1) for s, d, o in triples} if grown.subject.weights.layers else set()
+    return {(s + 1, d + 1, o + 1) for s, d, o in triples} if planted.trained.weights.layers else set()
 
 
 DETECTORS: dict[str, Detector] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pathsum.calibration.detectors import detectors
 from pathsum.calibration.units import Unit
-from pathsum.calibration.world import Grown
+from pathsum.calibration.world import PlantedModel
 from pathsum.records.calibration import CalibrationRow
 
 NORMAL_95 = 1.959964
@@ -22,9 +22,9 @@ class Tried:
     units: dict[str, list[Unit]]  # by detector; none where the model has not learnt its text
 
 
-def tried(grown: Grown) -> Tried:
+def tried(planted: PlantedModel) -> Tried:
     """Run every detector; a model that has not learnt what was planted is no test of any."""
-    return Tried(grown.learnt, {name: list(d(grown)) for name, d in detectors().items()} if grown.learnt else {})
+    return Tried(planted.learnt, {name: list(d(planted)) for name, d in detectors().items()} if planted.learnt else {})
 
 
 def calibrate(worlds: Sequence[Tried]) -> list[CalibrationRow]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from pathsum.calibration.world import Grown
+from pathsum.calibration.world import PlantedModel
 
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # planted, found
-Detector = Callable[[Grown], Iterator[Unit]]
+Detector = Callable[[PlantedModel], Iterator[Unit]]
 
 
 def compared(planted: set[T], found: set[T]) -> Iterator[Unit]:
@@ -17,14 +17,14 @@ def compared(planted: set[T], found: set[T]) -> Iterator[Unit]:
     return ((unit in planted, unit in found) for unit in planted | found)
 
 
-def by_layer(grown: Grown, heads: list[tuple[int, bool]]) -> Iterator[tuple[int, list[bool]]]:
+def by_layer(planted: PlantedModel, heads: list[tuple[int, bool]]) -> Iterator[tuple[int, list[bool]]]:
     """Return each layer with what was found of its heads."""
-    for layer in range(grown.world.config.model.n_layers):
+    for layer in range(planted.world.config.model.n_layers):
         yield layer, [found for at, found in heads if at == layer]
 
 
-def copies(grown: Grown, layer: int) -> bool:
+def copies(planted: PlantedModel, layer: int) -> bool:
     """Whether a head of the layer must copy: text repeats itself, and keys can know what stood before them."""
-    model = grown.world.config.model
+    model = planted.world.config.model
     able = model.smeared_keys if model.n_layers == 1 else layer == 1
-    return able and grown.world.config.corpus.repeat_share > 0
+    return able and planted.world.config.corpus.repeat_share > 0

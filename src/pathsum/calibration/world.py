@@ -21,7 +21,7 @@ from pathsum.data.bos import BOS
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import order
 from pathsum.extraction import behaviour, framework
-from pathsum.extraction.evidence import Evidence, Subject, examine
+from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.transformer import Transformer
 from pathsum.probes.induction import prefix_matching
 from pathsum.records.composition import CompositionRow
@@ -75,13 +75,13 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Grown:
+class PlantedModel:
     """A world's model, with all that the detectors look at."""
 
     world: World
-    subject: Subject
-    seen: Evidence
-    how: ExtractConfig
+    trained: TrainedModel
+    data: EvalData
+    config: ExtractConfig
     curve: Curve
     edges: dict[Edge, float]  # nats of the loss at the rules' places that depend on each edge; none without rules
     late: dict[int, float]  # and on each head of the second layer
@@ -89,12 +89,12 @@ class Grown:
     @cached_property
     def labels(self) -> list[LabelRow]:
         """What the behaviour of its heads says they are."""
-        return list(behaviour.tables(self.subject, self.seen, self.how)["labels"])
+        return list(behaviour.tables(self.trained, self.data, self.config)["labels"])
 
     @cached_property
     def composition(self) -> dict[Edge, CompositionRow]:
         """The composition score of each edge, false discoveries counted over all of the model."""
-        rows = framework.composition_rows(self.subject, self.seen, self.how)
+        rows = framework.composition_rows(self.trained, self.data, self.config)
         return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
     @property
@@ -128,36 +128,36 @@ def make_world(name: str, config: WorldConfig, seed: int) -> World:
     )
 
 
-def grow(name: str, config: WorldConfig, seeds: Sequence[int], how: ExtractConfig) -> list[Grown]:
+def train_planted(name: str, rules: WorldConfig, seeds: Sequence[int], config: ExtractConfig) -> list[PlantedModel]:
     """Make a world of each seed and train its model, all models together; show each its world's held-out text."""
-    worlds = [make_world(name, config, seed) for seed in seeds]
-    cells = [CellConfig(seed=_number(name, seed, "model"), model=config.model, train=config.train) for seed in seeds]
-    models = [Transformer(config.model, len(w.words), _generator(c.seed)) for w, c in zip(worlds, cells, strict=True)]
+    worlds = [make_world(name, rules, seed) for seed in seeds]
+    cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
+    models = [Transformer(rules.model, len(w.words), _generator(c.seed)) for w, c in zip(worlds, cells, strict=True)]
     curves = [Curve([], [], {rule: [] for rule in w.rules}) for w in worlds]
 
     def batches(step: int) -> Int[Tensor, "model batch window"]:
         return torch.stack(
-            [w.train[order(c.seed, step, config.train.batch, len(w.train))] for w, c in zip(worlds, cells, strict=True)]
+            [w.train[order(c.seed, step, rules.train.batch, len(w.train))] for w, c in zip(worlds, cells, strict=True)]
         )
 
     def look(step: int) -> None:
         for world, model, curve in zip(worlds, models, curves, strict=True):
-            curve.tokens_seen.append(step * config.train.batch * config.model.n_ctx)
+            curve.tokens_seen.append(step * rules.train.batch * rules.model.n_ctx)
             _evaluate(world, model, curve)
 
-    train_together(models, batches, total_steps(cells[0]), config.train, look)
+    train_together(models, batches, total_steps(cells[0]), rules.train, look)
     made = zip(worlds, cells, models, curves, strict=True)
     return [
-        _examined(world, cell, model.eval().requires_grad_(False), curve, how) for world, cell, model, curve in made
+        _traced(world, cell, model.eval().requires_grad_(False), curve, config) for world, cell, model, curve in made
     ]
 
 
-def _examined(world: World, cell: CellConfig, model: Transformer, curve: Curve, how: ExtractConfig) -> Grown:
+def _traced(world: World, cell: CellConfig, model: Transformer, curve: Curve, config: ExtractConfig) -> PlantedModel:
     tokens = torch.cat([world.train, world.tuning, world.held_out])[:, 1:]
-    seen = Evidence(
+    data = EvalData(
         held_out=world.held_out,
         documents=torch.arange(len(world.held_out)),
-        windows=world.held_out[: how.windows],
+        windows=world.held_out[: config.windows],
         tuning=world.tuning,
         unigram=torch.bincount(tokens.flatten(), minlength=len(world.words)).float(),
         bigram_counts=torch.zeros(len(world.words), len(world.words)),  # the truth is known: no counts are needed
@@ -169,7 +169,7 @@ def _examined(world: World, cell: CellConfig, model: Transformer, curve: Curve, 
     if cell.model.n_layers == 2 and places.any():
         edges = edge_worth(model, world.held_out[:LOOKED_AT], places)
         late = late_worth(model, world.held_out[:LOOKED_AT], places)
-    return Grown(world, examine(model, cell, [], seen, how), seen, how, curve, edges, late)
+    return PlantedModel(world, trace_trained(model, cell, [], data, config), data, config, curve, edges, late)
 
 
 @torch.no_grad()

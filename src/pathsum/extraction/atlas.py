@@ -34,7 +34,7 @@ from pathsum.circuits.atlas import (
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
-from pathsum.extraction.evidence import Evidence, Examined
+from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.ngrams.lift import Counts, Text, counts
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance
 from pathsum.records.tokens import word_of
@@ -68,27 +68,27 @@ Entry = tuple[Looked, int, SkipTrigram, float, Counts]  # with its rank, and the
 Suspect = tuple[Looked, Triple, Price]
 
 
-def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     entries: list[Entry] = []
     suspects: list[Suspect] = []
     tallies: list[SkipTrigramTallyRow] = []
-    document = seen.documents.unique(return_inverse=True)[1]
+    document = data.documents.unique(return_inverse=True)[1]
     judging = (document - document[0]) % 2 == 1  # every second document; that of the first window chooses
-    chooser, judge = (Text.of(seen.held_out[half]) for half in (~judging, judging))
-    shown = (~judging[: len(seen.windows)]).nonzero().squeeze(-1)[: max(1, AREA // (seen.windows.shape[1] - 1) ** 2)]
-    if subject.weights.layers:
-        at, log_probs = occurrences(seen.windows[shown]), subject.natural.logits[shown].log_softmax(-1)
-        words = same_words(seen.words)
+    chooser, judge = (Text.of(data.held_out[half]) for half in (~judging, judging))
+    shown = (~judging[: len(data.windows)]).nonzero().squeeze(-1)[: max(1, AREA // (data.windows.shape[1] - 1) ** 2)]
+    if trained.weights.layers:
+        at, log_probs = occurrences(data.windows[shown]), trained.natural.logits[shown].log_softmax(-1)
+        words = same_words(data.words)
         base = _base_rate(at, words, chooser, judge)
-    for looked in _heads(subject, seen):
-        circuit, weight = _carried(subject, looked, shown, at)
-        found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, how.top_k))
+    for looked in _heads(trained, data):
+        circuit, weight = _carried(trained, looked, shown, at)
+        found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, config.top_k))
         triples = [entry.triple for entry in found]
         before, judged = counts(chooser, triples), counts(judge, triples)
         tallies.append(_tally(looked, triples, before, judged, words, base))
         chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
-        for rank, (entry, c) in enumerate(chosen[: how.top_k], start=1):
+        for rank, (entry, c) in enumerate(chosen[: config.top_k], start=1):
             entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple), c))
         priced = [
             (looked, t, price(circuit, log_probs, weight, at, t))
@@ -98,9 +98,9 @@ def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, l
         suspects += sorted(priced, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
     asked = counts(judge, [s[1] for s in suspects])
     return {
-        "skip_trigrams": [_row(seen, *entry) for entry in entries],
+        "skip_trigrams": [_row(data, *entry) for entry in entries],
         "skip_trigram_tallies": tallies,
-        "skip_trigram_bugs": [_bug_row(seen, rank, *suspect, c) for rank, suspect, c in _bugs(suspects, asked)],
+        "skip_trigram_bugs": [_bug_row(data, rank, *suspect, c) for rank, suspect, c in _bugs(suspects, asked)],
     }
 
 
@@ -172,9 +172,9 @@ def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, S
             yield listed[place], suspect, c
 
 
-def _row(seen: Evidence, looked: Looked, rank: int, entry: SkipTrigram, change: float, c: Counts) -> SkipTrigramRow:
+def _row(data: EvalData, looked: Looked, rank: int, entry: SkipTrigram, change: float, c: Counts) -> SkipTrigramRow:
     qk_nats, ov_logit = looked.read(entry.triple)
-    source, destination, out = (seen.words[token] for token in entry.triple)
+    source, destination, out = (data.words[token] for token in entry.triple)
     return SkipTrigramRow(
         layer=looked.layer,
         head=looked.head,
@@ -194,9 +194,9 @@ def _row(seen: Evidence, looked: Looked, rank: int, entry: SkipTrigram, change: 
     )
 
 
-def _bug_row(seen: Evidence, rank: int, looked: Looked, t: Triple, paid: Price, c: Counts) -> SkipTrigramBugRow:
+def _bug_row(data: EvalData, rank: int, looked: Looked, t: Triple, paid: Price, c: Counts) -> SkipTrigramBugRow:
     qk_nats, ov_logit = looked.read(t)
-    source, destination, out = (seen.words[token] for token in t)
+    source, destination, out = (data.words[token] for token in t)
     return SkipTrigramBugRow(
         layer=looked.layer,
         head=looked.head,
@@ -217,21 +217,21 @@ def _bug_row(seen: Evidence, rank: int, looked: Looked, t: Triple, paid: Price, 
 
 
 def _carried(
-    subject: Examined, looked: Looked, shown: Int[Tensor, "some"], at: Occurrences
+    trained: TracedModel, looked: Looked, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
     """The head's OV circuit as the stream has it, and what the head carries in the windows ``shown``: norms are in the
     trace's scales."""
-    weights, natural = subject.model.weights(), subject.natural
+    weights, natural = trained.model.weights(), trained.natural
     layer, h = looked.layer, looked.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)
     pattern, read, final = natural.patterns[layer][shown, h], natural.scales[layer][shown], natural.scales[-1][shown]
     return circuit, carried(pattern, read, final, at)
 
 
-def _heads(subject: Examined, seen: Evidence) -> list[Looked]:
-    w = subject.weights
+def _heads(trained: TracedModel, data: EvalData) -> list[Looked]:
+    w = trained.weights
     return [
-        Looked(layer, h, qk_circuit(w, head.W_QK, seen.unigram), ov_circuit(w, head.W_OV))
+        Looked(layer, h, qk_circuit(w, head.W_QK, data.unigram), ov_circuit(w, head.W_OV))
         for layer, heads in enumerate(w.layers)
         for h, head in enumerate(heads)
     ]

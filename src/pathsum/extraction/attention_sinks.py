@@ -13,7 +13,7 @@ from pathsum.behaviour.attention_sinks import forbidden, silenced, uniform_share
 from pathsum.behaviour.labels import by_window
 from pathsum.circuits.importance import window_losses
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.probes.positional import bos
 from pathsum.records.attention_sinks import AttentionSinkRow
@@ -25,11 +25,11 @@ _SEED = 2026
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: a row a head, and one for all heads of a layer together. Costs three runs a row."""
     generator = torch.Generator().manual_seed(_SEED)
-    windows, documents = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
-    clean = Run(subject.model, windows[:, :-1])
+    windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
+    clean = Run(trained.model, windows[:, :-1])
     sets = [heads for layer, p in enumerate(clean.trace.patterns) for heads in _sets(layer, p.shape[1])]
     if not sets:
         return {"attention_sinks": []}

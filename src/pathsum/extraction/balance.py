@@ -10,21 +10,21 @@ from torch import Tensor
 
 from pathsum.circuits.balance import power_share, projection_share, rms_norm
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.records.balance import BalanceRow
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; a row for each reader and each part of what it reads."""
-    model, trace = subject.model, subject.natural
-    embedded = model.embed(seen.windows[:, :-1])
+    model, trace = trained.model, trained.natural
+    embedded = model.embed(data.windows[:, :-1])
     streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)
     rows = []
     for reader, (stream, scale) in enumerate(zip(streams, trace.scales, strict=True)):
-        x = _read(subject, stream)
+        x = _read(trained, stream)
         for name, part in _parts(embedded, trace.outputs[:reader]):
-            shares = (share(_read(subject, part), x, scale) for share in (power_share, projection_share))
+            shares = (share(_read(trained, part), x, scale) for share in (power_share, projection_share))
             rows.append(BalanceRow(reader, name, rms_norm(part), *shares))
     return {"balance": rows}
 
@@ -36,6 +36,6 @@ def _parts(embedded: Tensor, outputs: tuple[Tensor, ...]) -> list[tuple[str, Ten
     return [("embedding", embedded), *layers, *heads]
 
 
-def _read(subject: Subject, part: Tensor) -> Tensor:
+def _read(trained: TrainedModel, part: Tensor) -> Tensor:
     """What a norm leaves of a part, but for its scale."""
-    return part - part.mean(-1, keepdim=True) if subject.model.config.norm == "layer" else part
+    return part - part.mean(-1, keepdim=True) if trained.model.config.norm == "layer" else part

@@ -30,7 +30,7 @@ from pathsum.circuits.value_weighted import value_weighted
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes import induction, positional
 from pathsum.records.heads import LabelRow
@@ -76,14 +76,14 @@ class Measure:
         return replace(self, documents=documents)
 
 
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
-        read = reads(subject.model, seen.windows[:, :-1], subject.natural)
+        read = reads(trained.model, data.windows[:, :-1], trained.natural)
         return {
-            "labels": label_rows(subject, seen, how, read, generator) if subject.weights.layers else [],
-            "lens": lens_rows(read, subject.weights.W_U, seen, generator),
+            "labels": label_rows(trained, data, config, read, generator) if trained.weights.layers else [],
+            "lens": lens_rows(read, trained.weights.W_U, data, generator),
         }
 
 
@@ -98,24 +98,24 @@ def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) ->
 
 
 def label_rows(
-    subject: Subject, seen: Evidence, how: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
+    trained: TrainedModel, data: EvalData, config: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
 ) -> list[LabelRow]:
     """Every head's score for every behaviour, and the behaviours that it is called by."""
-    text = Shown.plain(subject.natural)
-    documents = seen.window_documents
+    text = Shown.plain(trained.natural)
+    documents = data.window_documents
     judged = documents.unique(return_inverse=True)[1] % 2 == 1  # every second document; the others choose the offset
     offsets = best_offset(text.pattern[~judged])
     found = [
         _measure("offset", partial(at_offset, distances=offsets), Shown(text.pattern[judged], text.even)).of(
             documents[judged]
         ),
-        *_on_text(text, Shown.weighted(subject.natural, read, subject.weights), seen),
-        *_on_repeats(subject),
-        _by_frequency(subject, seen, how, generator),
+        *_on_text(text, Shown.weighted(trained.natural, read, trained.weights), data),
+        *_on_repeats(trained),
+        _by_frequency(trained, data, config, generator),
     ]
     some = [m for m in found if len(m.documents.unique()) > 1]  # text may not repeat
     known = [(m, mean_intervals(m.values, m.documents, generator)) for m in some]
-    places = [(layer, head) for layer, heads in enumerate(subject.weights.layers) for head in range(len(heads))]
+    places = [(layer, head) for layer, heads in enumerate(trained.weights.layers) for head in range(len(heads))]
     rows = []
     for at, (layer, head) in enumerate(places):
         scores = [Score(m.behaviour, intervals[at], m.chance[at].item()) for m, intervals in known]
@@ -138,8 +138,8 @@ def label_rows(
     return rows
 
 
-def _on_text(text: Shown, weighted: Shown, seen: Evidence) -> list[Measure]:
-    keys, documents = followers(seen.windows[:, :-1]), seen.window_documents
+def _on_text(text: Shown, weighted: Shown, data: EvalData) -> list[Measure]:
+    keys, documents = followers(data.windows[:, :-1]), data.window_documents
     repeating = documents[keys.any((-2, -1))]
     return [
         _measure("previous token", positional.previous_token, text).of(documents),
@@ -151,16 +151,16 @@ def _on_text(text: Shown, weighted: Shown, seen: Evidence) -> list[Measure]:
     ]
 
 
-def _on_repeats(subject: Subject) -> list[Measure]:
-    block, trace, tokens = subject.block, subject.repeated, subject.repeated_tokens
+def _on_repeats(trained: TrainedModel) -> list[Measure]:
+    block, trace, tokens = trained.block, trained.repeated, trained.repeated_tokens
     copies = Shown.plain(trace)
-    weighted = Shown.weighted(trace, reads(subject.model, tokens, trace), subject.weights)
+    weighted = Shown.weighted(trace, reads(trained.model, tokens, trace), trained.weights)
 
     def matching(pattern: Pattern) -> Tensor:
         return induction.prefix_matching(pattern, block)
 
     def copying(output: Tensor, tokens: Tensor) -> Tensor:
-        return induction.copying(output, tokens, subject.weights.W_U, block)
+        return induction.copying(output, tokens, trained.weights.W_U, block)
 
     outputs = torch.cat(trace.outputs, 1)
     copied = by_window(copying, outputs, tokens)
@@ -174,11 +174,11 @@ def _on_repeats(subject: Subject) -> list[Measure]:
     ]
 
 
-def _by_frequency(subject: Subject, seen: Evidence, how: ExtractConfig, generator: torch.Generator) -> Measure:
+def _by_frequency(trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator) -> Measure:
     """On a random block twice whose tokens are as frequent as in the corpus: unlike in text, none foretells another."""
-    n_ctx = subject.model.config.n_ctx
-    tokens, _ = repeated_random(how.repeated_windows, n_ctx, len(seen.words), generator, seen.unigram)
-    return _after("induction: by frequency", Shown.plain(subject.model.trace(tokens)), followers(tokens))
+    n_ctx = trained.model.config.n_ctx
+    tokens, _ = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.unigram)
+    return _after("induction: by frequency", Shown.plain(trained.model.trace(tokens)), followers(tokens))
 
 
 def _measure(behaviour: str, score: Callable[[Pattern], Tensor], shown: Shown) -> Measure:
@@ -196,9 +196,9 @@ def _alone(behaviour: str, values: Float[Tensor, "head batch"], chance: Float[Te
 
 
 def lens_rows(
-    read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], seen: Evidence, generator: torch.Generator
+    read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], data: EvalData, generator: torch.Generator
 ) -> list[LensRow]:
     """The loss on held-out windows if the model stopped after each layer."""
-    losses = lens_losses(read, W_U, seen.windows[:, 1:])
-    found = mean_intervals(losses, seen.window_documents, generator)
+    losses = lens_losses(read, W_U, data.windows[:, 1:])
+    found = mean_intervals(losses, data.window_documents, generator)
     return [LensRow(layers, i.mean, i.low, i.high) for layers, i in enumerate(found)]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pathsum.config import ExtractConfig
 from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.terms import term_rows
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
@@ -31,20 +31,20 @@ _SEED = 2021
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
-    d_model = subject.weights.W_E.shape[0]
+    d_model = trained.weights.W_E.shape[0]
     rotation = random_rotation(d_model, generator).float()
-    natural, documents, block = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS], subject.block
-    repeated = subject.repeated_tokens[:WINDOWS]
-    text = Bench.of(subject.model, natural[:, :-1], natural[:, 1:], slice(None), subject.natural, rotation)
+    natural, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
+    repeated = trained.repeated_tokens[:WINDOWS]
+    text = Bench.of(trained.model, natural[:, :-1], natural[:, 1:], slice(None), trained.natural, rotation)
     copies = Bench.of(
-        subject.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), subject.repeated, rotation
+        trained.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), trained.repeated, rotation
     )
     return {
-        **intervened((text, copies), block, documents, HeadRoles.of(subject.log), generator),
-        "terms": term_rows(subject.model, text.clean, natural, documents, generator),
+        **intervened((text, copies), block, documents, HeadRoles.of(trained.log), generator),
+        "terms": term_rows(trained.model, text.clean, natural, documents, generator),
     }
 
 

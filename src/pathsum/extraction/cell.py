@@ -17,8 +17,8 @@ from pathsum.behaviour.repeats import guessing_nats, second_copy_top1
 from pathsum.circuits import bigram
 from pathsum.circuits.unigram_control import unigram_control
 from pathsum.config import CellConfig, ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject, examine
 from pathsum.extraction.framework import SMOOTHING
+from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
 from pathsum.probes import induction
@@ -33,7 +33,7 @@ from pathsum.statistics.phase_change import onset
 from pathsum.training.evaluate import token_losses
 
 _SEED = 2021
-Part = Callable[[Subject, Evidence, ExtractConfig], dict[str, list[Any]]]
+Part = Callable[[TrainedModel, EvalData, ExtractConfig], dict[str, list[Any]]]
 
 
 @functools.cache
@@ -45,28 +45,33 @@ def parts() -> tuple[Part, ...]:
 
 
 def extract(
-    name: str, cell: CellConfig, log: list[Evaluation], checkpoints: Sequence[Path], seen: Evidence, how: ExtractConfig
+    name: str,
+    cell: CellConfig,
+    log: list[Evaluation],
+    checkpoints: Sequence[Path],
+    data: EvalData,
+    config: ExtractConfig,
 ) -> Cell:
     """Every record of the model whose ``checkpoints`` (in order of training) and ``log`` are given, in float32, its
     identities in float64."""
-    model = load_checkpoint(checkpoints[-1], seen.tokenizer_hash)
-    subject = examine(model, cell, log, seen, how, checkpoints)
+    model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
+    trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
     for part in parts():
-        tables |= part(subject, seen, how)
-    return Cell(summary=summarise(name, subject, seen, tables), log=log, tables=tables)
+        tables |= part(trained, data, config)
+    return Cell(summary=summarise(name, trained, data, tables), log=log, tables=tables)
 
 
-def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, list[Any]]) -> CellSummary:
+def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
     """The numbers that metrics.json and the claims take from a model."""
-    cell, log, model = subject.cell, subject.log, subject.model
+    cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
-    fit = bigram.compare_with_corpus(bigram.direct_path(subject.weights), seen.bigram_counts, SMOOTHING)
+    fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, SMOOTHING)
     control = unigram_control(
-        bigram.direct_path(subject.weights), seen.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED)
+        bigram.direct_path(trained.weights), data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED)
     )
-    held_out = held_out_intervals(model, seen)
-    repeats = induction.repeat_losses(subject.repeated.logits, subject.repeated_tokens, subject.block)
+    held_out = held_out_intervals(model, data)
+    repeats = induction.repeat_losses(trained.repeated.logits, trained.repeated_tokens, trained.block)
     matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
     change = onset([e.tokens_seen for e in log], matching) if len(log) > 1 else None
     scores, roles = {(h.layer, h.head): h for h in heads}, HeadRoles.of(log)
@@ -77,7 +82,7 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         d_model=cell.model.d_model,
         d_head=cell.model.d_head,
         n_ctx=cell.model.n_ctx,
-        d_vocab=len(seen.words),
+        d_vocab=len(data.words),
         seed=cell.seed,
         positions=cell.model.positions,
         norm=cell.model.norm,
@@ -91,8 +96,8 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
         icl_late_token=(icl_positions(cell.model.n_ctx) or (None, None))[1],
         repeat_first_loss_nats=repeats.first_nats,
         repeat_second_loss_nats=repeats.second_nats,
-        repeat_guessing_nats=guessing_nats(seen.unigram),
-        repeat_top1=second_copy_top1(subject.repeated.logits, subject.repeated_tokens, subject.block),
+        repeat_guessing_nats=guessing_nats(data.unigram),
+        repeat_top1=second_copy_top1(trained.repeated.logits, trained.repeated_tokens, trained.block),
         prefix_matching=scores[roles.induction].prefix_matching if roles.induction else None,
         previous_token=scores[roles.previous].previous_token if roles.previous else None,
         copying_heads=sum(h.copies for h in heads) if heads else None,
@@ -112,21 +117,21 @@ def summarise(name: str, subject: Subject, seen: Evidence, tables: Mapping[str, 
     )
 
 
-def held_out_intervals(model: Transformer, seen: Evidence) -> dict[str, Any]:
+def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     """Measure the loss, its in-context drop (the suite's and at ICL's positions) and its excess over the bigram model's
     on the verdict windows, each with the 95 % bootstrap interval over documents; paired, as both models predict the
     same tokens."""
-    losses = token_losses(model, seen.held_out)
+    losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),
         "in_context_loss_drop": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
     }
     if icl_positions(losses.shape[1]) is not None:
         values["icl_loss_drop"] = torch.tensor([icl_loss_drop(row) for row in losses.tolist()], dtype=torch.float64)
-    if seen.bigram_losses is not None:
-        values["bigram_excess"] = values["val_loss"] - seen.bigram_losses
+    if data.bigram_losses is not None:
+        values["bigram_excess"] = values["val_loss"] - data.bigram_losses
     generator = torch.Generator().manual_seed(_SEED)
-    found = mean_intervals(torch.stack([*values.values()]), seen.documents, generator)
+    found = mean_intervals(torch.stack([*values.values()]), data.documents, generator)
     return {
         f"{name}_{key}": value
         for name, interval in zip(values, found, strict=True)

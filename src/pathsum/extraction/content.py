@@ -17,7 +17,7 @@ from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import exactness
 from pathsum.config import ExtractConfig
 from pathsum.extraction.causal import WINDOWS
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.content import ContentRow, ContentScoreRow
@@ -29,17 +29,17 @@ Errors = dict[tuple[int, int], float]  # by layer and head
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; no scores where positions or keys do not add up."""
-    model, windows, documents = subject.model, seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
-    error, by_head = certificates(copy.deepcopy(model).double(), seen.windows[: how.certificate_windows, :-1])
+    model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
+    error, by_head = certificates(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
     trace = model.trace(windows[:, :-1])
     rows = [
         row
         for grouping in groupings(model, windows.shape[1] - 1)
         for row in content_rows(model, trace, grouping, windows, documents, error)
     ]
-    return {"content": rows, "content_scores": score_rows(subject, by_head) if add_up(model.config) else []}
+    return {"content": rows, "content_scores": score_rows(trained, by_head) if add_up(model.config) else []}
 
 
 def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
@@ -88,17 +88,17 @@ def _bounds(interval: Interval | None) -> tuple[Any, Any, Any]:
     return (interval.mean, interval.low, interval.high) if interval else (None, None, None)
 
 
-def score_rows(subject: Subject, errors: Errors) -> list[ContentScoreRow]:
+def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
     """A row for every head past the first layer, content of the query and content of the key by offset, on repeated
     tokens."""
-    model, tokens, trace = subject.model, subject.repeated_tokens, subject.repeated
+    model, tokens, trace = trained.model, trained.repeated_tokens, trained.repeated
     grouping = by_offset(tokens.shape[1])
     layers = reads(model.weights(), tokens, trace.patterns, trace.scales, grouping)
     found = [
         pair
         for layer, parts in enumerate(itertools.islice(layers, model.config.n_layers))
         if layer
-        for pair in pairs(model, layer, parts, grouping.names, subject.block)
+        for pair in pairs(model, layer, parts, grouping.names, trained.block)
     ]
     generator = torch.Generator().manual_seed(_SEED)
     whole = {place: torch.stack([p.nats for p in found if (p.layer, p.head) == place]).sum(0) for place in errors}

@@ -10,24 +10,24 @@ import torch
 from pathsum.circuits import paths
 from pathsum.config import ExtractConfig
 from pathsum.extraction import score_paths
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.exactness import ExactnessRow
 
 
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By record. Costs a trace in float64 and a sum over all paths for each checkpoint."""
-    pairs = zip(subject.checkpoints, subject.log, strict=True)
-    return {"exactness": [certificate(path, at, seen, how) for path, at in pairs]}
+    pairs = zip(trained.checkpoints, trained.log, strict=True)
+    return {"exactness": [certificate(path, at, data, config) for path, at in pairs]}
 
 
-def certificate(path: Path, evaluation: Evaluation, seen: Evidence, how: ExtractConfig) -> ExactnessRow:
+def certificate(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
     """The sums over all paths against the logits, and over all pairs of them against the scores, of the checkpoint at
     ``path``, in float64."""
-    model = load_checkpoint(path, seen.tokenizer_hash, torch.float64)
-    tokens = seen.windows[: how.certificate_windows, :-1]
+    model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
+    tokens = data.windows[: config.certificate_windows, :-1]
     trace = model.trace(tokens)
     total = paths.path_sum(model.weights(), tokens, trace.patterns, trace.scales)
     scores = None

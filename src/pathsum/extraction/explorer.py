@@ -17,7 +17,7 @@ from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction.behaviour import reads
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.explorers import PassageRow, PatternRow, SplitRow
@@ -42,35 +42,35 @@ class Passage:
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, _: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``. Costs a trace of every passage at CHECKPOINTS checkpoints."""
-    shown = passages(seen, subject.model.config.n_ctx)
-    log = subject.log
+    shown = passages(data, trained.model.config.n_ctx)
+    log = trained.log
     patterns: list[PatternRow] = []
     for at in evenly(len(log), CHECKPOINTS):
-        model = load_checkpoint(subject.checkpoints[at], seen.tokenizer_hash)
+        model = load_checkpoint(trained.checkpoints[at], data.tokenizer_hash)
         for number, passage in enumerate(shown):
             patterns += pattern_rows(number, log[at].tokens_seen, False, model.trace(passage.inputs).patterns)
     for number, passage in enumerate(shown):
-        patterns += pattern_rows(number, log[-1].tokens_seen, True, _weighted(subject, passage.inputs))
-    exact = load_checkpoint(subject.checkpoints[-1], seen.tokenizer_hash, torch.float64)
+        patterns += pattern_rows(number, log[-1].tokens_seen, True, _weighted(trained, passage.inputs))
+    exact = load_checkpoint(trained.checkpoints[-1], data.tokenizer_hash, torch.float64)
     return {
-        "passages": [PassageRow(p.kind, JOINER.join(seen.words[t] for t in p.tokens[0].tolist())) for p in shown],
+        "passages": [PassageRow(p.kind, JOINER.join(data.words[t] for t in p.tokens[0].tolist())) for p in shown],
         "patterns": patterns,
-        "splits": [r for n, p in enumerate(shown) for r in split_rows(exact, n, p, seen.words)],
+        "splits": [r for n, p in enumerate(shown) for r in split_rows(exact, n, p, data.words)],
     }
 
 
-def passages(seen: Evidence, n_ctx: int) -> list[Passage]:
+def passages(data: EvalData, n_ctx: int) -> list[Passage]:
     """The first held-out window, the one in whose start most pairs of tokens come again, and a random block twice."""
     length = min(LENGTH, n_ctx)
-    starts = seen.windows[:, : length + 1]
-    pairs = starts[:, 1:-1] * len(seen.words) + starts[:, 2:]
+    starts = data.windows[:, : length + 1]
+    pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]
     before = (pairs[:, :, None] == pairs[:, None, :]).tril(-1).sum(-1)
     again = (before == 1).sum(-1)  # a pair that comes often counts once
     again[0] = -1  # shown already
     generator = torch.Generator().manual_seed(_SEED)
-    random, _ = repeated_random(1, length + 1, len(seen.words), generator, (seen.unigram > 0).float())
+    random, _ = repeated_random(1, length + 1, len(data.words), generator, (data.unigram > 0).float())
     return [
         Passage("held-out text", starts[:1]),
         Passage("held-out text that repeats itself", starts[again.argmax()][None]),
@@ -96,10 +96,10 @@ def pattern_rows(
             yield PatternRow(passage, layer, h, tokens_seen, weighted, quantised.cpu().numpy().tobytes())
 
 
-def _weighted(subject: Subject, inputs: Int[Tensor, "one pos"]) -> list[Tensor]:
-    trace = subject.model.trace(inputs)
-    read = reads(subject.model, inputs, trace)
-    layers = zip(trace.patterns, read, subject.weights.layers, strict=False)
+def _weighted(trained: TrainedModel, inputs: Int[Tensor, "one pos"]) -> list[Tensor]:
+    trace = trained.model.trace(inputs)
+    read = reads(trained.model, inputs, trace)
+    layers = zip(trace.patterns, read, trained.weights.layers, strict=False)
     return [value_weighted(pattern, x, heads) for pattern, x, heads in layers]
 
 

@@ -18,7 +18,7 @@ from pathsum.circuits.composition import composition
 from pathsum.circuits.score_paths import preference_contrast
 from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import SETTLED
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
@@ -47,34 +47,34 @@ _SEED = 2022
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, _: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: the values at the first checkpoint and at those from ``SETTLED`` on, and the change-point
     of each quantity that has one."""
-    pair, log = final_pair(subject), subject.log
+    pair, log = final_pair(trained), trained.log
     kept = [i for i, at in enumerate(log) if i == 0 or at.tokens_seen >= SETTLED * log[-1].tokens_seen]
-    each = [measure(load_checkpoint(subject.checkpoints[i], seen.tokenizer_hash), pair, subject, seen) for i in kept]
+    each = [measure(load_checkpoint(trained.checkpoints[i], data.tokenizer_hash), pair, trained, data) for i in kept]
     curves = {name: torch.stack([values[name] for values in each]) for name in each[0] if name in CHANGES}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
-    drops = loss_drop_intervals(curves["loss_drop_nats"], seen)
-    found = [change(name, tokens, curve, documents_of(name, curve, seen), generator) for name, curve in curves.items()]
+    drops = loss_drop_intervals(curves["loss_drop_nats"], data)
+    found = [change(name, tokens, curve, documents_of(name, curve, data), generator) for name, curve in curves.items()]
     return {
         "formation": [formation_row(log[i], values, drop) for i, values, drop in zip(kept, each, drops, strict=True)],
         "changes": [row for row in found if row is not None],
     }
 
 
-def final_pair(subject: Subject) -> tuple[int, Place] | None:
+def final_pair(trained: TrainedModel) -> tuple[int, Place] | None:
     """The first-layer head that is the previous-token head in the end, and the induction head; None without heads."""
-    roles = HeadRoles.of(subject.log)
+    roles = HeadRoles.of(trained.log)
     return (roles.previous[1], roles.induction) if roles.previous and roles.induction else None
 
 
 def measure(
-    model: Transformer, pair: tuple[int, Place] | None, subject: Subject, seen: Evidence
+    model: Transformer, pair: tuple[int, Place] | None, trained: TrainedModel, data: EvalData
 ) -> dict[str, Float[Tensor, "batch"]]:
     """One checkpoint, a value a window (of composition, which needs none, one value)."""
-    windows = seen.windows[:TEXT]
+    windows = data.windows[:TEXT]
     losses, looked = [], []
     for chunk in windows.split(CHUNK):
         trace = model.trace(chunk[:, :-1])
@@ -91,12 +91,12 @@ def measure(
     if pair is None:
         return found
     previous, (layer, head) = pair
-    run = Run(model, subject.repeated_tokens[:COPIES])
+    run = Run(model, trained.repeated_tokens[:COPIES])
     copies = run.trace.patterns[layer][:, head, None]
     found["previous_token"] = by_window(previous_token, torch.cat(looked))[0].double()
-    found["prefix_matching"] = by_window(lambda p: prefix_matching(p, subject.block), copies)[0].double()
+    found["prefix_matching"] = by_window(lambda p: prefix_matching(p, trained.block), copies)[0].double()
     if layer > 0:
-        found["key_edge_nats"] = key_edge(run, previous, (layer, head), subject.block)
+        found["key_edge_nats"] = key_edge(run, previous, (layer, head), trained.block)
         weights = model.weights().layers
         score = composition(weights[0][previous], weights[layer][head], "K")
         found["k_composition"] = torch.tensor([score * math.sqrt(model.W_E.shape[0]) - 1], dtype=torch.float64)
@@ -111,13 +111,13 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
     without = clean.patched_layer(layer, {("K", (0, previous)): other})[head].pattern
     tiny = torch.finfo(without.dtype).tiny
     change = clean.pattern(late).clamp(min=tiny).log() - without.clamp(min=tiny).log()
-    seen = torch.ones_like(change).tril() * change
-    return (seen * preference_contrast(block)).sum((-2, -1)).double()
+    data = torch.ones_like(change).tril() * change
+    return (data * preference_contrast(block)).sum((-2, -1)).double()
 
 
-def loss_drop_intervals(curve: Float[Tensor, "rows batch"], seen: Evidence) -> list[Interval | None]:
+def loss_drop_intervals(curve: Float[Tensor, "rows batch"], data: EvalData) -> list[Interval | None]:
     """Bound the loss drop at each checkpoint, had other documents been drawn; None where there is only one."""
-    documents, generator = seen.window_documents[: curve.shape[1]], torch.Generator().manual_seed(_SEED)
+    documents, generator = data.window_documents[: curve.shape[1]], torch.Generator().manual_seed(_SEED)
     return [None] * len(curve) if len(documents.unique()) < 2 else [*mean_intervals(curve, documents, generator)]
 
 
@@ -139,10 +139,10 @@ def formation_row(at: Evaluation, values: dict[str, Float[Tensor, "batch"]], dro
     )
 
 
-def documents_of(name: str, curve: Float[Tensor, "rows batch"], seen: Evidence) -> Int[Tensor, "batch"]:
+def documents_of(name: str, curve: Float[Tensor, "rows batch"], data: EvalData) -> Int[Tensor, "batch"]:
     """The document of each of a curve's windows; random tokens are of none in common."""
     return (
-        independent(curve) if name in ("prefix_matching", "key_edge_nats") else seen.window_documents[: curve.shape[1]]
+        independent(curve) if name in ("prefix_matching", "key_edge_nats") else data.window_documents[: curve.shape[1]]
     )
 
 

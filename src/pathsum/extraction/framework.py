@@ -15,7 +15,7 @@ from pathsum.circuits.composition import benjamini_hochberg, composition_scores,
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
-from pathsum.extraction.evidence import Evidence, Examined
+from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.model.transformer import Trace
 from pathsum.probes import induction, positional
 from pathsum.records.bigrams import BigramRow
@@ -26,35 +26,35 @@ SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
 _SEED = 2021
 
 
-def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     return {
-        "heads": head_rows(subject, seen),
-        "eigenvalues": eigenvalue_rows(subject.weights),
-        "composition": composition_rows(subject, seen, how),
-        "distances": distance_rows(subject.natural),
-        "bigrams": bigram_rows(subject.weights, seen, how.top_k),
+        "heads": head_rows(trained, data),
+        "eigenvalues": eigenvalue_rows(trained.weights),
+        "composition": composition_rows(trained, data, config),
+        "distances": distance_rows(trained.natural),
+        "bigrams": bigram_rows(trained.weights, data, config.top_k),
     }
 
 
-def head_rows(subject: Examined, seen: Evidence) -> list[HeadRow]:
+def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
     """Each head's scores: on repeated random tokens, on held-out text, and from its weights."""
-    weights, block, trace = subject.weights, subject.block, subject.repeated
-    natural = subject.natural.patterns
+    weights, block, trace = trained.weights, trained.block, trained.repeated
+    natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
     rows = []
     for layer, heads in enumerate(weights.layers):
         matching = induction.prefix_matching(trace.patterns[layer], block)
-        copied = induction.copying(trace.outputs[layer], subject.repeated_tokens, weights.W_U, block)
+        copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, weights.W_U, block)
         resting = positional.bos(natural[layer])
         before = int(previous[0].argmax())
         for h, head in enumerate(heads):
             circuit = ov_circuit(weights, head.W_OV)
-            diagonal = eigenvalues.diagonal_rank(circuit, seen.unigram.nonzero().squeeze(-1))
+            diagonal = eigenvalues.diagonal_rank(circuit, data.unigram.nonzero().squeeze(-1))
             keyed = None
             if layer > 0:
                 early = weights.layers[0][before]
-                keyed = eigenvalues.positivity(eigenvalues.matching_eigenvalues(weights, head, early, seen.unigram))
+                keyed = eigenvalues.positivity(eigenvalues.matching_eigenvalues(weights, head, early, data.unigram))
             rows.append(
                 HeadRow(
                     layer=layer,
@@ -84,23 +84,23 @@ def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     ]
 
 
-def composition_rows(subject: Examined, seen: Evidence, how: ExtractConfig) -> list[CompositionRow]:
+def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig) -> list[CompositionRow]:
     """Composition scores in float64, with and without the heads' mean writes on held-out text, each with its
     false-discovery rates over all edges of the model; and how much each early head's writes vary there."""
-    weights, outputs = subject.weights.to(torch.float64), subject.natural.outputs
+    weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
     layers = [
         tuple(varying(head, mean) for head, mean in zip(heads, means, strict=True))
         for heads, means in zip(weights.layers, mean_writes, strict=True)
     ]
     scores, without = (
-        composition_scores(weights, how.rotations, torch.Generator().manual_seed(_SEED), writers)
+        composition_scores(weights, config.rotations, torch.Generator().manual_seed(_SEED), writers)
         for writers in (weights, replace(weights, layers=tuple(layers)))
     )
     q_values = benjamini_hochberg(_tensor(s.p_value for s in scores)).tolist()
     q_varying = benjamini_hochberg(_tensor(s.p_above for s in without)).tolist()
     varied = [[variance(output[:, h]) for h in range(output.shape[1])] for output in outputs]
-    embedding, before = variance(subject.model.weights().W_E.mT[seen.windows[:, :-1]]), itertools.accumulate(varied)
+    embedding, before = variance(trained.model.weights().W_E.mT[data.windows[:, :-1]]), itertools.accumulate(varied)
     size = {  # by later layer, of each head before it
         late: sizes(_tensor([embedding, *parts]))[1:].split([len(layer) for layer in varied[:late]])
         for late, parts in enumerate(before, start=1)
@@ -128,10 +128,10 @@ def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
     ]
 
 
-def bigram_rows(weights: Weights, seen: Evidence, k: int) -> list[BigramRow]:
+def bigram_rows(weights: Weights, data: EvalData, k: int) -> list[BigramRow]:
     """The corpus's most frequent pairs, as the direct path alone predicts them."""
-    pairs = bigram.top_pairs(bigram.direct_path(weights), seen.bigram_counts, 10 * k, SMOOTHING)
+    pairs = bigram.top_pairs(bigram.direct_path(weights), data.bigram_counts, 10 * k, SMOOTHING)
     return [
-        BigramRow(seen.words[p.token], seen.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)
+        BigramRow(data.words[p.token], data.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)
         for p in pairs
     ]

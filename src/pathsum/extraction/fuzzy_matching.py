@@ -17,7 +17,7 @@ from pathsum.behaviour.fuzzy_sequences import Alike, Trials, draw_trials, rename
 from pathsum.circuits.fuzzy_matching import MatchScores
 from pathsum.config import ExtractConfig
 from pathsum.data.bos import BOS
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up
 from pathsum.model.transformer import Transformer
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
@@ -32,18 +32,18 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; no rows under two layers, or where the vocabulary has too few pairs and names."""
-    place, generator = HeadRoles.of(subject.log).induction, torch.Generator().manual_seed(_SEED)
-    if place is None or len(subject.weights.layers) < 2:
+    place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
+    if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
-    alike = Alike.of(seen.words, seen.unigram, generator)
-    pos = min(POSITIONS, subject.model.config.n_ctx, int(alike.fillers.sum()) + 2)
-    values = [*renamed_copies(subject.model, seen, generator)]
+    alike = Alike.of(data.words, data.unigram, generator)
+    pos = min(POSITIONS, trained.model.config.n_ctx, int(alike.fillers.sum()) + 2)
+    values = [*renamed_copies(trained.model, data, generator)]
     if alike.kinds and pos >= SHORTEST:
-        values += behaviour(subject.model, place, alike, draw_trials(alike, pos, generator))
-    if alike.kinds and place[0] == 1 and add_up(subject.model.config):
-        values += by_weights(subject, place, alike, seen.unigram > 0)
+        values += behaviour(trained.model, place, alike, draw_trials(alike, pos, generator))
+    if alike.kinds and place[0] == 1 and add_up(trained.model.config):
+        values += by_weights(trained, place, alike, data.unigram > 0)
     rows = []
     for kind, measure, value, groups in values:
         (found,) = mean_intervals(value[None], groups, generator)
@@ -62,12 +62,12 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
     yield FuzzyKind.CHANCE, FuzzyMeasure.ATTENTION, chance[-1], alike.family
 
 
-def by_weights(subject: Subject, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
+def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
     """Yield the head's match scores of the same pairs, in standard deviations of all pairs."""
-    pattern = subject.natural.patterns[0][:, :, 1:]
+    pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
-    head = subject.weights.layers[1][place[1]]
-    scores = MatchScores.of(subject.weights, subject.model.weights().W_E, head, current, previous)
+    head = trained.weights.layers[1][place[1]]
+    scores = MatchScores.of(trained.weights, trained.model.weights().W_E, head, current, previous)
     before = (alike.query, alike.variant, alike.unrelated)
     shown = torch.stack([scores.standardised(alike.query, token, present) for token in before])
     yield from _by_kind(alike, shown, FuzzyMeasure.SCORE, FuzzyMeasure.SCORE_OVER)
@@ -101,16 +101,16 @@ def _last(
 # ---- copies with other names ----------------------------------------------------------------------------------------
 
 
-def renamed_copies(model: Transformer, seen: Evidence, generator: torch.Generator) -> Values:
+def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
     """Yield what a first copy is worth to a second, the same or with other names: loss of that second copy behind BOS
     alone − loss behind the first. Nats per token, a mean per passage over places of three kinds.
 
     Controls are the first copy's tokens in random order, which have its token frequencies, and another passage.
     """
     block = model.config.n_ctx // 2
-    passages = seen.windows[:PASSAGES, 1 : 1 + block]
-    documents = seen.window_documents[:PASSAGES]
-    copies = rename(passages, seen.words, seen.unigram)
+    passages = data.windows[:PASSAGES, 1 : 1 + block]
+    documents = data.window_documents[:PASSAGES]
+    copies = rename(passages, data.words, data.unigram)
     alone, twice = losses(model, copies), losses(model, passages, passages)
     order = torch.rand(passages.shape, generator=generator).argsort(1)
     first = {

@@ -13,7 +13,7 @@ from torch import Tensor
 from pathsum.config import ExtractConfig
 from pathsum.extraction.behaviour import SETTLED
 from pathsum.extraction.causal import CONTROL, METHODS, WINDOWS, Bench
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
@@ -32,22 +32,22 @@ _SEED = 2023
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, _: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: every third checkpoint from ``SETTLED`` on and the last; no rows without induction heads.
 
     Heads are chosen by training's last evaluation, on other windows than these. Costs some 0.1 s a checkpoint.
     """
-    log = subject.log
+    log = trained.log
     heads = induction_heads(log[-1])
     if not heads:
         return {"joint_ablation": []}
     generator = torch.Generator().manual_seed(_SEED)
-    others = other_heads(heads, subject.cell.model.n_heads, generator)
+    others = other_heads(heads, trained.cell.model.n_heads, generator)
     settled = [i for i, at in enumerate(log) if at.tokens_seen >= SETTLED * log[-1].tokens_seen]
     rows: list[JointAblationRow] = []
     for i in sorted(settled[::-3]):
-        model, last = load_checkpoint(subject.checkpoints[i], seen.tokenizer_hash), i == len(log) - 1
-        rows += checkpoint_rows(model, log[i], subject, seen, trials(heads, others, last), TEXT if last else WINDOWS)
+        model, last = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash), i == len(log) - 1
+        rows += checkpoint_rows(model, log[i], trained, data, trials(heads, others, last), TEXT if last else WINDOWS)
     return {"joint_ablation": rows}
 
 
@@ -92,13 +92,13 @@ def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> lis
 
 
 def checkpoint_rows(
-    model: Transformer, at: Evaluation, subject: Subject, seen: Evidence, tried: Sequence[Trial], n_windows: int
+    model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
     """Each set of heads replaced at one checkpoint: what is lost of both gains from context."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(model.W_E.shape[0], generator).float()
-    windows, documents = seen.windows[:n_windows], seen.window_documents[:n_windows]
-    copies, block = subject.repeated_tokens[:COPIES], subject.block
+    windows, documents = data.windows[:n_windows], data.window_documents[:n_windows]
+    copies, block = trained.repeated_tokens[:COPIES], trained.block
     text = _bench(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
     repeats = _bench(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
     drop, gain = loss_drops(text, [], ""), repeat_gains(repeats, block, [], "")

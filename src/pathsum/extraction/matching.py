@@ -10,27 +10,27 @@ from torch import Tensor
 from pathsum.circuits.eigenvalues import positivity
 from pathsum.circuits.matching import pair_matching_eigenvalues, scale_as_read
 from pathsum.circuits.paths import all_paths, path_name
-from pathsum.extraction.evidence import Subject
+from pathsum.extraction.inputs import TrainedModel
 from pathsum.extraction.pairs import POSITION, Pair
 from pathsum.records.score_paths import MatchingRow
 
 
-def matching_rows(subject: Subject, found: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> list[MatchingRow]:
+def matching_rows(trained: TrainedModel, found: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> list[MatchingRow]:
     """A row for every head of ``found``. One half of the repeated windows chooses the pair; the weights judge it."""
     heads: dict[tuple[int, int], list[Pair]] = {}
     for pair in found:
         heads.setdefault((pair.layer, pair.head), []).append(pair)
-    return [_row(subject, mine, unigram) for mine in heads.values()]
+    return [_row(trained, mine, unigram) for mine in heads.values()]
 
 
-def _row(subject: Subject, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
-    weights = subject.model.weights()
+def _row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
+    weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
     best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])
     both = (paths[best.query], paths[best.key])
     readers = [path[0][0] if path else best.layer for path in both]  # where either path reads the embedding
     query, key = (
-        scale_as_read(subject.repeated.scales[reader], subject.repeated_tokens, len(unigram)) for reader in readers
+        scale_as_read(trained.repeated.scales[reader], trained.repeated_tokens, len(unigram)) for reader in readers
     )
     head = weights.layers[best.layer][best.head]
     eigenvalues = pair_matching_eigenvalues(weights, head, both, (query, key), unigram)

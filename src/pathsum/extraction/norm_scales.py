@@ -19,7 +19,7 @@ from torch import Tensor
 from pathsum.circuits.importance import window_losses
 from pathsum.circuits.paths import Path, path_name
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.records.norm_scales import NormScaleRow
@@ -34,14 +34,14 @@ Scale = Float[Tensor, "batch pos"]
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: a row for every single head, and for every pair of heads where there are no more than
     ``MOST_PATHS``; none without a norm. Costs six losses a path."""
-    model, generator = subject.model, torch.Generator().manual_seed(_SEED)
-    heads = [(layer, h) for layer in range(len(model.layers)) for h in range(subject.cell.model.n_heads)]
+    model, generator = trained.model, torch.Generator().manual_seed(_SEED)
+    heads = [(layer, h) for layer in range(len(model.layers)) for h in range(trained.cell.model.n_heads)]
     if model.config.norm == "none" or not heads:
         return {"norm_scales": []}
-    windows, documents = seen.windows[:WINDOWS], seen.window_documents[:WINDOWS]
+    windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     clean, targets = Run(model, windows[:, :-1]), windows[:, 1:]
     rotation, W_U = random_rotation(model.W_E.shape[0], generator).float(), model.weights().W_U
     pairs: list[Path] = [(a, b) for a, b in product(heads, heads) if a[0] < b[0]]

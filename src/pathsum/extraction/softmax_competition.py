@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pathsum.behaviour.softmax_competition import LEAST_BLOCK, inhibition, preference
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 from pathsum.statistics.bootstrap import independent, mean_intervals
 
@@ -20,15 +20,15 @@ _SEED = 2025
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``: a row for every head and place, none in windows under ``LEAST_BLOCK``. Costs one trace of
     the repeated windows: 0.1 s a layer."""
-    block, generator = subject.block, torch.Generator().manual_seed(_SEED)
+    block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}
-    control = subject.model.trace(unrepeated(subject.repeated_tokens, block)).patterns
+    control = trained.model.trace(unrepeated(trained.repeated_tokens, block)).patterns
     rows: list[SoftmaxCompetitionRow] = []
-    for layer, (pattern, other) in enumerate(zip(subject.repeated.patterns, control, strict=True)):
+    for layer, (pattern, other) in enumerate(zip(trained.repeated.patterns, control, strict=True)):
         matched = pattern[:, :, block + 1 :, 1:].diagonal(0, -2, -1).mean((0, -1)).tolist()  # of p to p − block
         lowered = inhibition(pattern[:, :, block + 1 :].amax(-1), RAISED).mean((0, -1)).tolist()
         for place, offset in OFFSETS.items():

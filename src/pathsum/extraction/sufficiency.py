@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pathsum.behaviour.labels import by_window
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.probes.induction import prefix_matching
 from pathsum.records.roles import HeadRoles
@@ -32,16 +32,16 @@ _SEED = 2024
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; no rows where no later head has the best prefix matching. Costs a layer and the loss on
     ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
-    roles = HeadRoles.of(subject.log)
+    roles = HeadRoles.of(trained.log)
     if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}
     (layer, head), previous = roles.induction, roles.previous
-    block, clean = subject.block, Run(subject.model, subject.repeated_tokens[:WINDOWS])
+    block, clean = trained.block, Run(trained.model, trained.repeated_tokens[:WINDOWS])
     whole = worth(clean, (layer, head), block)
-    kept: list[Place | None] = [*((0, h) for h in range(subject.cell.model.n_heads)), None]
+    kept: list[Place | None] = [*((0, h) for h in range(trained.cell.model.n_heads)), None]
     found = [worth(keep_edge(clean, p, (layer, head)), (layer, head), block) for p in kept]
     generator = torch.Generator().manual_seed(_SEED)
     return {

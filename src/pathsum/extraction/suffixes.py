@@ -20,7 +20,7 @@ from pathsum.behaviour.suffix_sequences import SHORTEST_WINDOW, Trials, draw_tri
 from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
 from pathsum.circuits.paths import path_name
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
@@ -54,14 +54,14 @@ class Roles:
     two_back: tuple[Place, ...]  # of its other heads, those that look two back, likewise; empty without others
 
     @staticmethod
-    def of(subject: Subject) -> Roles | None:
+    def of(trained: TrainedModel) -> Roles | None:
         """None where no head past the first layer can be an induction head."""
-        if not subject.log or len(subject.weights.layers) < 2:
+        if not trained.log or len(trained.weights.layers) < 2:
             return None
-        last: Evaluation = subject.log[-1]
+        last: Evaluation = trained.log[-1]
         induction = max(_places(last.prefix_matching[1:], 1))[1]
         previous = _leading(_places(last.previous_token[:1], 0))
-        back = _places([two_back(subject.natural.patterns[0]).tolist()], 0)
+        back = _places([two_back(trained.natural.patterns[0]).tolist()], 0)
         return Roles(induction, previous, _leading([(s, place) for s, place in back if place not in previous]))
 
 
@@ -76,23 +76,23 @@ def _leading(scored: list[tuple[float, Place]]) -> tuple[Place, ...]:
 
 
 @torch.no_grad()
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``; no rows without heads or where windows are too short."""
-    present = (seen.unigram > 0).float()
-    pos = min(POSITIONS, subject.model.config.n_ctx, int(present[1:].sum()) + 1)
+    present = (data.unigram > 0).float()
+    pos = min(POSITIONS, trained.model.config.n_ctx, int(present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
-    if pos < SHORTEST_WINDOW or not subject.weights.layers:
+    if pos < SHORTEST_WINDOW or not trained.weights.layers:
         return found
     generator = torch.Generator().manual_seed(_SEED)
     trials = draw_trials(SEQUENCES, pos, present, generator)
-    nothing = subject.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
-    shown = {name: Shown.of(subject.model, trials, *kinds) for name, kinds in CONDITIONS.items()}
+    nothing = trained.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
+    shown = {name: Shown.of(trained.model, trials, *kinds) for name, kinds in CONDITIONS.items()}
     for name, windows in shown.items():
         found["suffix_matches"] += _match_rows(name, windows, pos, generator)
         found["suffix_predictions"].append(_prediction_row(name, windows, nothing, generator))
-    roles = Roles.of(subject)
+    roles = Roles.of(trained)
     if roles is not None:
-        found["suffix_cuts"] = _cut_rows(subject, roles, shown, generator)
+        found["suffix_cuts"] = _cut_rows(trained, roles, shown, generator)
     return found
 
 
@@ -162,10 +162,10 @@ def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
 
 
 def _cut_rows(
-    subject: Subject, roles: Roles, shown: Mapping[str, Shown], generator: torch.Generator
+    trained: TrainedModel, roles: Roles, shown: Mapping[str, Shown], generator: torch.Generator
 ) -> list[SuffixCutRow]:
-    block, tokens = subject.block, subject.repeated_tokens[:COPIES]
-    copies, scored = Run(subject.model, tokens), slice(block + 1, 2 * block)
+    block, tokens = trained.block, trained.repeated_tokens[:COPIES]
+    copies, scored = Run(trained.model, tokens), slice(block + 1, 2 * block)
     late = roles.induction
     heads = [place for place in copies.places if place[0] < late[0]]
 

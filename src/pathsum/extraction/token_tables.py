@@ -14,7 +14,7 @@ from torch import Tensor
 from pathsum.circuits.bigram import direct_path
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_rows
 from pathsum.config import ExtractConfig
-from pathsum.extraction.evidence import Evidence, Examined
+from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.tokens import JOINER
 
@@ -26,51 +26,51 @@ Top = tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]
 
 
 @torch.no_grad()
-def tables(subject: Examined, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``. Costs heads · TOKENS · d_vocab · d_head."""
-    tokens = shown_tokens(seen)
-    asked = JOINER.join(seen.words[t] for t in tokens.tolist())
+    tokens = shown_tokens(data)
+    asked = JOINER.join(data.words[t] for t in tokens.tolist())
     rows = []
-    for table, layer, head, (values, found) in _tops(subject, seen, tokens):
-        entries = JOINER.join(seen.words[t] for t in found.flatten().tolist())
+    for table, layer, head, (values, found) in _tops(trained, data, tokens):
+        entries = JOINER.join(data.words[t] for t in found.flatten().tolist())
         stored = values.to(torch.float32).cpu().numpy().astype(np.dtype("<f4")).tobytes()
         rows.append(TokenTableRow(table, layer, head, asked, found.shape[1], entries, stored))
     return {"token_tables": rows}
 
 
-def shown_tokens(seen: Evidence) -> Int[Tensor, "n"]:
+def shown_tokens(data: EvalData) -> Int[Tensor, "n"]:
     """The TOKENS most frequent ids, in the order of ids."""
-    order = seen.unigram.argsort(descending=True, stable=True)
+    order = data.unigram.argsort(descending=True, stable=True)
     return order[:TOKENS].sort().values
 
 
 def _tops(
-    subject: Examined, seen: Evidence, tokens: Int[Tensor, "n"]
+    trained: TracedModel, data: EvalData, tokens: Int[Tensor, "n"]
 ) -> Iterator[tuple[str, int | None, int | None, Top]]:
-    weights, k = subject.weights, min(TOP, len(seen.words))
+    weights, k = trained.weights, min(TOP, len(data.words))
     for layer, heads in enumerate(weights.layers):
         for h, head in enumerate(heads):
             yield "OV", layer, h, top_rows(ov_circuit(weights, head.W_OV), tokens, k)
-            yield "QK", layer, h, top_rows(qk_circuit(weights, head.W_QK, seen.unigram), tokens, k)
-    yield "direct", None, None, _direct(subject, tokens, k)
-    yield "corpus", None, None, _corpus(seen, tokens, k)
+            yield "QK", layer, h, top_rows(qk_circuit(weights, head.W_QK, data.unigram), tokens, k)
+    yield "direct", None, None, _direct(trained, tokens, k)
+    yield "corpus", None, None, _corpus(data, tokens, k)
 
 
-def _direct(subject: Examined, tokens: Int[Tensor, "n"], k: int) -> Top:
+def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
     """The direct path's own predictions: shares of a softmax over W_U W_E alone."""
-    table = direct_path(subject.weights)
+    table = direct_path(trained.weights)
     values, found = top_rows(table, tokens, k)
     blocks = tokens.split(BLOCK)
     norm = torch.cat([(table.right[:, some].mT @ table.left.mT).logsumexp(-1) for some in blocks])
     return (values - norm[:, None]).exp(), found
 
 
-def _corpus(seen: Evidence, tokens: Int[Tensor, "n"], k: int) -> Top:
+def _corpus(data: EvalData, tokens: Int[Tensor, "n"], k: int) -> Top:
     """What follows in the training text: shares, 0 of what never does."""
     values: list[list[float]] = []  # numbers: why, see ``causal.Measured``
     found: list[list[int]] = []
     for token in tokens.tolist():
-        row = seen.bigram_counts[token : token + 1][0].double()
+        row = data.bigram_counts[token : token + 1][0].double()
         order = row.argsort(descending=True, stable=True)[:k]
         values.append((row[order] / row.sum().clamp(min=1)).tolist())
         found.append(order.tolist())

@@ -22,7 +22,7 @@ from pathsum.circuits.virtual_heads import removal_costs, virtual_patterns
 from pathsum.config import ExtractConfig
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
-from pathsum.extraction.evidence import Evidence, Subject
+from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.probes import induction, positional
 from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
@@ -40,52 +40,52 @@ _SEED = 2021
 Place = tuple[int, int]  # (layer, head)
 
 
-def tables(subject: Subject, seen: Evidence, how: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """By field of ``Cell``."""
     generator = torch.Generator().manual_seed(_SEED)
-    weights = subject.weights
+    weights = trained.weights
     return {
-        "token_clusters": cluster_rows(weights, seen, generator),
-        "directions": direction_rows(weights, seen),
-        "joint_copying": joint_copying_rows(subject, seen, generator),
+        "token_clusters": cluster_rows(weights, data, generator),
+        "directions": direction_rows(weights, data),
+        "joint_copying": joint_copying_rows(trained, data, generator),
         "overlaps": [OverlapRow(o.kind, *o.early, *o.late, o.share, o.chance, o.spread) for o in overlaps(weights)],
         "bandwidth": bandwidth_rows(weights),
-        "deleting": deleting_rows(subject),
-        "virtual_heads": virtual_head_rows(subject, seen),
+        "deleting": deleting_rows(trained),
+        "virtual_heads": virtual_head_rows(trained, data),
     }
 
 
-def cluster_rows(weights: Weights, seen: Evidence, generator: torch.Generator) -> list[TokenClusterRow]:
+def cluster_rows(weights: Weights, data: EvalData, generator: torch.Generator) -> list[TokenClusterRow]:
     """Groups of tokens that each head copies."""
-    common = _common(seen)
+    common = _common(data)
     k = min(TOKENS, len(common))
     return [
-        TokenClusterRow(layer, h, rank, c.eigenvalue, c.cohesion, c.chance, c.spread, _words(seen, c.tokens))
+        TokenClusterRow(layer, h, rank, c.eigenvalue, c.cohesion, c.chance, c.spread, _words(data, c.tokens))
         for layer, h, head in _heads(weights)
         for rank, c in enumerate(token_clusters(weights, head.W_OV, common, CLUSTERS, k, generator), start=1)
     ]
 
 
-def direction_rows(weights: Weights, seen: Evidence) -> list[DirectionRow]:
+def direction_rows(weights: Weights, data: EvalData) -> list[DirectionRow]:
     """What each head reads and writes."""
-    common = _common(seen)
+    common = _common(data)
     k = min(TOKENS, len(common))
     return [
-        DirectionRow(layer, h, rank, d.gain, d.share, _words(seen, d.read), _words(seen, d.written))
+        DirectionRow(layer, h, rank, d.gain, d.share, _words(data, d.read), _words(data, d.written))
         for layer, h, head in _heads(weights)
         for rank, d in enumerate(singular_directions(weights, head.W_OV, common, CLUSTERS, k), start=1)
     ]
 
 
-def joint_copying_rows(subject: Subject, seen: Evidence, generator: torch.Generator) -> list[JointCopyingRow]:
+def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
     """Groups of at least two heads with alike patterns, against other sets of heads of their layer."""
-    present = seen.unigram.nonzero().squeeze(-1)
+    present = data.unigram.nonzero().squeeze(-1)
     rows = []
-    for layer, heads in enumerate(subject.weights.layers):
-        similarity = pattern_similarity(subject.natural.patterns[layer][:WINDOWS])
+    for layer, heads in enumerate(trained.weights.layers):
+        similarity = pattern_similarity(trained.natural.patterns[layer][:WINDOWS])
 
         def circuit(which: Sequence[int], heads: tuple[Head, ...] = heads) -> LowRank:
-            return ov_circuit(subject.weights, side_by_side([heads[h] for h in which]))
+            return ov_circuit(trained.weights, side_by_side([heads[h] for h in which]))
 
         for group in alike(similarity, ALIKE):
             if len(group) < 2:
@@ -123,36 +123,36 @@ def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
     return rows
 
 
-def deleting_rows(subject: Subject) -> list[DeletingRow]:
+def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
     """What heads beyond the first layer make of what the layers before them wrote on held-out text."""
     rows = []
-    outputs = subject.natural.outputs
+    outputs = trained.natural.outputs
     for layer in range(1, len(outputs)):
         written = torch.stack([o.sum(1) for o in outputs[:layer]]).sum(0)
         C = covariance(written)
-        for h, head in enumerate(subject.weights.layers[layer]):
+        for h, head in enumerate(trained.weights.layers[layer]):
             found = alignment(head.W_OV, C)
             rows.append(DeletingRow(layer, h, found.value, found.spread, removed(outputs[layer][:, h], written)))
     return rows
 
 
-def virtual_head_rows(subject: Subject, seen: Evidence) -> list[VirtualHeadRow]:
+def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHeadRow]:
     """Every pair of heads in different layers: its weights, its pattern, and the cost of its path's removal."""
-    weights, natural = subject.weights, subject.natural
+    weights, natural = trained.weights, trained.natural
     pairs = [(a, b) for a in _places(weights) for b in _places(weights) if a[0] < b[0]]
     if not pairs:
         return []
-    windows = seen.windows[:WINDOWS]
+    windows = data.windows[:WINDOWS]
     costs = removal_costs(
-        subject.model.weights(),
+        trained.model.weights(),
         pairs,
         windows,
         natural.logits[:WINDOWS],
         [p[:WINDOWS] for p in natural.patterns],
         [s[:WINDOWS] for s in natural.scales],
     )
-    errors = standard_errors(costs, seen.window_documents[:WINDOWS])
-    looks = _looks(subject)
+    errors = standard_errors(costs, data.window_documents[:WINDOWS])
+    looks = _looks(trained)
     heads = [(weights.layers[i][a], weights.layers[j][b]) for (i, a), (j, b) in pairs]
     copied = eigenvalues.copying_eigenvalues_of_all(weights, [second.W_OV.after(first.W_OV) for first, second in heads])
     rows = []
@@ -179,16 +179,16 @@ def virtual_head_rows(subject: Subject, seen: Evidence) -> list[VirtualHeadRow]:
     return rows
 
 
-def _looks(subject: Subject) -> dict[tuple[Place, Place], tuple[float, int, float, float]]:
+def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], tuple[float, int, float, float]]:
     """Of each virtual head: previous-token score, the distance it looks at most and how much, prefix matching."""
-    natural, repeated = ([p[:WINDOWS] for p in t.patterns] for t in (subject.natural, subject.repeated))
+    natural, repeated = ([p[:WINDOWS] for p in t.patterns] for t in (trained.natural, trained.repeated))
     found = {}
-    for late, second in _places(subject.weights):
+    for late, second in _places(trained.weights):
         for early in range(late):
             by_distance = positional.attention_by_distance(virtual_patterns(natural[early], natural[late][:, second]))
             peaks = by_distance[:, : by_distance.shape[1] // 2 + 1].max(-1)
             again = virtual_patterns(repeated[early], repeated[late][:, second])
-            matching = induction.prefix_matching(again, subject.block)
+            matching = induction.prefix_matching(again, trained.block)
             for first in range(len(by_distance)):
                 found[(early, first), (late, second)] = (
                     by_distance[first, 1].item(),
@@ -207,11 +207,11 @@ def _heads(weights: Weights) -> list[tuple[int, int, Head]]:
     return [(layer, h, weights.layers[layer][h]) for layer, h in _places(weights)]
 
 
-def _common(seen: Evidence) -> Int[Tensor, "n"]:
+def _common(data: EvalData) -> Int[Tensor, "n"]:
     """The most frequent tokens of the corpus: what a head makes of a rare one says little of the text."""
-    present = int((seen.unigram > 0).sum())
-    return seen.unigram.argsort(descending=True, stable=True)[: min(COMMON, present)]
+    present = int((data.unigram > 0).sum())
+    return data.unigram.argsort(descending=True, stable=True)[: min(COMMON, present)]
 
 
-def _words(seen: Evidence, tokens: Int[Tensor, "k"]) -> str:
-    return "␟".join(seen.words[t] for t in tokens.tolist())
+def _words(data: EvalData, tokens: Int[Tensor, "k"]) -> str:
+    return "␟".join(data.words[t] for t in tokens.tolist())

@@ -21,7 +21,7 @@ from pathsum.core.weights import Weights
 from pathsum.data.counting import pair_counts
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.extraction import atlas, framework
-from pathsum.extraction.evidence import Evidence, show
+from pathsum.extraction.inputs import EvalData, trace_model
 from pathsum.imported.model import Extra, Foreign
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.ngrams.statistics import BigramRows
@@ -39,65 +39,65 @@ def take_apart(
     name: str,
     tokens: Int64[np.ndarray, "token"],
     words: Sequence[str],
-    how: ExtractConfig,
+    config: ExtractConfig,
     context: int,
 ) -> tuple[ForeignSummary, dict[str, list[Any]]]:
     """The summary, the framework's tables and the skip-trigrams of a model on ``tokens`` (0 begins a sequence).
 
     Tables by field of ``Cell``. In windows of ``context`` tokens, or the model's own context where that is shorter;
-    ``how`` says how many, and MOST_NUMBERS how many at most. float32, the certificate float64. ValueError where there
-    is less than a window.
+    ``config`` says how many, and MOST_NUMBERS how many at most. float32, the certificate float64. ValueError where
+    there is less than a window.
     """
     n_ctx = min(context, model.n_ctx if isinstance(model, Foreign) else model.config.n_ctx)
     if n_ctx < 8:
         raise ValueError(f"context: expected at least 8 tokens a window, got {n_ctx}; give a longer --context")
-    how = _affordable(how, model.weights(), n_ctx)
-    seen = evidence(tokens, words, how, n_ctx)
-    subject = show(model.to(torch.float32), n_ctx, seen, how)
-    tables = framework.tables(subject, seen, how) | atlas.tables(subject, seen, how)
+    config = _affordable(config, model.weights(), n_ctx)
+    data = evidence(tokens, words, config, n_ctx)
+    trained = trace_model(model.to(torch.float32), n_ctx, data, config)
+    tables = framework.tables(trained, data, config) | atlas.tables(trained, data, config)
     heads: list[HeadRow] = tables["heads"]
     matching = max(heads, key=lambda h: h.prefix_matching, default=None)
     previous = max((h for h in heads if h.layer == 0), key=lambda h: h.previous_token, default=None)
-    repeats = induction.repeat_losses(subject.repeated.logits, subject.repeated_tokens, subject.block)
-    fit = bigram.compare_with_corpus(bigram.direct_path(subject.weights), seen.bigram_counts, framework.SMOOTHING)
-    logits, targets = subject.natural.logits, seen.windows[:, 1:]
+    repeats = induction.repeat_losses(trained.repeated.logits, trained.repeated_tokens, trained.block)
+    fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, framework.SMOOTHING)
+    logits, targets = trained.natural.logits, data.windows[:, 1:]
     summary = ForeignSummary(
         name=name,
-        n_layers=len(subject.weights.layers),
-        n_heads=max(map(len, subject.weights.layers), default=0),
-        d_model=len(subject.weights.W_E),
+        n_layers=len(trained.weights.layers),
+        n_heads=max(map(len, trained.weights.layers), default=0),
+        d_model=len(trained.weights.W_E),
         d_vocab=len(words),
         context=n_ctx,
-        windows=len(seen.windows),
+        windows=len(data.windows),
         loss_nats=cross_entropy(logits.flatten(0, 1), targets.flatten()).item(),
         repeat_first_loss_nats=repeats.first_nats,
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=matching.prefix_matching if matching else None,
         prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
-        prefix_matching_chance=induction.prefix_matching(even_pattern(1 + 2 * subject.block), subject.block).item(),
+        prefix_matching_chance=induction.prefix_matching(even_pattern(1 + 2 * trained.block), trained.block).item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
         copying_heads=sum(h.copies for h in heads),
         bigram_correlation=fit.correlation,
         direct_path_kl_nats=fit.kl_nats,
-        exactness=certificate(model, seen.windows[: how.certificate_windows, : min(n_ctx, CERTIFICATE_TOKENS)]),
+        exactness=certificate(model, data.windows[: config.certificate_windows, : min(n_ctx, CERTIFICATE_TOKENS)]),
     )
     return summary, tables
 
 
-def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], how: ExtractConfig, n_ctx: int) -> Evidence:
+def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
     """What the text says, counted over all its windows, and the ones that the model is shown: one half to choose by,
     the other to judge by (a text of a single window serves both)."""
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
     unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
-    held_out = HeldOut.of(tokens, n_ctx, how.windows_per_document, how.held_out_windows)
+    held_out = HeldOut.of(tokens, n_ctx, config.windows_per_document, config.held_out_windows)
     every, second = held_out.batch(), slice(1, None, 2) if len(held_out.windows) > 1 else slice(None)
-    return Evidence(
+    return EvalData(
         held_out=every[second],
         documents=held_out.documents[second],
-        windows=every[second][: how.windows],
-        tuning=every[::2][: how.windows],
+        windows=every[second][: config.windows],
+        tuning=every[::2][: config.windows],
         unigram=unigram,
         bigram_counts=BigramRows(counts),
         words=words,
@@ -135,10 +135,10 @@ def _extra_paths(
     return path_sum(alphabet, spelt, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
 
 
-def _affordable(how: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
+def _affordable(config: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
     """As many windows as a trace of MOST_NUMBERS numbers holds, four at least, and no more than configured."""
     d_model, d_vocab = weights.W_E.shape
     a_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
     most = max(4, MOST_NUMBERS // a_window)  # as few as intervals can be had from
-    fewer = {name: min(getattr(how, name), most) for name in ("windows", "repeated_windows")}
-    return ExtractConfig(**{**how.model_dump(), **fewer})
+    fewer = {name: min(getattr(config, name), most) for name in ("windows", "repeated_windows")}
+    return ExtractConfig(**{**config.model_dump(), **fewer})

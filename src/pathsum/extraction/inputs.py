@@ -22,7 +22,7 @@ _SEED = 2021
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvalData:
     """What a model is shown, and what the corpus says."""
 
     held_out: Int[Tensor, "all window"]  # windows of verdict documents, one of each document first: losses
@@ -42,19 +42,19 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Examined:
+class TracedModel:
     """A model, whoever trained it, and its traces on held-out text and on repeated random tokens (float32)."""
 
     model: AttentionOnly
     weights: Weights  # each token's embedding at the scale at which the layers read it
-    natural: Trace  # on Evidence.windows
+    natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # BOS and a random block twice
     block: int
     repeated: Trace  # on those
 
 
 @dataclass(frozen=True)
-class Subject(Examined):
+class TrainedModel(TracedModel):
     """A model of this project, with its configuration and its log."""
 
     model: Transformer
@@ -63,33 +63,33 @@ class Subject(Examined):
     checkpoints: tuple[Path, ...] = ()  # in order of training, one for each evaluation of the log
 
 
-def examine(
+def trace_trained(
     model: Transformer,
     cell: CellConfig,
     log: list[Evaluation],
-    seen: Evidence,
-    how: ExtractConfig,
+    data: EvalData,
+    config: ExtractConfig,
     checkpoints: Sequence[Path] = (),
-) -> Subject:
-    """Show a ``model`` of this project the evidence. Costs as ``show``."""
-    e = show(model, cell.model.n_ctx, seen, how)
-    return Subject(model, e.weights, e.natural, e.repeated_tokens, e.block, e.repeated, cell, log, tuple(checkpoints))
+) -> TrainedModel:
+    """Trace a model of this project, and keep its configuration, log and checkpoints. Costs as ``trace_model``."""
+    traced = trace_model(model, cell.model.n_ctx, data, config)
+    return TrainedModel(**vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints))
 
 
-def show(model: AttentionOnly, n_ctx: int, seen: Evidence, how: ExtractConfig) -> Examined:
-    """Show ``model`` the evidence, windows of ``n_ctx`` tokens. Costs two traces: windows × heads × pos² numbers
-    each."""
+def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
+    """Trace ``model`` on held-out windows and on repeated random tokens, ``n_ctx`` tokens each. Costs two traces:
+    windows × heads × pos² numbers each."""
     generator = torch.Generator().manual_seed(_SEED)
-    present = (seen.unigram > 0).float()
-    repeated, block = repeated_random(how.repeated_windows, n_ctx, len(seen.words), generator, present)
+    present = (data.unigram > 0).float()
+    repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, present)
     with torch.no_grad():
-        natural, again = model.trace(seen.windows[:, :-1]), model.trace(repeated)
-    return Examined(model, effective(model), natural, repeated, block, again)
+        natural, again = model.trace(data.windows[:, :-1]), model.trace(repeated)
+    return TracedModel(model, effective(model), natural, repeated, block, again)
 
 
 def effective(model: AttentionOnly) -> Weights:
-    """The model's weights, with each token's embedding at the scale at which the layers read it where there is a norm:
-    a bare token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
+    """Return the weights, each token's embedding at the scale at which the layers read it where there is a norm: a bare
+    token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)
     return Weights(weights.W_E * scale, weights.W_U, weights.layers)

@@ -394,7 +394,7 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
 
 def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New weights that say nothing lose log 23 nats a token. A cache by path goes on describing the old ones."""
-    monkeypatch.setattr(extraction, "PARTS", (framework.tables, content.tables))
+    monkeypatch.setattr(extraction, "parts", lambda: (framework.tables, content.tables, certificates.tables))
     path, old = tmp_path / "a.safetensors", random_model(9)
     new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
 

@@ -11,7 +11,6 @@ from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ModelConfig
 from pathsum.model.fast import attention as fast_attention
 from pathsum.model.transformer import Transformer
-from pathsum.records.explorers import PatternRow
 from tests.model.built import NORMS, POS, POSITIONS, build, config, sample
 
 EVERY = list(itertools.product(POSITIONS, NORMS, (False, True)))
@@ -30,7 +29,7 @@ def test_the_logits_are_the_sum_over_all_paths(positions: str, norm: str, smeare
     total = path_sum(model.weights(), tokens, trace.patterns, trace.scales)
     assert exactness(total, model(tokens)) < 1e-12
     other = model.trace(tokens.flip(0))  # patterns of another batch: the certificate must notice
-    assert exactness(path_sum(model.weights(), tokens, other.rows(PatternRow), other.scales), model(tokens)) > 1e-3
+    assert exactness(path_sum(model.weights(), tokens, other.patterns, other.scales), model(tokens)) > 1e-3
 
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)

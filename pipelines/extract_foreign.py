@@ -10,10 +10,8 @@ from pathlib import Path
 from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import frame, write_json
 from pathsum.corpora.hub_files import local_or_hub
-from pathsum.data.bos import BOS
 from pathsum.data.tokenizer import tokenizer_hash
 from pathsum.imported.extraction import take_apart
-from pathsum.imported.model import Foreign
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 from pathsum.records import registry
@@ -42,12 +40,8 @@ def extract(given: argparse.Namespace) -> None:
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
     bos = bos_id(tokenizer, given.bos)
-    model = open_weights(weights, tokenizer_hash(tokenizer))
+    model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
     shown = words(tokenizer, model.weights().W_E.shape[1], bos)
-    if isinstance(model, Foreign):
-        model = model.bos_first(bos)
-    elif bos != BOS:
-        raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
     summary, tables = take_apart(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
     folder = Path(given.out or f"foreign/{name}")

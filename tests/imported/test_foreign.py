@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pathsum.circuits.folding import centre, fold_gains
-from pathsum.imported.model import Foreign, Rotation
+from pathsum.imported.model import Foreign, Own, Rotation
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import save_checkpoint
@@ -246,7 +246,7 @@ def test_older_words_for_positions_and_norm_are_understood(tmp_path: Path) -> No
 
 def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "own.safetensors", Transformer(MODEL, D_VOCAB, torch.Generator()), "words")
-    assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), Transformer)
+    assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), Own)
     with pytest.raises(ValueError, match="trained with tokenizer words, got other"):
         open_weights(tmp_path / "own.safetensors", "other")
 

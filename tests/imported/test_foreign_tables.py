@@ -11,8 +11,9 @@ import torch
 
 from pathsum.config import ExtractConfig
 from pathsum.imported import extraction as foreign
+from pathsum.imported import model as imported
 from pathsum.imported.extraction import certificate, take_apart
-from pathsum.imported.model import Extra, Foreign
+from pathsum.imported.model import Extra, Foreign, Own
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
@@ -58,10 +59,10 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         halved = [Extra(e.layer, e.vectors * (i != left_out)) for i, e in enumerate(whole.extras)]
         other = dataclasses.replace(whole, extras=tuple(halved))
         assert (other(some_tokens()) - whole(some_tokens())).abs().max() > 0.05
-    summed = foreign._extra_paths
+    summed = imported.extra_paths
     for left_out in range(3):
         monkeypatch.setattr(
-            foreign, "_extra_paths", lambda extra, *rest, n=left_out: summed(extra, *rest) * (extra.layer != n)
+            imported, "extra_paths", lambda extra, *rest, n=left_out: summed(extra, *rest) * (extra.layer != n)
         )
         found = certificate(whole, some_tokens())
         assert found is not None
@@ -70,7 +71,7 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_this_project_s_own_models_have_the_certificate_too() -> None:
     own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
-    found = certificate(own, some_tokens())
+    found = certificate(Own(own), some_tokens())
     assert found is not None
     assert found < 1e-12
 

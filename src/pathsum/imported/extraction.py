@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Int, Int64
 from torch import Tensor
-from torch.nn.functional import cross_entropy, pad
+from torch.nn.functional import cross_entropy
 
 from pathsum.behaviour.labels import even_pattern
 from pathsum.circuits import bigram
@@ -22,8 +21,7 @@ from pathsum.data.counting import pair_counts
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.extraction import atlas, framework
 from pathsum.extraction.inputs import EvalData, trace_model
-from pathsum.imported.model import Extra, Foreign
-from pathsum.model.transformer import Trace, Transformer
+from pathsum.imported.model import Imported
 from pathsum.ngrams.statistics import BigramRows
 from pathsum.probes import induction
 from pathsum.records.heads import HeadRow
@@ -35,7 +33,7 @@ CERTIFICATE_TOKENS = 64  # of a window of the certificate, which costs paths · 
 
 
 def take_apart(
-    model: Transformer | Foreign,
+    model: Imported,
     name: str,
     tokens: Int64[np.ndarray, "token"],
     words: Sequence[str],
@@ -48,7 +46,7 @@ def take_apart(
     ``config`` says how many, and MOST_NUMBERS how many at most. float32, the certificate float64. ValueError where
     there is less than a window.
     """
-    n_ctx = min(context, model.n_ctx if isinstance(model, Foreign) else model.config.n_ctx)
+    n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
         raise ValueError(f"context: expected at least 8 tokens a window, got {n_ctx}; give a longer --context")
     config = _affordable(config, model.weights(), n_ctx)
@@ -106,33 +104,19 @@ def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: E
 
 
 @torch.no_grad()
-def certificate(model: Transformer | Foreign, tokens: Int[Tensor, "batch pos"]) -> float | None:
+def certificate(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
     """The sum over all paths, those of the extras and b_U against the logits, in float64: max abs error relative to the
     largest logit. Over the tokens that occur, as inputs and as outputs. None where there are more than MOST_PATHS."""
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
-    exact = model.to(torch.float64) if isinstance(model, Foreign) else copy.deepcopy(model).double()
+    exact = model.to(torch.float64)
     whole, trace = exact.weights(), exact.trace(tokens)
     kept, renumbered = tokens.unique(return_inverse=True)
     weights = Weights(whole.W_E[:, kept], whole.W_U[kept], whole.layers)
-    total = path_sum(weights, renumbered, trace.patterns, trace.scales)
-    if isinstance(exact, Foreign):
-        total = total + exact.b_U[kept]
-        for extra in exact.extras:
-            total += _extra_paths(extra, weights, tokens, trace)
+    total = path_sum(weights, renumbered, trace.patterns, trace.scales) + exact.beside_tokens(
+        weights, kept, tokens, trace
+    )
     return exactness(total, trace.logits[..., kept])
-
-
-def _extra_paths(
-    extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
-) -> Float[Tensor, "batch pos vocab"]:
-    """The sum of the paths from an extra to the logits: those of an alphabet of its own, which enters at its layer."""
-    n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
-    size = max(n_vectors, n_out)  # weights have as many tokens in as out
-    W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))
-    alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
-    spelt = extra.index(tokens.shape[1]).expand_as(tokens)
-    return path_sum(alphabet, spelt, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
 
 
 def _affordable(config: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:

@@ -7,16 +7,75 @@ their own, so the path expansion stays exact with them: logits = paths of the to
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
+from pathsum.circuits.paths import path_sum
 from pathsum.core.weights import Weights
-from pathsum.model.transformer import Trace
+from pathsum.data.bos import BOS
+from pathsum.model.protocol import AttentionOnly
+from pathsum.model.transformer import Trace, Transformer
+
+
+class Imported(AttentionOnly, Protocol):
+    """A model in a file, whoever trained it, as ``open_weights`` gives it."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens in the longest window."""
+
+    def to(self, dtype: torch.dtype) -> Imported:
+        """Return the same model in another precision."""
+
+    def bos_first(self, bos: int) -> Imported:
+        """Return the same model with the ids 0 and ``bos`` exchanged: here, id 0 is the beginning of the sequence."""
+
+    def beside_tokens(
+        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
+    ) -> Tensor:
+        """Return the logits of the tokens ``kept`` that no path from a token adds. ``weights`` hold these tokens."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A checkpoint of this project."""
+
+    model: Transformer
+
+    @property
+    def n_ctx(self) -> int:
+        return self.model.config.n_ctx
+
+    def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
+        return self.model.trace(tokens)
+
+    def weights(self) -> Weights:
+        return self.model.weights()
+
+    def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.model.normalise(x)
+
+    def to(self, dtype: torch.dtype) -> Own:
+        return Own(copy.deepcopy(self.model).to(dtype))
+
+    def bos_first(self, bos: int) -> Own:
+        """Return the model itself. Raises ValueError for another token than its own."""
+        if bos != BOS:
+            raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
+        return self
+
+    def beside_tokens(
+        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
+    ) -> Tensor:
+        """Return zeros: every path begins at a token."""
+        return weights.W_U.new_zeros(len(kept))
 
 
 @dataclass(frozen=True)
@@ -125,7 +184,26 @@ class Foreign:
         w = self.folded
         return replace(self, folded=Weights(w.W_E[:, order], w.W_U[order], w.layers), b_U=self.b_U[order])
 
+    def beside_tokens(
+        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
+    ) -> Tensor:
+        """Return the paths of the extras, and b_U."""
+        paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
+        return sum(paths, self.b_U[kept])
+
     def _extra(self, layer: int, pos: int) -> Tensor:
         """The sum of what the layer's stream holds beside the tokens and what heads made of them."""
         there = [e.vectors[:, e.index(pos)].mT for e in self.extras if e.layer <= layer]
         return sum(there, torch.zeros_like(self.b_U[:1]))
+
+
+def extra_paths(
+    extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
+) -> Float[Tensor, "batch pos vocab"]:
+    """Sum the paths from an extra to the logits: those of an alphabet of its own, which enters at its layer."""
+    n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
+    size = max(n_vectors, n_out)  # weights have as many tokens in as out
+    W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))
+    alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
+    spelt = extra.index(tokens.shape[1]).expand_as(tokens)
+    return path_sum(alphabet, spelt, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]

@@ -9,15 +9,14 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from pathsum.imported.model import Foreign
+from pathsum.imported.model import Imported, Own
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
-from pathsum.model.transformer import Transformer
 
 PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
 
-def open_weights(path: Path, tokenizer_hash: str) -> Transformer | Foreign:
+def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     """The model in a safetensors file: this project's checkpoint, or weights in TransformerLens's naming.
 
     The latter's configuration is the file's metadata ``config`` (JSON), else ``<name>.json`` or ``config.json`` beside
@@ -37,7 +36,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Transformer | Foreign:
     except SafetensorError as error:
         raise ValueError(f"{path}: expected a whole safetensors file ({error}); copy or convert it again") from error
     if "pathsum" in metadata:
-        return load_checkpoint(path, tokenizer_hash)
+        return Own(load_checkpoint(path, tokenizer_hash))
     return from_transformer_lens(state, _config(path, metadata))
 
 

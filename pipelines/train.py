@@ -51,7 +51,7 @@ def require_same_tokens(config: DictConfig) -> None:
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
     with stage(threads()):
-        if sweep and ranks.count() > 1:
+        if sweep and ranks.world_size() > 1:
             raise ValueError(
                 "--multirun: torchrun trains one cell at a time; a launcher trains several (hydra/launcher)"
             )
@@ -60,7 +60,7 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")  # type: ignore[arg-type]
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
         folder = run_cell(name, cell, tracking, wait=sweep)
-        if ranks.first():
+        if ranks.is_main():
             print(f"{name}: {folder}")
 
 
@@ -76,7 +76,7 @@ def main(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    with ranks.together():
-        if not ranks.first():
+    with ranks.process_group():
+        if not ranks.is_main():
             sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # the first alone writes
         main()

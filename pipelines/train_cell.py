@@ -33,33 +33,33 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
     run = RUNS / identity
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
-    with locked(run, wait) if ranks.first() else nullcontext():
-        ranks.wait()
+    with locked(run, wait) if ranks.is_main() else nullcontext():
+        ranks.barrier()
         if finished(run, total_steps(cell)):
             return run
-        if ranks.first():
+        if ranks.is_main():
             write_json(run / "cell.json", cell.model_dump())
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:
             tracking = tracking.model_copy(update={"mode": "off"})
         with mirror(tracking, name, f"{name}-{identity}", "train", cell.model_dump(), run) as wandb:
             train(cell, text.header.d_vocab, text.header.tokenizer_hash, windows, run, wandb.log, name)
-            if ranks.first():
+            if ranks.is_main():
                 wandb.checkpoint(name, max((run / "checkpoints").iterdir()))
     return run
 
 
 def threads() -> int:
     """Of one process: fewer beside other cells, or beside others of its own. The weights are the same."""
-    return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, cores() // ranks.beside()))))
+    return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, cores() // ranks.local_processes()))))
 
 
 if __name__ == "__main__":
-    with ranks.together(), stage(threads()):
+    with ranks.process_group(), stage(threads()):
         name, values = sys.argv[1], params()
         if name not in values["cells"]:
             raise ValueError(f"expected a cell of params.yaml, got {name!r}; it has {', '.join(values['cells'])}")
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         run = run_cell(name, cell, load(TrackingConfig, values["tracking"], "tracking"), wait=False)
-        if ranks.first():
+        if ranks.is_main():
             adopt(run, MODELS / name)

@@ -117,7 +117,7 @@ def test_a_batch_that_cannot_be_shared_evenly_is_refused_by_its_key(tmp_path: Pa
 def test_torchrun_trains_one_cell_at_a_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ranks, "count", lambda: 2)
+    monkeypatch.setattr(ranks, "world_size", lambda: 2)
     with pytest.raises(SystemExit):
         train_by_hydra(OmegaConf.create(), [], sweep=True)
     assert "error: --multirun: torchrun trains one cell at a time; a launcher trains several" in capsys.readouterr().err
@@ -125,8 +125,8 @@ def test_torchrun_trains_one_cell_at_a_time(
 
 def test_without_torchrun_there_is_one_process() -> None:
     batch = torch.arange(6)
-    with ranks.together():
-        assert (ranks.count(), ranks.first(), ranks.beside()) == (1, True, 1)
+    with ranks.process_group():
+        assert (ranks.world_size(), ranks.is_main(), ranks.local_processes()) == (1, True, 1)
         assert ranks.share(batch) is batch
         assert ranks.mean([batch])[0] is batch
 

@@ -12,7 +12,7 @@ from torch.optim import SGD
 from pathsum.config import ModelConfig
 from pathsum.model.transformer import Transformer
 from pathsum.training.step import update
-from pathsum.training.threads import side_by_side
+from pathsum.training.threads import in_threads
 from tests.training.small import D_VOCAB, MODEL, windows
 
 
@@ -52,5 +52,5 @@ def test_a_gradient_lies_in_memory_as_its_parameter_does(positions: str) -> None
 def test_side_by_side_keeps_the_order_and_the_callers_threads() -> None:
     threads = 2
     torch.set_num_threads(threads)
-    assert side_by_side(lambda part: int(part.sum()), torch.arange(10).split(1)) == list(range(10))
+    assert in_threads(lambda part: int(part.sum()), torch.arange(10).split(1)) == list(range(10))
     assert torch.get_num_threads() == threads

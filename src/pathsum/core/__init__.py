@@ -1,1 +1,1 @@
-"""What every room shares: named axes, frozen weights, low-rank products, files."""
+"""Shared foundations: named axes, frozen weights, low-rank products, files."""

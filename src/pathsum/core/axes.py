@@ -1,4 +1,4 @@
-"""Every axis word used in a shape, its meaning, and its symbol in the paper. Shapes in signatures use only these.
+"""The axis names of all shapes in signatures, with meanings and the symbols of the paper.
 
 | word         | meaning                                                        | paper        |
 |--------------|----------------------------------------------------------------|--------------|

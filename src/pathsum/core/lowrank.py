@@ -1,4 +1,4 @@
-"""A matrix kept as two thin factors, so that no vocabulary × vocabulary product is ever built by accident."""
+"""Matrices as two thin factors, so that no vocabulary × vocabulary product is formed by accident."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class LowRank:
         return self.left.shape[0], self.right.shape[1]
 
     def after(self, first: Tensor | LowRank) -> LowRank:
-        """self · first: apply ``first``, then this. The later map stands on the left."""
+        """Return self · first: apply ``first``, then this. The later map stands on the left."""
         if isinstance(first, LowRank):
             return LowRank(self.left @ (self.right @ first.left), first.right)
         return LowRank(self.left, self.right @ first)
 
     def then(self, last: Tensor) -> LowRank:
-        """last · self: apply this, then ``last``."""
+        """Return last · self: apply this, then ``last``."""
         return LowRank(last @ self.left, self.right)
 
     @property
@@ -35,26 +35,26 @@ class LowRank:
         return LowRank(self.right.mT, self.left.mT)
 
     def dense(self) -> Float[Tensor, "write read"]:
-        """The whole matrix; costs write × read numbers of memory."""
+        """Form the whole matrix; costs write × read numbers of memory."""
         return self.left @ self.right
 
     def norm(self) -> Float[Tensor, ""]:
-        """Frobenius norm: ‖LR‖² = tr((LᵀL)(RRᵀ)), from two rank × rank matrices."""
+        """Return the Frobenius norm: ‖LR‖² = tr((LᵀL)(RRᵀ)), from two rank × rank matrices."""
         return ((self.left.mT @ self.left) * (self.right @ self.right.mT).mT).sum().clamp(min=0).sqrt()
 
     def eigenvalues(self) -> Complex[Tensor, "rank"]:
-        """Non-zero eigenvalues of a square product: those of the rank × rank matrix ``right @ left`` (AB and BA share
-        them). float32 at least."""
+        """Return the non-zero eigenvalues of a square product: those of the rank × rank matrix ``right @ left`` (AB and
+        BA share them). float32 at least."""
         assert self.shape[0] == self.shape[1], f"eigenvalues need a square product, got {self.shape}"
         return torch.linalg.eigvals(self.right @ self.left)
 
     def singular_values(self) -> Float[Tensor, "rank"]:
-        """Singular values, from the triangular factors of two thin QR decompositions."""
+        """Return the singular values, from the triangular factors of two thin QR decompositions."""
         r_left, r_right = torch.linalg.qr(self.left).R, torch.linalg.qr(self.right.mT).R
         return torch.linalg.svdvals(r_left @ r_right.mT)
 
     def svd(self) -> tuple[Float[Tensor, "write rank"], Float[Tensor, "rank"], Float[Tensor, "rank read"]]:
-        """U, S and Vᵀ with U S Vᵀ = this, largest first, from the same two thin QR decompositions."""
+        """Return U, S and Vᵀ with U S Vᵀ = this, largest first, from the same two thin QR decompositions."""
         (q_left, r_left), (q_right, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right.mT)
         U, S, V_T = torch.linalg.svd(r_left @ r_right.mT, full_matrices=False)
         return q_left @ U, S, V_T @ q_right.mT

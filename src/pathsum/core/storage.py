@@ -1,4 +1,4 @@
-"""The one form of records on disk: JSON with sorted keys, JSON lines, parquet. Identical records, identical bytes."""
+"""Records on disk: JSON with sorted keys, JSON lines, parquet. Identical records give identical bytes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ R = TypeVar("R")
 
 
 def write_json(path: Path, record: Any) -> None:
-    """A record (or mapping) as JSON with sorted keys; atomic. NaN and infinity are refused."""
+    """Write a record (or mapping) as JSON with sorted keys, atomically. NaN and infinity are refused."""
     data = dataclasses.asdict(record) if dataclasses.is_dataclass(record) and not isinstance(record, type) else record
     text = json.dumps(data, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     write_whole(path, text.encode())
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """All of ``content`` or nothing: a writer killed half-way leaves a ``.draft``, which the next one takes over."""
+    """Write all of ``content`` or nothing. A killed writer leaves a ``.draft``, which the next one overwrites."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(content)
@@ -32,12 +32,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, kind: type[R]) -> R:
-    """The record of type ``kind`` at ``path``; ValueError where its fields are not ``kind``'s."""
+    """Read the record of type ``kind`` at ``path``; ValueError where its fields are not those of ``kind``."""
     return _record(kind, json.loads(path.read_text(encoding="utf-8")), path)
 
 
 def append_line(path: Path, record: Any) -> None:
-    """One JSON line, flushed to disk before returning."""
+    """Append one JSON line and flush it to disk."""
     with path.open("a", encoding="utf-8") as f:
         f.write(json.dumps(dataclasses.asdict(record), sort_keys=True, allow_nan=False) + "\n")
         f.flush()
@@ -49,7 +49,7 @@ def read_lines(path: Path, kind: type[R]) -> list[R]:
 
 
 def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
-    """Rows of one record type as parquet; an empty table keeps its columns."""
+    """Write rows of one record type as parquet; an empty table keeps its columns."""
     names = [f.name for f in dataclasses.fields(kind)]
     table = pa.Table.from_pydict({name: [getattr(r, name) for r in rows] for name in names})
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def read_rows(path: Path, kind: type[R]) -> list[R]:
 
 
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
-    """Records as a table, for drawing."""
+    """Return records as a table."""
     return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
 
 

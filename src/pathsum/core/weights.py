@@ -1,8 +1,4 @@
-"""The plain, frozen weights that every circuit is computed from.
-
-A trained head, a hand-made head and a random head are the same type, so that a known answer or a negative control
-is one line.
-"""
+"""The frozen weights that every circuit is computed from. Trained, hand-made and random heads share one type."""
 
 from __future__ import annotations
 
@@ -27,20 +23,20 @@ class Head:
 
     @property
     def W_QK(self) -> LowRank:
-        """W_Qᵀ W_K / √d_head: the score of (query, key) is x_qᵀ W_QK x_k, in nats."""
+        """Return W_Qᵀ W_K / √d_head: the score of (query, key) is x_qᵀ W_QK x_k, in nats."""
         return LowRank(self.W_Q.mT / math.sqrt(self.W_Q.shape[0]), self.W_K)
 
     @property
     def W_OV(self) -> LowRank:
-        """W_O W_V: what moves from key to query."""
+        """Return W_O W_V: what is moved from key to query."""
         return LowRank(self.W_O, self.W_V)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """An attention-only transformer's weights, with whatever normalisation folded into the reading matrices.
+    """The weights of an attention-only transformer, with normalization folded into the reading matrices.
 
-    ``layers[l][h]`` is head h of layer l. Positions act on attention scores alone, so they are not part of this.
+    ``layers[l][h]`` is head h of layer l. Positions act on attention scores only, and are not part of this.
     """
 
     W_E: Float[Tensor, "d_model vocab"]
@@ -48,7 +44,7 @@ class Weights:
     layers: tuple[tuple[Head, ...], ...] = ()
 
     def to(self, dtype: torch.dtype) -> Weights:
-        """The same weights in another precision; identities are checked in float64."""
+        """Return the same weights in another precision; identities are checked in float64."""
         layers = tuple(
             tuple(Head(h.W_Q.to(dtype), h.W_K.to(dtype), h.W_V.to(dtype), h.W_O.to(dtype)) for h in layer)
             for layer in self.layers

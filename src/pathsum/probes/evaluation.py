@@ -1,4 +1,4 @@
-"""What training writes at each evaluation: one line of log.jsonl."""
+"""The record of one evaluation in training, a line of log.jsonl."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What held-out text and repeated random tokens say about a model after ``tokens_seen`` tokens.
+    """A model after ``tokens_seen`` tokens, on held-out text and on repeated random tokens.
 
     Head scores are nested ``[layer][head]`` and empty for zero layers.
     """
@@ -19,14 +19,14 @@ class Evaluation:
     repeat_first_loss_nats: float  # on the first copy of repeated random tokens
     repeat_second_loss_nats: float  # on the second copy
     prefix_matching: list[list[float]]  # mean attention to the token after the first occurrence, 0..1
-    previous_token: list[list[float]]  # mean attention to the token before, 0..1
+    previous_token: list[list[float]]  # mean attention to the previous token, 0..1
     copying: list[list[float]]  # share of repeated tokens that the head's own output raises above the mean, −1..1
     loss_by_position_nats: list[float]
 
 
 @dataclass(frozen=True)
 class Device:
-    """What a cell was trained on."""
+    """The device that a model was trained on."""
 
     name: str
     processes: int  # that trained it together

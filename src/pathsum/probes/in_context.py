@@ -1,4 +1,4 @@
-"""How much does a model learn from its context? (ICL "in-context learning score")"""
+"""In-context learning: the fall of the loss within a window (ICL "in-context learning score")."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NEIGHBOURS = 5  # on either side of the 50th and of the 500th, against noise
 
 
 def in_context_loss_drop(loss_by_position: Float[Tensor, "pos"]) -> float:
-    """How much does the model learn from its context? Loss near the 50th token − loss near the 500th, in nats; positive
-    where it learns (ICL "in-context learning score", its negative; docs/framework.md §6.1).
+    """Return the loss near the 50th token minus the loss near the 500th, in nats: positive where the model learns from
+    its context (the negative of ICL "in-context learning score"; docs/framework.md §6.1).
 
     Entry i is the mean loss of predicting the token at i + 1. Each end is a mean over NEIGHBOURS on either side. In
     windows under 512 tokens: mean over [0.08, 0.12] · n_ctx − mean over the last tenth. ValueError under 8 positions.

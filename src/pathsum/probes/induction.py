@@ -21,16 +21,15 @@ class RepeatLosses:
     """Mean loss on each copy of a repeated block."""
 
     first_nats: float
-    second_nats: float  # without its first token, which nothing foretells
+    second_nats: float  # without its first token, which is unpredictable
 
 
 def prefix_matching(pattern: Float[Tensor, "batch head query key"], block: int) -> Float[Tensor, "head"]:
-    """Does a head look at what followed the current token last time? Mean of A[p, p − block + 1] over p = block + 1 …
-    2·block (ICL "defining induction heads").
+    """Average the attention to the token that followed the current token last time: A[p, p − block + 1] over p =
+    block + 1 … 2·block (ICL "defining induction heads").
 
-    0..1; an even pattern scores about 1/(1.5·block). Costs batch · head · block. ValueError where the window is not
-    1 + 2·block long.
-    """
+    0..1; uniform causal attention scores about 1/(1.5·block). Costs batch · head · block. ValueError where the window
+    is not 1 + 2·block long."""
     _check_length(pattern.shape[-1], block)
     return pattern.diagonal(1 - block, -2, -1)[..., 2:].mean((0, -1))
 
@@ -41,11 +40,11 @@ def copying(
     W_U: Float[Tensor, "vocab d_model"],
     block: int,
 ) -> Float[Tensor, "head"]:
-    """Does a head's own output raise the token that comes next? After ICL's copying score, docs/framework.md §5.3.
+    """Measure how often a head's own output raises the next token; after ICL's copying score, docs/framework.md §5.3.
 
     Mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next] − mean over the vocabulary), where o_p is what the
-    head writes at p, times the final norm's scale or not: a sign does not see it. −1..1: 1 where the repeated token is
-    always raised above the mean, about 0 where the output has nothing to do with it, −1 where it is lowered. (ICL
+    head writes at p; the scale of the final norm does not change the sign. −1..1: 1 where the repeated token is always
+    raised above the mean, about 0 where the output is unrelated to it, −1 where it is always lowered. (ICL
     compares amounts after a ReLU; the sign needs no scale and no product with the vocabulary.) Costs
     batch · head · block · d_model. ValueError where ``tokens`` are not BOS and a block twice.
     """
@@ -60,7 +59,7 @@ def copying(
 def repeat_losses(
     logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int
 ) -> RepeatLosses:
-    """Is the second copy easier than the first? Mean loss on each (ICL "defining induction heads"), in nats, from 0.
+    """Compute the mean loss on each copy (ICL "defining induction heads"), in nats, from 0.
 
     The logits at p are for the token at p + 1. The second copy's first token is left out. Costs batch · pos · d_vocab.
     ValueError where ``tokens`` are not BOS and a block twice.
@@ -71,7 +70,7 @@ def repeat_losses(
 
 
 def check_repeated(tokens: Int[Tensor, "batch pos"], block: int) -> None:
-    """Are these BOS and then a block twice, with BOS nowhere else? ValueError where not, which says how."""
+    """Raise ValueError unless ``tokens`` are BOS and a block twice, with BOS nowhere else."""
     _check_length(tokens.shape[-1], block)
     start, first, second = tokens[:, :1], tokens[:, 1 : block + 1], tokens[:, block + 1 :]
     if not (first == second).all():

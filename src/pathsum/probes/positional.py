@@ -1,7 +1,6 @@
-"""Where heads look, whatever the tokens.
+"""Attention by position, whatever the tokens.
 
-Position 0 holds the beginning-of-sequence token, on which heads rest that have nothing to do: it is a key only for
-``bos``.
+Position 0 holds the beginning-of-sequence token, an attention sink: it is a key only for ``bos``.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ Pattern = Float[Tensor, "batch head query key"]
 
 
 def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
-    """How far back does each head look? Mean of A[i, i − distance], docs/framework.md §3.13.
+    """Average A[i, i − distance] for each head and distance, docs/framework.md §3.13.
 
-    Entry d is distance d = 0 … pos − 2, over queries d + 1 …, for key 0 is left out. Attention, 0..1; the entries need
-    not sum to 1, since each is a mean over other queries. Costs batch · head · pos². ValueError under three positions.
+    Entry d is distance d = 0 … pos − 2, over queries d + 1 …, without key 0. Attention, 0..1; the entries need not sum
+    to 1, since each is a mean over other queries. Costs batch · head · pos². ValueError under three positions.
     """
     _check(pattern)
     tokens = pattern[..., 1:, 1:]
@@ -26,9 +25,9 @@ def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
 
 
 def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
-    """How much does each head look at the token before? Mean of A[i, i − 1], docs/framework.md §3.13.
+    """Average A[i, i − 1], each head's attention to the previous token, docs/framework.md §3.13.
 
-    Over queries from 2: query 1's previous token is the beginning of the sequence. 0..1. Costs batch · head · pos.
+    Over queries from 2: the previous token of query 1 is the beginning of the sequence. 0..1. Costs batch · head · pos.
     ValueError under three positions.
     """
     _check(pattern)
@@ -36,8 +35,8 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
 
 
 def bos(pattern: Pattern) -> Float[Tensor, "head"]:
-    """How much does each head rest on the beginning of the sequence? Mean of A[i, 0] over queries from 1, for query 0
-    has no choice. 0..1. Costs batch · head · pos. ValueError under three positions."""
+    """Average A[i, 0], each head's attention to the beginning of the sequence, over queries from 1: query 0 has only
+    itself. 0..1. Costs batch · head · pos. ValueError under three positions."""
     _check(pattern)
     return pattern[..., 1:, 0].mean((0, -1))
 

@@ -1,7 +1,7 @@
-"""How well is a mean over windows known, which come in documents?
+"""Bootstrap intervals of means over windows, by resampling whole documents.
 
-Windows of one document are alike: their losses correlate at 0.45 here, so that a bootstrap that draws windows one by
-one gives intervals several times too narrow. These functions draw whole documents, with all their windows.
+Losses of windows of one document correlate at 0.45 here, so a bootstrap over single windows gives intervals several
+times too narrow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DRAWS = 2000
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean, and the percentile interval of its bootstrap."""
+    """A mean and its bootstrap percentile interval."""
 
     mean: float
     low: float
@@ -31,14 +31,13 @@ def mean_intervals(
     level: float = 0.95,
     draws: int = DRAWS,
 ) -> list[Interval]:
-    """Bound each row's mean over windows, had other documents been drawn: the percentile interval of a cluster
-    bootstrap (Davison & Hinkley 1997, §3.8).
+    """Compute the percentile interval of each row's mean over windows by a cluster bootstrap over documents
+    (Davison & Hinkley 1997, §3.8).
 
     ``documents`` says which windows belong together; ``independent`` where none do. In the unit of ``values``. All rows
-    share the draws, so that two rows which differ by a constant keep that difference. Under some ten documents the
-    interval is a little too narrow: by √(1 − 1/documents) and by the normal's tail. Costs rows · documents · draws.
-    ValueError under two documents.
-    """
+    share the draws, so two rows that differ by a constant keep that difference. With fewer than about ten documents the
+    interval is slightly too narrow: by √(1 − 1/documents) and by the tail of the normal distribution. Costs rows ·
+    documents · draws. ValueError under two documents."""
     rows = len(values)
     ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
     drawn = resampled_means(values, documents, generator, draws)
@@ -53,9 +52,9 @@ def ratio_interval(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> Interval:
-    """Bound the mean of ``part`` over the mean of ``whole``, both drawn with the same documents: the 95 % percentile
-    interval, which has the error of the denominator too. Not a number where ``whole`` is 0; wide or meaningless where
-    its own interval has 0 in it. Costs and errors as ``mean_intervals``."""
+    """Compute the 95 % percentile interval of mean ``part`` / mean ``whole``, both over the same drawn documents, so
+    that it includes the error of the denominator. NaN where ``whole`` is 0; wide or meaningless where the interval of
+    ``whole`` contains 0. Costs and errors as ``mean_intervals``."""
     drawn = resampled_means(torch.stack([part, whole]), documents, generator)
     low, high = torch.quantile(drawn[0] / drawn[1], drawn.new_tensor([0.025, 0.975])).tolist()
     return Interval((part.double().mean() / whole.double().mean()).item(), low, high)
@@ -67,8 +66,8 @@ def resampled_means(
     generator: torch.Generator,
     draws: int = DRAWS,
 ) -> Float[Tensor, "rows n"]:
-    """Draw as many documents as there are, with replacement, and average over all their windows; one column a draw, the
-    same draws for all rows. In the unit of ``values``, float64. Costs and errors as ``mean_intervals``."""
+    """Draw as many documents as there are, with replacement, and average over all their windows: one column per draw,
+    the same draws for all rows. In the unit of ``values``, float64. Costs and errors as ``mean_intervals``."""
     _, group, sizes = documents.unique(return_inverse=True, return_counts=True)
     n = len(sizes)
     if n < 2:
@@ -80,8 +79,9 @@ def resampled_means(
 
 
 def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, "batch"]) -> Float[Tensor, "rows"]:
-    """Estimate the error of each row's mean over windows from the sums of its documents' deviations: for normal
-    documents the standard deviation of ``resampled_means``. In the unit of ``values``; 0 for a single document."""
+    """Estimate the standard error of each row's mean over windows from the summed deviations of its documents: for
+    normal documents the standard deviation of ``resampled_means``. In the unit of ``values``; 0 for a single
+    document."""
     _, group, sizes = documents.unique(return_inverse=True, return_counts=True)
     deviations = values.double() - values.double().mean(-1, keepdim=True)
     sums = deviations.new_zeros(len(values), len(sizes)).index_add_(1, group, deviations)
@@ -89,5 +89,5 @@ def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, 
 
 
 def independent(values: Float[Tensor, "*rows batch"]) -> Int[Tensor, "batch"]:
-    """Every window a document of its own: for windows that share nothing, such as random tokens."""
+    """Return a document of its own for every window: for windows that share nothing, such as random tokens."""
     return torch.arange(values.shape[-1])

@@ -1,4 +1,4 @@
-"""When does in-context learning begin, and what forms before it? (ICL "the phase change")"""
+"""Change points of developmental curves (ICL "the phase change")."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-LEAST_BENT = 12  # evaluations that tell a bend from noise
-CLEAR = 12.0  # n log(RSS₁ / RSS₂): white noise of LEAST_BENT evaluations or more goes above in under 1 % of curves
-KNOWN = 0.95  # share of draws that must change where the curve does
+LEAST_BENT = 12  # evaluations needed to tell a bend from noise
+CLEAR = 12.0  # n log(RSS₁ / RSS₂): exceeded by white noise of LEAST_BENT evaluations or more in under 1 % of curves
+KNOWN = 0.95  # share of draws that must have a change point
 LEAST_RISE = 0.2  # of prefix matching: heads that form reach 0.3 and more, those that do not stay under 0.1
 
 
 @dataclass(frozen=True)
 class Onset:
-    """When a developmental curve changes."""
+    """The change point of a developmental curve."""
 
     tokens_seen: int  # interpolated where a rise is half-way
     low: int  # the last evaluation before
@@ -27,11 +27,11 @@ class Onset:
 
 
 def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float = LEAST_RISE) -> Onset | None:
-    """When does the phase change come? Tokens seen when the series crosses half of its rise from the first to the last
-    evaluation for good, by linear interpolation (ICL "the phase change").
+    """Return the tokens seen when the series last crosses half of its rise from the first to the last evaluation, by
+    linear interpolation (ICL "the phase change").
 
-    In tokens, with the evaluations on either side: the crossing is known no better than that. None where the rise is
-    under ``least_rise``, in the series' unit: no phase change within these tokens. For a series that falls, give its
+    In tokens, with the evaluations on either side, which bound the crossing. None where the rise is under
+    ``least_rise`` (in the unit of the series): no phase change within these tokens. For a series that falls, give its
     negative. ValueError where the lengths differ, tokens do not increase or a value is not finite.
     """
     _check(tokens_seen, series)
@@ -45,13 +45,13 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
 
 
 def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
-    """When does the slope of a loss change for the steeper? The evaluation at which two straight lines that meet fit
-    best, over the logarithm of tokens (ICL "the phase change", its bump in the loss).
+    """Return the evaluation at which the slope of a loss becomes steeper: the best fit of two straight lines that meet,
+    over the logarithm of tokens (ICL "the phase change", the bump in the loss).
 
-    In tokens, with the evaluations on either side. None where one line does nearly as well (least squares,
-    n log(RSS₁ / RSS₂) < CLEAR), where the loss bends towards the flat, as a power law does, or under LEAST_BENT
-    evaluations. A learning rate that decays bends a loss too: compare with models that cannot change. Calibrated for
-    errors that are independent; those of training are not quite. ValueError as for ``onset``, and where no token is
+    In tokens, with the evaluations on either side. None where one line fits nearly as well (least squares,
+    n log(RSS₁ / RSS₂) < CLEAR), where the loss becomes flatter, as a power law does, or with fewer than LEAST_BENT
+    evaluations. A decaying learning rate bends a loss too: compare with models that cannot change. Calibrated for
+    independent errors; those of training are not quite independent. ValueError as for ``onset``, and where no token is
     seen.
     """
     _check(tokens_seen, losses)
@@ -82,17 +82,17 @@ def change_interval(
     drawn: Float[Tensor, "rows n"],
     level: float = 0.95,
 ) -> tuple[int, int] | None:
-    """Between which tokens does ``find`` see the change, had other documents been drawn? Percentiles over the columns
-    of ``drawn``, each a curve with a row an evaluation.
+    """Compute the percentile interval of the change point that ``find`` returns, over the columns of ``drawn``: each a
+    curve with one row per evaluation.
 
-    None where fewer than KNOWN of the curves change: whether there is a change then hangs on the documents. Says
-    nothing of other seeds. Costs ``find`` a draw.
+    None where fewer than KNOWN of the curves change: then the change depends on the documents. Says nothing about other
+    seeds. Costs one ``find`` per draw.
     """
-    found = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
-    if not found or len(found) < KNOWN * drawn.shape[1]:
+    points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
+    if not points or len(points) < KNOWN * drawn.shape[1]:
         return None
     ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-    low, high = torch.quantile(torch.tensor(found, dtype=torch.float64), ends).round().long().tolist()
+    low, high = torch.quantile(torch.tensor(points, dtype=torch.float64), ends).round().long().tolist()
     return low, high
 
 

@@ -1,6 +1,6 @@
-"""How does the loss on single tokens move while a model learns? (ICL "per-token losses": Argument 1)
+"""Trajectories of per-token losses in training (ICL "per-token losses", Argument 1).
 
-A model's losses on a fixed set of tokens are a point in a space with a coordinate a token; its checkpoints draw a path.
+The losses of a checkpoint on fixed tokens are a point with one coordinate per token; the checkpoints form a path.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A path through the plane (or space) in which it moves most."""
+    """A path in its leading principal components."""
 
-    coordinates: Float[Tensor, "rows k"]  # nats a token: root mean square over tokens, about the path's mean
+    coordinates: Float[Tensor, "rows k"]  # nats per token: root mean square over tokens, about the path's mean
     explained: Float[Tensor, "k"]  # share of all movement along each component, 0..1, falling
 
 
 def principal_components(losses: Float[Tensor, "rows columns"], k: int) -> Trajectory:
-    """Along which mixtures of tokens does the loss move most, and when? PCA of checkpoints × tokens (ICL "per-token
-    losses"): the singular vectors of the losses without their mean over checkpoints.
+    """Compute the leading principal components of checkpoints × tokens (ICL "per-token losses"): the singular vectors
+    of the losses minus their mean over checkpoints.
 
     A coordinate is u σ / √tokens: over all components the squared distance of two checkpoints is the mean squared
-    difference of their losses on a token. A singular vector's sign means nothing: the coordinate of largest size is
+    difference of their losses per token. The sign of a singular vector is arbitrary: the coordinate of largest size is
     made positive. In float64. Costs rows² · columns. ValueError unless there are more than ``k`` checkpoints and at
     least ``k`` tokens: rows without their mean span one dimension less.
     """

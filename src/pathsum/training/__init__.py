@@ -1,1 +1,1 @@
-"""Training: one function, resumable to the bit, whose log and checkpoints are the record of how circuits form."""
+"""Training: step, optimizers, a loop that resumes to the same bits, and the store of runs."""

@@ -1,4 +1,4 @@
-"""On what is a cell trained, and what can it do at best?"""
+"""The device that trains a model, and its peak rate."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ import torch
 from pathsum.probes.evaluation import Device
 from pathsum.training import ranks
 
-_SIDE, _ROUNDS = 8192, 20  # of the products that are timed: large enough to fill any GPU, some milliseconds in all
+_SIDE, _ROUNDS = 8192, 20  # of the timed products: large enough to fill any GPU, some milliseconds in all
 
 
 def choose(wanted: str) -> torch.device:
-    """The device that ``train.device`` means here: a GPU where there is one, Apple's never (``TrainConfig`` says why).
-    Raises ValueError, naming the key, where one is asked for and there is none."""
+    """Return the device that ``train.device`` names here: a GPU where there is one, never Apple's (``TrainConfig`` says
+    why). ValueError, with the key, where a GPU is asked for and there is none."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             "train.device: expected a GPU (cuda), got none that torch can see; install a CUDA build of torch, or set "
             "train.device=auto (profile=laptop is the one for two cores)"
         )
-    return ranks.gpu() if wanted != "cpu" and torch.cuda.is_available() else torch.device("cpu")
+    return ranks.local_gpu() if wanted != "cpu" and torch.cuda.is_available() else torch.device("cpu")
 
 
 @lru_cache
 def product_dtype(kind: str) -> torch.dtype:
-    """The fastest type for training's matrix products on a device of this kind ("cpu", "cuda"): bfloat16 where the
-    hardware multiplies it, float32 on processors that only emulate it (seventy times slower, measured on AVX2)."""
+    """Return the fastest type for matrix products of training on a device of this kind ("cpu", "cuda"): bfloat16 where
+    the hardware multiplies it, float32 on processors that only emulate it (70 times slower, measured on AVX2)."""
     hardware = kind != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if hardware else torch.float32
 
 
 def describe(device: torch.device) -> Device:
-    """What the record of a cell says of the device. A GPU's peak is measured; a processor's changes with whatever else
-    runs there, and would make two runs on one machine differ: bench/ has it, beside the step."""
+    """Describe the device for a model's records. The peak of a GPU is measured. That of a processor varies with its
+    load and would make two runs on one machine differ; bench/ measures it."""
     if device.type == "cpu":
         products = str(product_dtype("cpu")).removeprefix("torch.")
         name = f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}, {products} products"
-        return Device(name, ranks.count(), None)
-    return Device(torch.cuda.get_device_name(device), ranks.count(), peak_flops(device, _SIDE))
+        return Device(name, ranks.world_size(), None)
+    return Device(torch.cuda.get_device_name(device), ranks.world_size(), peak_flops(device, _SIDE))
 
 
 def peak_flops(device: torch.device, side: int) -> float:
-    """How many operations a second do bf16 matrix products make, and nothing else? Best of some rounds, FLOP/s."""
+    """Measure the rate of bf16 matrix products alone: the best of some rounds, FLOP/s."""
     left, right, out = (torch.randn(side, side, device=device).bfloat16() for _ in range(3))
     best = 0.0
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""What a model in training is asked at each evaluation, always in float32 and always on the same windows."""
+"""The evaluation of a model in training: always in float32 and on the same windows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import copying, prefix_matching, repeat_losses
 from pathsum.probes.positional import previous_token
-from pathsum.training.threads import side_by_side
+from pathsum.training.threads import in_threads
 
 _CHUNK = 4  # windows at a time: batch × pos × vocab float32 logits stay in the cache
-TRACED = 16  # windows whose patterns are looked at
+TRACED = 16  # windows of which patterns are measured
 
 
 @torch.no_grad()
@@ -27,7 +27,7 @@ def evaluate(
     step: int,
     tokens_seen: int,
 ) -> Evaluation:
-    """Held-out loss and its in-context drop, and how far induction has formed on BOS + a random block twice."""
+    """Measure the held-out loss, its in-context drop, and induction on BOS and a random block twice."""
     by_position = token_losses(model, windows).mean(0)
     trace = model.trace(repeated)
     natural = model.trace(windows[:TRACED, :-1])
@@ -48,12 +48,12 @@ def evaluate(
 
 
 def token_losses(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
-    """Measure the loss in nats, float64, of every token of ``windows``: all but the last in, all but the first out."""
+    """Return the loss of every token of ``windows`` but the first: nats, float64."""
 
-    @torch.no_grad()  # of its thread alone
+    @torch.no_grad()  # a thread does not inherit it
     def of(chunk: Tensor) -> Tensor:
         logits = model(chunk[:, :-1])
         losses = F.cross_entropy(logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
         return losses.view(len(chunk), -1).double().cpu()
 
-    return torch.cat(side_by_side(of, windows.split(_CHUNK)))
+    return torch.cat(in_threads(of, windows.split(_CHUNK)))

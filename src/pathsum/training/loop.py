@@ -1,4 +1,4 @@
-"""The training loop: the same weights to the bit, in one go or resumed after a kill at any moment."""
+"""The training loop. A run that was killed at any moment and resumed gives the same weights, bit for bit."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class TrainingDiverged(RuntimeError):
 
 
 def total_steps(cell: CellConfig) -> int:
-    """Steps that ``train.tokens`` make, rounded up."""
+    """Return the number of steps for ``train.tokens``, rounded up."""
     return math.ceil(cell.train.tokens / (cell.train.batch * cell.model.n_ctx))
 
 
 def evaluation_steps(steps: int, train: TrainConfig) -> list[int]:
-    """Step 0, log-spaced steps up to where a linear spacing is finer, then linear ones; the last step always."""
+    """Return the steps to evaluate at: 0, log-spaced steps until a linear spacing is finer, linear ones, the last."""
     linear = np.linspace(0, steps, train.n_linear_evals + 1)[1:]
     early = np.geomspace(1, max(linear[0], 1), train.n_log_evals)
     points = {0, steps, *np.rint(early).astype(int).tolist(), *np.rint(linear).astype(int).tolist()}
@@ -60,27 +60,27 @@ def train(
 ) -> None:
     """Train ``cell`` on ``windows`` (training, held-out) in folder ``run``, from its last state if there is one.
 
-    ``log`` is told each evaluation once it is on disk. Several processes (``ranks``) train it together, and the first
-    alone evaluates and writes. Raises TrainingDiverged, keeping the last finite state.
+    ``log`` receives each evaluation after it is on disk. Several processes (``ranks``) may train one model; only the
+    main one evaluates and writes. Raises TrainingDiverged and keeps the last finite state.
     """
     train_windows, val_windows = windows
     steps = total_steps(cell)
     if finished(run, steps):
         return
-    if cell.train.batch % ranks.count():
+    if cell.train.batch % ranks.world_size():
         raise ValueError(
-            f"train.batch: expected a multiple of the {ranks.count()} processes that torchrun has started, got "
+            f"train.batch: expected a multiple of the {ranks.world_size()} processes that torchrun has started, got "
             f"{cell.train.batch}; start a number of them that divides it, or change it (which is another run)"
         )
     device = choose(cell.train.device)
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
     step = _load_state(run / "state.safetensors", model, opts)
-    ranks.wait()  # until all have read the state, before the first goes on to the next
-    if ranks.first():
+    ranks.barrier()  # all read the state before the main process writes the next one
+    if ranks.is_main():
         rewind_log(run / "log.jsonl", step)
-        for found in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
-            log(found)  # a killed mirror may have lost some of these
+        for evaluation in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
+            log(evaluation)  # a killed mirror may have lost some
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
@@ -88,46 +88,48 @@ def train(
     present = train_windows.present(d_vocab)
     repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
     repeated = repeated.to(device)
-    tokens_a_step = cell.train.batch * cell.model.n_ctx
+    tokens_per_step = cell.train.batch * cell.model.n_ctx
     autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
 
     def record() -> None:
-        if not ranks.first():
+        if not ranks.is_main():
             return
-        found = evaluate(model, held_out, repeated, block, step, step * tokens_a_step)
-        _require_finite(found.val_loss_nats, step * tokens_a_step, title, run)
+        evaluation = evaluate(model, held_out, repeated, block, step, step * tokens_per_step)
+        _require_finite(evaluation.val_loss_nats, step * tokens_per_step, title, run)
         save_checkpoint(run / "checkpoints" / f"{step:08d}.safetensors", model, tokenizer_hash)
-        append_line(run / "log.jsonl", found)
+        append_line(run / "log.jsonl", evaluation)
         _save_state(run / "state.safetensors", model, opts, step)
-        log(found)
+        log(evaluation)
 
     if step < 0:
         step = 0
         record()
-    lessons, lesson_windows = math.ceil(cell.train.curriculum_tokens / tokens_a_step), train_windows
-    if step < lessons:
-        lesson_windows = most_repetitive(train_windows, cell.train.curriculum_share, d_vocab)
+    curriculum_steps, curriculum_windows = math.ceil(cell.train.curriculum_tokens / tokens_per_step), train_windows
+    if step < curriculum_steps:
+        curriculum_windows = most_repetitive(train_windows, cell.train.curriculum_share, d_vocab)
     saved_at = time.monotonic()
     with tqdm(
-        total=steps * tokens_a_step, initial=step * tokens_a_step, unit="tok", unit_scale=True, desc=title,
+        total=steps * tokens_per_step, initial=step * tokens_per_step, unit="tok", unit_scale=True, desc=title,
         mininterval=1.0, file=sys.stderr, dynamic_ncols=True,
-        disable=not ranks.first(),
+        disable=not ranks.is_main(),
     ) as bar:  # fmt: skip
         while step < steps:
             step += 1
             set_rate(opts, rate(step, steps, cell.train))
-            source, at = (lesson_windows, step) if step <= lessons else (train_windows, step - lessons)
+            source, at = (
+                (curriculum_windows, step) if step <= curriculum_steps else (train_windows, step - curriculum_steps)
+            )
             batch = source.batch(order(cell.seed, at - 1, cell.train.batch, len(source)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)
             loss = update(model, opts, ranks.share(batch).to(device), autocast)
-            _require_finite(loss, (step - 1) * tokens_a_step, title, run)
-            bar.update(tokens_a_step)
+            _require_finite(loss, (step - 1) * tokens_per_step, title, run)
+            bar.update(tokens_per_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
             if step in evaluations:
                 record()
                 saved_at = time.monotonic()
-            elif ranks.first() and time.monotonic() - saved_at > cell.train.resume_every_seconds:
+            elif ranks.is_main() and time.monotonic() - saved_at > cell.train.resume_every_seconds:
                 _save_state(run / "state.safetensors", model, opts, step)
                 saved_at = time.monotonic()
 
@@ -141,7 +143,7 @@ def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> Non
 
 
 def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int) -> None:
-    """Weights, optimiser tensors and step, atomically; refused where a weight is not finite."""
+    """Write weights, optimizer tensors and step atomically; nothing where a weight is not finite."""
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
         return
     tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
@@ -153,7 +155,7 @@ def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int
 
 
 def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
-    """Put back what ``_save_state`` kept; its step, or −1 where there is none."""
+    """Restore what ``_save_state`` wrote and return its step, or −1 where there is none."""
     if not path.exists():
         return -1
     tensors = load_file(path)
@@ -164,7 +166,7 @@ def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
             if key.startswith(f"opt.{i}."):
                 _, _, j, name = key.split(".", 3)
                 p = params[int(j)]
-                if value.shape == p.shape:  # fused kernels walk memory: a state must lie as its parameter does
+                if value.shape == p.shape:  # fused kernels need a state in its parameter's memory order
                     value = torch.empty_like(p).copy_(value)
                 blank["state"].setdefault(int(j), {})[name] = value
         opt.load_state_dict(blank)

@@ -1,4 +1,4 @@
-"""Memory that one step frees is the next step's."""
+"""Reuse of freed memory from step to step."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _KEPT, _LARGE = 2**30, 2**25  # bytes; glibc takes no more than 32 MiB for the s
 
 @lru_cache(maxsize=1)
 def keep_freed() -> None:
-    """Have this process keep what it frees, in place of returning it and asking for it again: up to 10,000 page faults
-    a step of 16 windows, a fifth of its time. That is up to 1 GiB at the end of the heap, and tables of up to 32 MiB.
-    glibc alone can be told so; with another allocator nothing happens."""
+    """Keep freed memory in this process: up to 1 GiB at the end of the heap, and tables of up to 32 MiB.
+
+    Otherwise a step of 16 windows has up to 10,000 page faults, a fifth of its time. Only glibc has this setting; other
+    allocators stay as they are."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another libc, another system

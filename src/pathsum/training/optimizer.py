@@ -13,17 +13,17 @@ from torch.optim import AdamW, Optimizer
 from pathsum.config import TrainConfig
 from pathsum.model.transformer import Transformer
 from pathsum.training.device import product_dtype
-from pathsum.training.threads import halves, side_by_side
+from pathsum.training.threads import halves, in_threads
 
 
 class Muon(Optimizer):
-    """Momentum whose update is orthogonalised: every singular direction of a matrix moves by the same ``lr``
+    """Momentum with an orthogonalized update: every singular direction of a matrix moves by the same ``lr``
     (Jordan et al. 2024).
 
-    Takes weights stacked by head (…, head, ·, ·); the heads of one matrix are orthogonalised together, as the
-    (heads · d_head) × d_model matrix that they form, and all matrices in one batch (on a processor in two, side by
-    side). Axes before the heads are of other models, whose matrices are their own. ``torch.optim.Muon`` takes matrices
-    one by one, and 15 times as long (eight matrices of 128 × 128, two threads); its step differs by 0.5 %.
+    Takes weights stacked by head (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one
+    (heads · d_head) × d_model matrix, and all matrices in one batch (on a processor in two, in parallel). Axes before
+    the heads are separate models. ``torch.optim.Muon`` takes matrices one by one, and 15 times as long (eight matrices
+    of 128 × 128, two threads); its step differs by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -42,21 +42,21 @@ class Muon(Optimizer):
                 updates.append(_by_head_rows(p.grad.lerp(velocity, group["momentum"])).flatten(-3, -2))
             if not weights:
                 continue
-            orthogonal = torch.cat(side_by_side(orthogonalize, halves(torch.stack(updates))))
+            orthogonal = torch.cat(in_threads(orthogonalize, halves(torch.stack(updates))))
             for p, update in zip(weights, orthogonal, strict=True):
                 rows = _by_head_rows(p)
                 rows.mul_(1 - group["lr"] * group["weight_decay"]).add_(update.view(rows.shape), alpha=-group["lr"])
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
-    """A view (…, head, d_head, d_model) of W_Q, W_K, W_V as they are, and of W_O transposed."""
+    """Return a view (…, head, d_head, d_model): W_Q, W_K and W_V as they are, W_O transposed."""
     return p if p.shape[-2] <= p.shape[-1] else p.mT
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ: singular values land in [0.7, 1.2] after five Newton–Schulz
-    steps, in bf16 where the hardware multiplies it (``product_dtype``). The quintic's coefficients are Muon's, chosen
-    for slope at 0 rather than for convergence to 1."""
+    steps, in bf16 where the hardware multiplies it (``product_dtype``). The coefficients of the quintic are Muon's,
+    chosen for slope at 0 rather than for convergence to 1."""
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
     wide = X.shape[-2] <= X.shape[-1]  # the Gram matrix of the shorter side
     X = X if wide else X.mT
@@ -68,7 +68,7 @@ def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 
 
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
-    """Optimisers whose groups together hold every parameter once; each group keeps its peak rate as ``peak_lr``."""
+    """Return optimizers whose groups together hold every parameter once, each with its peak rate as ``peak_lr``."""
     attention: list[Tensor] = []
     positions: list[Tensor] = []
     for name, p in model.layers.named_parameters():
@@ -79,25 +79,26 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     ]
     if positions:
         groups.append({"params": positions, "lr": config.lr_positions, "weight_decay": 0.0})
-    found: list[Optimizer] = []
+    opts: list[Optimizer] = []
     if attention and config.optimizer == "muon":
-        found.append(Muon(attention, config.lr_attention, config.momentum, config.decay_attention))
+        opts.append(Muon(attention, config.lr_attention, config.momentum, config.decay_attention))
     elif attention:
         groups.append({"params": attention, "lr": config.lr_attention, "weight_decay": config.decay_attention})
-    found.append(AdamW(groups, betas=config.betas, eps=1e-10, weight_decay=config.decay_embedding, fused=True))
-    for group in (g for o in found for g in o.param_groups):
+    opts.append(AdamW(groups, betas=config.betas, eps=1e-10, weight_decay=config.decay_embedding, fused=True))
+    for group in (g for o in opts for g in o.param_groups):
         group["peak_lr"] = group["lr"]
-    return found
+    return opts
 
 
 def set_rate(optimizers: list[Optimizer], share: float) -> None:
-    """Every group's rate as a share of its peak."""
+    """Set the rate of every group to a share of its peak."""
     for group in (g for o in optimizers for g in o.param_groups):
         group["lr"] = group["peak_lr"] * share
 
 
 def rate(step: int, steps: int, config: TrainConfig) -> float:
-    """Share of the peak rate at ``step`` (from 1) of ``steps``: linear warm-up, plateau, linear decay towards 0."""
+    """Return the share of the peak rate at ``step`` (from 1) of ``steps``: linear warm-up, plateau, linear decay to
+    0."""
     up = step / config.warmup_steps if config.warmup_steps else 1.0
     decay = config.decay_share * steps
     down = (steps - step + 1) / decay if decay else 1.0

@@ -1,7 +1,8 @@
-"""One cell over several processes that torchrun starts, on one host or more: each takes its share of every batch.
+"""Data-parallel training of one model by the processes that torchrun starts, on one host or more.
 
-Without torchrun there is one process, and nothing here does anything. Every process holds the whole model and takes the
-same step with the mean of all gradients; the first alone writes. The hosts must see the same folder.
+Every process holds the whole model, computes gradients on its share of each batch, and takes the same step with their
+mean. Only the main process writes; all hosts need the same folder. Without torchrun there is one process, and these
+functions do nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-_PATIENCE = timedelta(days=1)  # for the first, which evaluates or waits for a lock; torchrun notices who has died
+_PATIENCE = timedelta(days=1)  # while the main process evaluates or waits for a lock; torchrun notices a dead process
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """Join the other processes while the block lasts, where torchrun has started any."""
+def process_group() -> Iterator[None]:
+    """Join the process group for the duration of the block, where torchrun has started one."""
     if not (dist.is_available() and dist.is_torchelastic_launched()):
         yield
         return
@@ -31,45 +32,45 @@ def together() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def count() -> int:
-    """How many processes train this cell?"""
+def world_size() -> int:
+    """Return the number of processes that train this model."""
     return dist.get_world_size() if _joined() else 1
 
 
-def first() -> bool:
-    """Is this the process that writes?"""
+def is_main() -> bool:
+    """Tell whether this process evaluates and writes."""
     return not _joined() or dist.get_rank() == 0
 
 
-def beside() -> int:
-    """How many of them share this machine?"""
+def local_processes() -> int:
+    """Return the number of these processes on this machine."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if _joined() else 1
 
 
-def gpu() -> torch.device:
-    """Which GPU is this process's?"""
+def local_gpu() -> torch.device:
+    """Return the GPU of this process."""
     return torch.device("cuda", int(os.environ["LOCAL_RANK"])) if _joined() else torch.device("cuda")
 
 
 def share(batch: Tensor) -> Tensor:
-    """This process's windows of ``batch``."""
-    return batch.chunk(count())[dist.get_rank()] if _joined() else batch
+    """Return the windows of ``batch`` that this process trains on."""
+    return batch.chunk(world_size())[dist.get_rank()] if _joined() else batch
 
 
 def mean(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The mean of each over all processes, to the same bits in each: one message for all."""
-    if count() == 1:
+    """Average each tensor over all processes in one message; every process gets the same bits."""
+    if world_size() == 1:
         return tensors
     flat = torch.cat([t.flatten() for t in tensors])
     dist.all_reduce(flat)
-    parts = (flat / count()).split([t.numel() for t in tensors])
+    parts = (flat / world_size()).split([t.numel() for t in tensors])
     return [part.view(t.shape) for part, t in zip(parts, tensors, strict=True)]
 
 
-def wait() -> None:
-    """Go on when all have come here."""
+def barrier() -> None:
+    """Wait until every process is here."""
     if _joined():
-        dist.all_reduce(torch.zeros(1))  # a barrier would wake every GPU
+        dist.all_reduce(torch.zeros(1))  # ``dist.barrier`` would start a context on every GPU
 
 
 def _joined() -> bool:

@@ -1,4 +1,4 @@
-"""One optimiser step."""
+"""One optimizer step."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from pathsum.model.fast.loss import next_token_loss
 from pathsum.model.transformer import Transformer
 from pathsum.training import ranks
 from pathsum.training.memory import keep_freed
-from pathsum.training.threads import halves, side_by_side
+from pathsum.training.threads import halves, in_threads
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """One optimiser step on ``batch`` (windows of n_ctx + 1 tokens), this process's share of it where there are more;
-    the mean loss before it, in nats, of all."""
+    """Take one step on ``batch`` (windows of n_ctx + 1 tokens; the share of this process where there are several) and
+    return the mean loss before it over all processes, in nats."""
     if batch.device.type == "cpu":
         keep_freed()
     parameters = list(model.parameters())
 
     def share(windows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """What ``windows`` contribute to the batch's mean loss, and its gradients."""
+        """Return the contribution of ``windows`` to the mean loss of the batch, and its gradients."""
         with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
             loss = next_token_loss(model.read(windows[:, :-1]), model.W_U, windows[:, 1:])
             loss = loss * (len(windows) / len(batch))
         return loss.detach(), torch.autograd.grad(loss, parameters)
 
-    (loss, gradients), *others = side_by_side(share, halves(batch))
+    (loss, gradients), *others = in_threads(share, halves(batch))
     for other, more in others:
         loss += other
         torch._foreach_add_(gradients, more)
-    loss, *everyones = ranks.mean((loss, *gradients))
-    for p, gradient in zip(parameters, everyones, strict=True):
-        p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW walks memory: it must lie as its parameter does
+    loss, *means = ranks.mean((loss, *gradients))
+    for p, gradient in zip(parameters, means, strict=True):
+        p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW needs it in its parameter's memory order
     for opt in opts:
         opt.step()
         opt.zero_grad(set_to_none=True)

@@ -1,8 +1,8 @@
-"""The run store: one folder a run, named by what determines its result, so that a sweep and `dvc repro` share it.
+"""The run store: one folder per run, named by what determines its result, shared by sweeps and `dvc repro`.
 
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  state.safetensors  lock
 
-Everything is written atomically. The lock is the operating system's: it goes with its process, however that ends.
+Everything is written atomically. The operating system releases the lock when its process ends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
 
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[None]:
-    """Hold ``folder`` for this process. Where another holds it: wait for it, or raise RunBusy naming its process."""
+    """Lock ``folder`` for this process. Where another has it, wait, or raise RunBusy with the number of its process."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+") as file:
         try:
@@ -62,7 +62,7 @@ def locked(folder: Path, wait: bool) -> Iterator[None]:
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Raise OSError, before any work, where the disk of ``folder`` has not ``size`` bytes left."""
+    """Raise OSError, before any work, where the disk of ``folder`` has fewer than ``size`` bytes left."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < size:
@@ -81,7 +81,7 @@ def adopt(run: Path, folder: Path) -> None:
 
 
 def rewind_log(path: Path, step: int) -> None:
-    """Drop the evaluations after ``step``: a resumed run makes them again."""
+    """Drop the evaluations after ``step``, which a resumed run makes again."""
     if path.exists():
         kept = [
             line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step
@@ -90,11 +90,11 @@ def rewind_log(path: Path, step: int) -> None:
 
 
 def finished(run: Path, steps: int) -> bool:
-    """Whether ``run`` has its last evaluation and checkpoint."""
+    """Tell whether ``run`` has its last evaluation and checkpoint."""
     if not (run / "log.jsonl").exists() or not (run / "checkpoints" / f"{steps:08d}.safetensors").exists():
         return False
     try:
         log = read_lines(run / "log.jsonl", Evaluation)
     except ValueError:
-        return False  # a half-written line: the run was cut there
+        return False  # a half-written line: the run was killed there
     return bool(log) and log[-1].step == steps

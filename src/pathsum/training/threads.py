@@ -1,5 +1,5 @@
-"""On a processor a step's work is two threads' work, one half each, so that their kernels need not wait for each other
-hundreds of times a step."""
+"""Two threads for the two halves of a batch on a processor, so that kernels do not synchronize hundreds of times per
+step."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-Found = TypeVar("Found")
-_SHARES = 2  # however many cores there are: it decides how gradients are rounded
+Result = TypeVar("Result")
+_SHARES = 2  # at any number of cores: it decides how gradients are rounded
 
 
 def halves(whole: Tensor) -> tuple[Tensor, ...]:
-    """``whole`` along its first dimension; on a GPU in one piece."""
+    """Split ``whole`` in two along its first dimension; on a GPU keep it in one piece."""
     return whole.chunk(_SHARES) if whole.device.type == "cpu" else (whole,)
 
 
-def side_by_side(work: Callable[[Tensor], Found], parts: tuple[Tensor, ...]) -> list[Found]:
-    """``work`` of each part, in order; on a processor in threads, each with its share of torch's own."""
+def in_threads(work: Callable[[Tensor], Result], parts: tuple[Tensor, ...]) -> list[Result]:
+    """Apply ``work`` to each part, in order; on a processor in threads, each with its share of torch's threads."""
     threads = torch.get_num_threads() // _SHARES if parts[0].device.type == "cpu" else 0
     return list(_workers(threads).map(work, parts) if threads and len(parts) > 1 else map(work, parts))
 

@@ -1,4 +1,4 @@
-"""The loss of the next token, and its gradient in the same pass.
+"""The next-token loss, with its gradient from the same pass.
 
 One pass saves memory rather than time: a fifth of the float32 numbers are written, and forward and gradient together
 take as long as ``F.linear`` and ``F.cross_entropy`` (ratio 0.95 to 0.99; 8 windows of 256 tokens, d_vocab 1,024).
@@ -12,13 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-_ROWS = 256  # positions at a time whose probabilities are kept in float32: 1 MiB at d_vocab 1,024
+_ROWS = 256  # positions at a time with probabilities in float32: 1 MiB at d_vocab 1,024
 _RARE = 1e-30  # a smaller float32 probability loses digits, below 1e-45 all of them
 
 
 class _NextTokenLoss(torch.autograd.Function):
-    """Autograd's own way writes batch · pos × d_vocab float32 numbers five times; this one writes them once, in the
-    precision of the product, and turns logits into their gradient in place."""
+    """Cross-entropy that writes batch · pos × d_vocab numbers once, in the precision of the product, and turns logits
+    into their gradient in place. Autograd writes them five times in float32."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, W_U: Tensor, targets: Tensor) -> Tensor:
@@ -49,10 +49,10 @@ class _NextTokenLoss(torch.autograd.Function):
 def next_token_loss(
     x: Float[Tensor, "batch pos d_model"], W_U: Float[Tensor, "vocab d_model"], targets: Int[Tensor, "batch pos"]
 ) -> Float[Tensor, ""]:
-    """What does predicting ``targets`` by W_U x cost? Mean cross-entropy in nats a token, from 0.
+    """Compute the mean cross-entropy of ``targets`` under logits W_U x, in nats per token, from 0.
 
     Equals ``cross_entropy(x W_Uᵀ)`` up to the precision of products, which autocast may lower. Costs three products of
-    batch · pos × d_vocab × d_model, and one such table in their precision.
+    batch · pos × d_vocab × d_model, and one batch · pos × d_vocab table in their precision.
     """
     loss: Tensor = _NextTokenLoss.apply(x.flatten(0, 1), W_U, targets.flatten())
     return loss

@@ -9,7 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.atlas import Occurrences, carried, crossed, effects, occurrences, price, strongest, worth
+from pathsum.circuits.atlas import (
+    Occurrences,
+    effects,
+    occurrences,
+    source_weight,
+    spurious_cost,
+    spurious_triples,
+    strongest,
+    worth,
+)
 from pathsum.circuits.paths import path_logits
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
@@ -43,13 +52,13 @@ def keeping() -> Weights:
 
 
 def seen(weights: Weights, windows: Tensor) -> tuple[LowRank, Tensor, Tensor, Occurrences]:
-    """The OV circuit, the logits, what is carried, and the occurrences; by content alone, without a norm."""
+    """The OV circuit, the logits, what is source_weight, and the occurrences; by content alone, without a norm."""
     head, tokens = weights.layers[0][0], windows[:, :-1]
     pattern = handmade.content_pattern(head, weights.W_E.mT[tokens])
     scales = torch.ones(tokens.shape, dtype=torch.float64)
     logits = sum(path_logits(weights, p, tokens, [pattern[:, None]], [scales] * 2) for p in ((), ((0, 0),)))
     at = occurrences(windows)
-    return ov_circuit(weights, head.W_OV), logits, carried(pattern, scales, scales, at), at  # type: ignore[return-value]
+    return ov_circuit(weights, head.W_OV), logits, source_weight(pattern, scales, scales, at), at  # type: ignore[return-value]
 
 
 def test_planted_skip_trigrams_come_first_with_their_places() -> None:
@@ -124,7 +133,7 @@ def test_effects_add_up_to_what_the_head_adds_to_the_next_token() -> None:
     pattern = torch.rand(BATCH, 3, POS, POS, generator=g, dtype=torch.float64).tril()
     logits = path_logits(weights, ((0, 1),), tokens, [pattern], scales)
     at, circuit = occurrences(windows), ov_circuit(weights, weights.layers[0][1].W_OV)
-    effect = effects(circuit, carried(pattern[:, 1], *scales, at), at)
+    effect = effects(circuit, source_weight(pattern[:, 1], *scales, at), at)
     summed = torch.zeros(BATCH, POS, dtype=torch.float64).index_put_((at.window, at.query), effect, accumulate=True)
     mixing = scales[1][:, :, None] * pattern[:, 1] * scales[0][:, None]
     others = mixing.diagonal(dim1=1, dim2=2).clone()
@@ -173,15 +182,15 @@ def test_the_list_needs_room() -> None:
 
 def test_keep_in_mind_and_keep_at_bay_force_keep_in_bay_and_keep_at_mind() -> None:
     true = [(KEEP, IN, MIND), (KEEP, AT, BAY)]
-    assert set(crossed(true)) == {(KEEP, IN, BAY), (KEEP, AT, MIND)}
-    assert crossed([(KEEP, IN, MIND), (BY, IN, BAY)]) == []  # another source has an output of its own
+    assert set(spurious_triples(true)) == {(KEEP, IN, BAY), (KEEP, AT, MIND)}
+    assert spurious_triples([(KEEP, IN, MIND), (BY, IN, BAY)]) == []  # another source has an output of its own
 
 
 def test_a_planted_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_logit() -> None:
     """Identity, against cross-entropy at each place; a triple whose source is not read is free."""
     circuit, logits, weight, at = seen(keeping(), text(0, planted=True))
     bug = (KEEP, AT, MIND)
-    found = price(circuit, logits.log_softmax(-1), weight, at, bug)
+    found = spurious_cost(circuit, logits.log_softmax(-1), weight, at, bug)
     z, nexts = logits[1::2, 6], torch.full((18,), BAY)
     without = z.clone()
     without[:, MIND] -= math.exp(5) / (math.exp(5) + 6) * 3 * (1 - 2 / 19)
@@ -190,15 +199,15 @@ def test_a_planted_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_lo
     assert cost > 0.3
     assert counts(Text.of(at.windows), [bug])[0].hits == 0
     assert found.balance_nats == found.loss_nats  # it never follows
-    assert price(circuit, logits.log_softmax(-1), weight, at, (KEEP, IN, BAY)).places == 24
-    assert price(circuit, logits.log_softmax(-1), weight, at, (KEEP, BY, MIND)).places == 0
+    assert spurious_cost(circuit, logits.log_softmax(-1), weight, at, (KEEP, IN, BAY)).places == 24
+    assert spurious_cost(circuit, logits.log_softmax(-1), weight, at, (KEEP, BY, MIND)).places == 0
 
 
 def test_a_true_skip_trigram_pays_on_balance_though_it_costs_where_it_is_wrong() -> None:
     """Identity, against cross-entropy over all 24 places with "in", 5 of them not before "mind"."""
     circuit, logits, weight, at = seen(keeping(), text(0, planted=True))
     t = (KEEP, IN, MIND)
-    found, here = price(circuit, logits.log_softmax(-1), weight, at, t), at.slice(KEEP, IN)
+    found, here = spurious_cost(circuit, logits.log_softmax(-1), weight, at, t), at.slice(KEEP, IN)
     z, nexts = logits[at.window[here], at.query[here]], at.out[here]
     without = z.clone()
     without[:, MIND] -= weight[here] * 3 * (1 - 2 / 19)

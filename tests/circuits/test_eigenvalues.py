@@ -12,7 +12,7 @@ from pathsum.circuits.eigenvalues import (
     matching_eigenvalues,
     positivity,
 )
-from pathsum.circuits.joint_copying import side_by_side
+from pathsum.circuits.joint_copying import joint_OV
 from pathsum.circuits.qk_ov import ov_circuit
 from tests import handmade
 
@@ -39,7 +39,7 @@ def test_of_all_has_each_one_s_eigenvalues() -> None:
     """Of a head, a virtual head, and more heads side by side than d_model holds, by their sums of powers, λ and λ²."""
     weights = handmade.random_weights(seed=1, n_layers=2, n_heads=3)
     (first, *others), (late, *_) = weights.layers
-    W_OVs = [first.W_OV, late.W_OV.after(first.W_OV), side_by_side([first, *others])]
+    W_OVs = [first.W_OV, late.W_OV.after(first.W_OV), joint_OV([first, *others])]
     for found, W_OV in zip(copying_eigenvalues_of_all(weights, W_OVs), W_OVs, strict=True):
         whole = torch.linalg.eigvals(ov_circuit(weights, W_OV).dense())
         for power in (1, 2, 3):

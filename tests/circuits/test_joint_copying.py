@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pathsum.circuits.eigenvalues import copying_eigenvalues, diagonal_rank, positivity
-from pathsum.circuits.joint_copying import alike, pattern_similarity, side_by_side
+from pathsum.circuits.joint_copying import joint_OV, pattern_similarity, similar_groups
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.weights import Head
 from tests import handmade
@@ -37,10 +37,10 @@ def test_a_chain_of_likenesses_is_no_group() -> None:
     similarity = torch.eye(4)
     similarity[0, 1] = similarity[1, 0] = 0.8
     similarity[1, 2] = similarity[2, 1] = 0.7
-    assert alike(similarity, 0.5) == [(0, 1), (2,), (3,)]
-    assert alike(similarity, 0.9) == [(0,), (1,), (2,), (3,)]
+    assert similar_groups(similarity, 0.5) == [(0, 1), (2,), (3,)]
+    assert similar_groups(similarity, 0.9) == [(0,), (1,), (2,), (3,)]
     similarity[0, 2] = similarity[2, 0] = 0.6
-    assert alike(similarity, 0.5) == [(0, 1, 2), (3,)]
+    assert similar_groups(similarity, 0.5) == [(0, 1, 2), (3,)]
 
 
 def test_heads_that_each_copy_a_part_copy_all_together() -> None:
@@ -48,9 +48,9 @@ def test_heads_that_each_copy_a_part_copy_all_together() -> None:
     weights = handmade.copying_head(D_VOCAB)
     keep = [torch.diag((torch.arange(D_VOCAB) < 11).double()), torch.diag((torch.arange(D_VOCAB) >= 11).double())]
     heads = [Head(nothing, nothing, k, eye) for k in keep]
-    alone = [diagonal_rank(ov_circuit(weights, side_by_side([h])), torch.arange(D_VOCAB)).top1 for h in heads]
+    alone = [diagonal_rank(ov_circuit(weights, joint_OV([h])), torch.arange(D_VOCAB)).top1 for h in heads]
     assert alone == pytest.approx([11 / 23, 12 / 23])
-    both = side_by_side(heads)
+    both = joint_OV(heads)
     assert diagonal_rank(ov_circuit(weights, both), torch.arange(D_VOCAB)).top1 == 1
     assert positivity(copying_eigenvalues(weights, both)) == pytest.approx(1, abs=1e-12)
 
@@ -58,6 +58,6 @@ def test_heads_that_each_copy_a_part_copy_all_together() -> None:
 def test_side_by_side_is_the_sum() -> None:
     heads = handmade.random_weights(seed=3, n_layers=1).layers[0]
     total = sum(h.W_O @ h.W_V for h in heads)
-    torch.testing.assert_close(side_by_side(heads).dense(), total, rtol=0, atol=1e-12)
+    torch.testing.assert_close(joint_OV(heads).dense(), total, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="expected at least one head, got none"):
-        side_by_side([])
+        joint_OV([])

@@ -20,7 +20,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.atlas import carried, effects, occurrences, strongest
+from pathsum.circuits.atlas import effects, occurrences, source_weight, strongest
 from pathsum.circuits.composition import composition_scores
 from pathsum.circuits.eigenvalues import copying_eigenvalues, matching_eigenvalues, positivity
 from pathsum.circuits.qk_ov import ov_circuit
@@ -129,7 +129,7 @@ def test_planted_skip_trigrams_are_all_recovered_in_order_of_effect_and_nothing_
     head, at = weights.layers[0][0], occurrences(windows)
     pattern = handmade.content_pattern(head, weights.W_E.mT[windows[:, :-1]])
     ones = torch.ones(3, 4, dtype=handmade.DTYPE)
-    effect = effects(ov_circuit(weights, head.W_OV), carried(pattern, ones, ones, at), at)
+    effect = effects(ov_circuit(weights, head.W_OV), source_weight(pattern, ones, ones, at), at)
     found = strongest(effect, at, k=4)
     assert [t.triple for t in found] == [p[:3] for p in planted]
     share = (D_VOCAB - 1) / D_VOCAB  # the mean over outputs, which softmax does not see, taken off

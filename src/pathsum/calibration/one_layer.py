@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pathsum.calibration.units import Detector, Unit, compared
 from pathsum.calibration.world import PlantedModel
-from pathsum.circuits.atlas import Triple, carried, effects, occurrences, strongest, worth
+from pathsum.circuits.atlas import Triple, source_weight, effects, occurrences, strongest, worth
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
 from pathsum.extraction import atlas
@@ -66,7 +66,7 @@ class _Places:
         """The head's OV circuit, and how much of each source it carries."""
         trace = self.trace
         pattern, read, final = trace.patterns[0][:, head], trace.scales[0], trace.scales[-1]
-        return ov_circuit(self.weights, self.weights.layers[0][head].W_OV), carried(pattern, read, final, self.at)
+        return ov_circuit(self.weights, self.weights.layers[0][head].W_OV), source_weight(pattern, read, final, self.at)
 
 
 def _triples(planted: PlantedModel) -> set[tuple[int, int, int]]:

@@ -1,9 +1,9 @@
-"""Skip-trigrams of a head by what they are worth on real text: source … destination → out.
+"""Skip-trigrams of a head, source … destination → out, ranked by their effect on real text.
 
-An occurrence is a place of a text and a token that stands before it: the destination is the token at the place, out the
-one after it, the source all earlier positions of the same document with that token together. A window may run over the
-end of a document; the next one begins with the token that begins every window. That token and the destination itself
-are no sources: what they add is a bigram.
+An occurrence is a position and an earlier token: the destination is the token at the position, out the next token, the
+source all earlier positions of the same document that hold the earlier token. A window may contain the end of a
+document; BOS begins the next one, as it begins every window. BOS and the destination itself are no sources: their
+effect is a bigram.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class Occurrences:
     """Every occurrence in some windows, sorted by (source, destination, out)."""
 
     windows: Int[Tensor, "batch window"]
-    first: Int[Tensor, "batch pos"]  # where the token of each position stands first in its document;
-    # 0 for the token that begins a document
+    first: Int[Tensor, "batch pos"]  # first position in its document of the token at each position; 0 for BOS
     window: Int[Tensor, "n"]
     query: Int[Tensor, "n"]
     key: Int[Tensor, "n"]  # the source's first position
@@ -37,7 +36,7 @@ class Occurrences:
     starts: Int[Tensor, "k"]  # where each distinct triple begins
 
     def slice(self, source: int, destination: int, out: int | None = None) -> slice:
-        """Which occurrences are of these tokens, before whatever token where ``out`` is None?"""
+        """Return the occurrences of these tokens; with any next token where ``out`` is None."""
         low, high = 0, len(self.source)
         for column, value in ((self.source, source), (self.destination, destination), (self.out, out)):
             if value is not None:
@@ -48,7 +47,7 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class SkipTrigram:
-    """What a triple is worth, over all its places."""
+    """The effect of a triple over all its places."""
 
     triple: Triple
     places: int  # where the source stands before destination → out
@@ -56,8 +55,7 @@ class SkipTrigram:
 
 
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
-    """Where does which token stand before which two in one document? Costs batch · pos² numbers and a sort of half as
-    many."""
+    """List every occurrence in ``windows``. Costs batch · pos² numbers and a sort of half as many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
     places = torch.arange(tokens.shape[1], device=windows.device)
     begins = tokens == tokens[:, :1]
@@ -85,26 +83,26 @@ def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
     )
 
 
-def carried(
+def source_weight(
     pattern: Float[Tensor, "batch query key"],
     read: Float[Tensor, "batch pos"],
     final: Float[Tensor, "batch pos"],
     at: Occurrences,
 ) -> Float[Tensor, "n"]:
-    """How much of its source does a head carry to each occurrence? s_final Σ_k A[q, k] s_read[k] over the source's
-    positions k (docs/framework.md §3.8), scales ``read`` of the head's layer and ``final`` of W_U frozen.
-    Weight, from 0.
+    """Compute the weight with which a head moves its source to each occurrence: s_final Σ_k A[q, k] s_read[k] over the
+    positions k of the source (docs/framework.md §3.8), with the scales ``read`` of the head's layer and ``final`` of
+    W_U frozen. From 0.
 
     Times a column of ``ov_circuit`` it is exactly what the source adds to the logits: all of it for a head of the first
-    layer, the direct part (the token at the position, not what earlier heads wrote there) for a later one."""
+    layer, the direct part (the token at the position, without the writes of earlier heads) for a later one."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]
 
 
 def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Float[Tensor, "n"]:
-    """What does each source add to the logit of the token that comes next? ``weight`` · (W_U W_OV W_E)[out, source]
-    (AMF "one-layer models: skip-trigrams"); ``circuit`` from ``ov_circuit``, ``weight`` from ``carried``.
+    """Compute what each source adds to the logit of the next token: ``weight`` · (W_U W_OV W_E)[out, source]
+    (AMF "one-layer models: skip-trigrams"); ``circuit`` from ``ov_circuit``, ``weight`` from ``source_weight``.
 
     Logits above the mean over outputs, exact. Costs batch · pos² · d_head."""
     out, source = circuit.left[at.windows[:, 1:]], circuit.right.mT[at.windows[:, :-1]]
@@ -112,9 +110,8 @@ def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Fl
 
 
 def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
-    """Which skip-trigrams is a head worth most by? The ``k`` triples with the largest sum of ``effect`` over the text,
-    largest first, those above 0 only. A rare triple of great effect ranks below a common one. ValueError where ``k`` <
-    1."""
+    """Return the ``k`` triples with the largest sum of ``effect`` over the text, largest first, only those above 0. A
+    rare triple with a large effect ranks below a common one. ValueError where ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
     total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
@@ -130,8 +127,8 @@ def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipT
 def worth(
     circuit: LowRank, logits: Float[Tensor, "batch pos vocab"], weight: Float[Tensor, "n"], at: Occurrences, t: Triple
 ) -> float:
-    """How much less likely is out where a head no longer carries the source? log P(out) minus log P(out) with
-    ``weight`` · (W_U W_OV W_E)[:, source] taken from all ``logits`` of the place, meaned over the triple's places.
+    """Average log P(out) minus log P(out) without ``weight`` · (W_U W_OV W_E)[:, source] in the ``logits``, over the
+    places of a triple.
 
     Nats, positive where the head helps; scales and every other source frozen. Costs places · d_vocab."""
     source, _, out = t
@@ -145,32 +142,32 @@ def worth(
 
 
 @dataclass(frozen=True)
-class Price:
-    """What a skip-trigram costs."""
+class SpuriousCost:
+    """The cost of a spurious skip-trigram."""
 
-    places: int  # source … destination, and something else than out after it
+    places: int  # source … destination, followed by another token than out
     loss_nats: float  # mean rise of the loss there
-    balance_nats: float  # mean rise of the loss over all places with source … destination; negative: it pays
+    balance_nats: float  # mean rise of the loss over all places with source … destination; negative: a gain
 
 
-def crossed(triples: Sequence[Triple]) -> list[Triple]:
-    """Which triples must a head raise because it raises ``triples``? AMF "skip-trigram bugs": "keep … in → mind" and
-    "keep … at → bay" raise "keep … at → mind" too, as attention hangs on (source, destination) and the output on
-    (source, out) alone. Each source's destinations with its outs, those of ``triples`` left out."""
+def spurious_triples(triples: Sequence[Triple]) -> list[Triple]:
+    """Return the triples that a head raises because it raises ``triples`` (AMF "skip-trigram bugs"): "keep … in → mind"
+    and "keep … at → bay" raise "keep … at → mind" too, because attention depends on (source, destination) and the
+    output on (source, out) only. Each source's destinations with its outs, without ``triples``."""
     listed = set(triples)
     pairs = {(s, d): None for s, d, _ in triples}
     outs = {(s, o): None for s, _, o in triples}
     return [(s, d, o) for s, d in pairs for s_, o in outs if s == s_ and (s, d, o) not in listed]
 
 
-def price(
+def spurious_cost(
     circuit: LowRank,
     log_probs: Float[Tensor, "batch pos vocab"],
     weight: Float[Tensor, "n"],
     at: Occurrences,
     t: Triple,
-) -> Price:
-    """What does raising out cost where source … destination is followed by something else, and on balance?
+) -> SpuriousCost:
+    """Compute what raising out costs where source … destination is followed by another token, and over all places.
 
     The loss minus the loss without δ = ``weight`` · (W_U W_OV W_E)[out, source] in the logit of out alone:
     −log(1 − P(out) (1 − e^−δ)), less δ where out does follow; exact. ``log_probs`` are the model's. Nats, 0 where there
@@ -182,4 +179,4 @@ def price(
     p = log_probs[at.window[here], at.query[here], out].exp()
     rise = -torch.log1p(p * torch.expm1(-added)) - added * follows
     places = int((~follows).sum())
-    return Price(places, rise[~follows].sum().item() / max(1, places), rise.sum().item() / max(1, len(rise)))
+    return SpuriousCost(places, rise[~follows].sum().item() / max(1, places), rise.sum().item() / max(1, len(rise)))

@@ -1,7 +1,7 @@
-"""Measure how a residual stream is balanced: how large each part of it is, and how much of what is read it makes up.
+"""Balance of the residual stream: the size of each part, and its share of what a layer reads.
 
-Where the embedding is small beside what the first layer writes, later layers cannot read the current token from it,
-and heads that attend to their own position carry the token instead: a path's name then says little of what it carries
+Where the embedding is small beside the writes of the first layer, later layers cannot read the current token from it,
+and heads that attend to their own position move the token instead: the name of a path then says little about content
 (docs/framework.md §7.1).
 """
 
@@ -34,7 +34,7 @@ def projection_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions: how much of what is read lies along what is read.
+    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions: the share of the part in what is read.
 
     Adds up to 1 over parts that add up to the stream; negative for a part that the others cancel.
     """

@@ -1,7 +1,7 @@
-"""The direct path W_U W_E, which can do no better than the corpus's bigrams (AMF "zero-layer transformers").
+"""The direct path W_U W_E, which is at best a bigram model (AMF "zero-layer transformers").
 
 Tables of counts are ``counts[token, next]``: a dense tensor, or anything that gives rows as a dense tensor when sliced.
-A model with a norm sees a bare token at the scale of its own embedding: give ``direct_path`` weights whose ``W_E``
+A model with a norm reads a token alone at the scale of its own embedding: give ``direct_path`` weights whose ``W_E``
 columns are multiplied by that scale.
 """
 
@@ -30,7 +30,7 @@ class CountRows(Protocol):
 
 @dataclass(frozen=True)
 class BigramFit:
-    """How alike the direct path and the corpus's bigrams are."""
+    """Agreement of the direct path with the bigrams of the corpus."""
 
     correlation: float  # −1..1
     kl_nats: float  # KL(corpus ‖ softmax of the direct path), from 0
@@ -39,7 +39,7 @@ class BigramFit:
 
 @dataclass(frozen=True)
 class BigramPair:
-    """One frequent pair: what the corpus says and what the direct path says."""
+    """A frequent pair, with its log-probability in the corpus and by the direct path."""
 
     token: int
     next: int
@@ -49,18 +49,16 @@ class BigramPair:
 
 
 def direct_path(weights: Weights) -> LowRank:
-    """What does a token alone say about the next one? W_U W_E (AMF "zero-layer transformers").
-
-    Logits, out × source; free, kept as its two factors."""
+    """Return W_U W_E (AMF "zero-layer transformers"): logits, out × source, as its two factors at no cost."""
     return LowRank(weights.W_U, weights.W_E)
 
 
 def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:
-    """Has the direct path learnt the corpus's bigrams? docs/framework.md §3.1.
+    """Compare the direct path with the bigrams of the corpus, docs/framework.md §3.1.
 
     Correlation of (W_U W_E)[next, token] with log P(next | token) over the pairs that occur. Each is weighted by its
-    count, and both sides are centred within each token by its pairs' count-weighted mean, for softmax sees no constant
-    of a row. KL is Σ_t P(t) KL(P(· | t) ‖ softmax (W_U W_E)[·, t]), over all next tokens. P(next | token) is
+    count, and both sides are centred within each token by its pairs' count-weighted mean, because softmax ignores a
+    constant per row. KL is Σ_t P(t) KL(P(· | t) ‖ softmax (W_U W_E)[·, t]), over all next tokens. P(next | token) is
     (count + smoothing · P(next)) / (Σ count + smoothing): ``smoothing`` ≥ 0 is in counts, 0 keeps the raw shares.
     A flat table correlates with nothing: 0. Costs d_vocab² · d_model, block × d_vocab numbers at a time.
     ValueError where counts do not fit the table, or are all zero.
@@ -85,7 +83,8 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
 
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
-    """What does the direct path say of the ``k`` pairs that the corpus holds most often? docs/framework.md §3.1.
+    """Return the ``k`` most frequent pairs of the corpus with their direct-path log-probabilities, docs/framework.md
+    §3.1.
 
     Log-probabilities in nats, most frequent first; pairs that never occur are left out. Costs and errors as
     ``compare_with_corpus``.
@@ -109,7 +108,7 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of the corpus's table of pairs, and of the model's."""
+    """Rows of the tables of pairs of the corpus and of the model."""
 
     tokens: Tensor
     counts: Float[Tensor, "source out"]
@@ -119,7 +118,7 @@ class Rows:
 
 
 def rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[Rows]:
-    """Yield the rows of tokens that occur, a block at a time, in float64: sums over a vocabulary's square need it."""
+    """Yield the rows of tokens that occur, a block at a time, in float64, which sums over d_vocab² entries need."""
     n_next, n_tokens = direct.shape
     following = torch.zeros(n_next, dtype=torch.float64, device=direct.left.device)
     for start in range(0, n_tokens, block):
@@ -144,5 +143,5 @@ def rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: i
 
 
 def centred(x: Tensor, weight: Tensor) -> Tensor:
-    """Subtract each row's weighted mean, which softmax does not see."""
+    """Subtract the weighted mean of each row, which softmax ignores."""
     return x - (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)

@@ -1,6 +1,6 @@
 """Q-, K- and V-composition between heads, against random rotations (AMF "three kinds of composition").
 
-Written as AMF's corrected figure: norms of the products themselves, never after a cyclic permutation.
+As in AMF's corrected figure: norms of the products themselves, not of cyclic permutations.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
 KINDS = ("Q", "K", "V")
-ROUNDING = 1e-5  # relative, of a score² in float32: draws that near count as ties, on both sides
+ROUNDING = 1e-5  # relative, of a score² in float32: draws this close count as ties, on both sides
 
 
 @dataclass(frozen=True)
 class CompositionScore:
-    """How much a later head reads of what an earlier one writes."""
+    """The composition score of two heads."""
 
     kind: str  # Q, K or V
     early: tuple[int, int]  # (layer, head)
@@ -36,14 +36,15 @@ class CompositionScore:
 
 
 def reader(late: Head, kind: str) -> LowRank:
-    """The matrix with which a later head reads: W_QKᵀ for Q, W_QK for K, W_OV for V. ValueError on another kind."""
+    """Return the matrix with which a later head reads: W_QKᵀ for Q, W_QK for K, W_OV for V. ValueError on another
+    kind."""
     if kind not in KINDS:
         raise ValueError(f"expected a kind of composition, one of {', '.join(KINDS)}, got {kind!r}")
     return {"Q": late.W_QK.mT, "K": late.W_QK, "V": late.W_OV}[kind]
 
 
 def composition(early: Head, late: Head, kind: str) -> float:
-    """How much of what ``early`` writes does ``late`` read? ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F) with R the
+    """Compute the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F) with R the
     ``reader`` (AMF "three kinds of composition"; ‖W_QKᵀ W_OV‖ = ‖W_OVᵀ W_QK‖).
 
     0..1, where heads that fit perfectly by isometries of rank r reach 1/√r; 0 where a head is zero. The later head
@@ -55,25 +56,24 @@ def composition(early: Head, late: Head, kind: str) -> float:
 
 
 def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
-    """``head`` without the direction of what it writes on average, (I − u uᵀ) W_O with u = mean write / its norm.
+    """Remove the direction of the mean write from ``head``: (I − u uᵀ) W_O with u = mean write / its norm.
 
-    What is written alike at every position tells later heads nothing, whatever its share of ‖W_OV‖. The head itself
-    where the mean write is 0."""
+    A constant write carries no information, whatever its share of ‖W_OV‖. The head itself where the mean is 0."""
     u = mean_write / mean_write.norm().clamp(min=torch.finfo(mean_write.dtype).tiny)
     return replace(head, W_O=head.W_O - torch.outer(u, u @ head.W_O))
 
 
 def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
-    """How much does each part of a residual stream vary, against an average part? √(v_i / mean v), with v_i the mean
-    squared distance of part i from its mean (``variance``); 1 where all vary alike, 0 for a part that is constant.
+    """Compute the relative variation of each part of a residual stream: √(v_i / mean v), with v_i the mean squared
+    distance of part i from its mean (``variance``); 1 where all vary equally, 0 for a constant part.
 
-    A composition score leaves out the norm of what is written: a head whose writes hardly vary among those of others
-    tells a later head little, however well the two are aligned. Zeros where nothing varies."""
+    A composition score ignores the norm of writes: a head with small variation gives a later head little information,
+    however well the two are aligned. Zeros where nothing varies."""
     return (varied / varied.mean().clamp(min=torch.finfo(varied.dtype).tiny)).sqrt()
 
 
 def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
-    """Mean squared distance of what is written from its mean, over all positions: E‖x‖² − ‖E x‖² ≥ 0."""
+    """Compute the mean squared distance of writes from their mean, over all positions: E‖x‖² − ‖E x‖² ≥ 0."""
     mean = written.mean((0, 1), dtype=torch.float64)
     return max(0.0, (written.square().sum(-1).mean(dtype=torch.float64) - mean.square().sum()).item())
 
@@ -81,14 +81,15 @@ def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
 def composition_scores(
     weights: Weights, rotations: int, generator: torch.Generator, writers: Weights | None = None
 ) -> list[CompositionScore]:
-    """Which heads compose beyond chance? docs/framework.md §4.3, over every pair of heads in different layers, by kind.
+    """Compute composition scores with p-values for every pair of heads in different layers and every kind,
+    docs/framework.md §4.3.
 
-    The null keeps both heads' singular values and turns one against the other at random; E[score²] is then 1/d_model
-    exactly, whatever the spectra. p is twice the share of rotations on the nearer side, (1 + count) / (1 + rotations):
-    valid at any number of rotations, but never under 2 / (1 + rotations), so that Benjamini–Hochberg can call a lone
-    edge of n at 5 % only from 40 · n rotations on. Earlier heads are taken from ``writers`` where it is given, as
-    without their mean writes (``varying``). (Normal tails beyond the draws were tried: where one
-    singular value leads, they make p too small several times over.) The same rotations serve every edge.
+    The null keeps the singular values of both heads and rotates one against the other at random; E[score²] is then
+    exactly 1/d_model for any spectra. p is twice the share of rotations on the nearer side, (1 + count) / (1 +
+    rotations): valid at any number of rotations, but at least 2 / (1 + rotations), so that Benjamini–Hochberg can call
+    a single edge of n at 5 % only from 40 · n rotations on. (Normal tails beyond the draws make p several times too
+    small where one singular value dominates.) Earlier heads are those of ``writers`` where it is given, for example
+    without their mean writes (``varying``). The same rotations serve every edge.
 
     Costs rotations · d_head² · (d_model + 4 · heads), and 3 · rotations · H1 · H2 numbers. ValueError where
     ``rotations`` < 1.
@@ -117,8 +118,8 @@ def composition_scores(
 
 
 def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]:
-    """How large a share of false discoveries would come with each edge? Benjamini–Hochberg q-values, 0..1, in the
-    order given: q_(i) = min over j ≥ i of p_(j) · n / j."""
+    """Compute Benjamini–Hochberg q-values, 0..1, in the order given and the dtype of ``p_values``: q_(i) = min over j ≥
+    i of p_(j) · n / j."""
     order = p_values.argsort(descending=True)
     n = len(p_values)
     ranks = torch.arange(n, 0, -1, dtype=p_values.dtype, device=p_values.device)
@@ -129,7 +130,7 @@ def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]
 
 
 def _spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
-    """Shares of the squared singular values of each, a row each; zeros for a zero matrix."""
+    """Return the shares of the squared singular values, one row per matrix; zeros for a zero matrix."""
     squared = [W.singular_values().double().square() for W in matrices]
     return pad_sequence([s / s.sum().clamp(min=torch.finfo(s.dtype).tiny) for s in squared], batch_first=True)
 
@@ -141,8 +142,8 @@ def _null(
     rotations: int,
     generator: torch.Generator,
 ) -> Float[Tensor, "n late early"]:
-    """score² of every reader and writer under the same random rotations: pᵀ (C ∘ C) p′, with C the corner of a rotation
-    that both spectra see."""
+    """Sample score² of every reader and writer under the same random rotations: pᵀ (C ∘ C) p′, with C the corner of a
+    rotation that both spectra reach."""
     n_read, n_written = read.shape[1], written.shape[1]
     draws = []
     for some in torch.arange(rotations).split(512):
@@ -153,8 +154,8 @@ def _null(
 
 
 def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"]) -> Float[Tensor, "n rank top"]:
-    """triangle⁻¹ B by forward substitution, all draws at once. torch solves, and decomposes by QR, matrix by matrix:
-    8 s where this takes 0.2 s on two busy cores (1024 draws of rank 32)."""
+    """Compute triangle⁻¹ B by forward substitution for all draws at once: 0.2 s on two busy cores for 1024 draws of
+    rank 32, where torch, which solves or decomposes one matrix at a time, takes 8 s."""
     X = torch.empty_like(B, memory_format=torch.contiguous_format)
     for i in range(triangle.shape[1]):
         row = slice(i, i + 1)
@@ -163,7 +164,7 @@ def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"
 
 
 def _p_values(squared: float, null: Float[Tensor, "n"]) -> tuple[float, float]:
-    """Two-sided, and of a score as high or higher."""
+    """Return the two-sided p-value, and that of a score as high or higher."""
     above, below = int((null >= squared * (1 - ROUNDING)).sum()), int((null <= squared * (1 + ROUNDING)).sum())
     of = 1 + len(null)
     return min(1.0, 2 * (1 + min(above, below)) / of), (1 + above) / of

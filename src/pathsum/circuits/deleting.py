@@ -1,4 +1,4 @@
-"""Heads that take away what earlier layers wrote (AMF "subspaces and residual stream bandwidth": memory management)."""
+"""Heads that delete what earlier layers wrote (AMF "subspaces and residual stream bandwidth", memory management)."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Alignment:
-    """Does a head write back what it reads, or its opposite?"""
+    """Correlation of a head's write with what it reads of earlier layers."""
 
     value: float  # −1..1: −1 deletes, 1 repeats
     spread: float  # standard deviation under random rotations, about a mean of 0
 
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
-    """Along which directions does what was written vary? Covariance over windows and positions: a constant says nothing
-    of a token. Squared residual units. Costs batch · pos · d_model²."""
+    """Compute the covariance of writes over windows and positions; a constant write has none. Squared residual units.
+    Costs batch · pos · d_model²."""
     flat = written.flatten(0, 1)
     centred = flat - flat.mean(0)
     return centred.mT @ centred / len(flat)
 
 
 def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
-    """Does a head, where it attends to it, delete what earlier layers wrote?
+    """Measure whether a head deletes what earlier layers wrote at the positions that it attends to.
 
     tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of their writes: the mean cosine, weighted by size,
-    of a write with what W_OV makes of it. Only eigenvalues of W_OV on the span of the writes enter the trace; −1 where
-    all are the same and negative. Under a random rotation of what the head writes the mean is 0 and the variance
+    of a write and its image under W_OV. Only eigenvalues of W_OV on the span of the writes enter the trace; −1 where
+    all are equal and negative. Under a random rotation of the head's write the mean is 0 and the variance
     ‖W_OV C‖²_F / (d_model tr(W_OV C Wᵀ_OV) tr C), both exact. Zero where there is nothing to delete or a head is zero.
     Costs d_model² · d_head.
     """
@@ -48,11 +48,11 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
 
 
 def removed(output: Float[Tensor, "batch pos d_model"], written: Float[Tensor, "batch pos d_model"]) -> float:
-    """How much of what earlier layers wrote at a position does a head's output cancel there? −⟨o, y⟩ / ⟨y, y⟩, both
-    without their mean over windows and positions.
+    """Compute the share of earlier writes at a position that a head's output cancels there: −⟨o, y⟩ / ⟨y, y⟩, both
+    minus their mean over windows and positions.
 
-    A share: 1 where it cancels all of it, negative where it adds to it, 0 where the two have nothing in common or
-    nothing was written. Patterns and norm are part of it, unlike ``alignment``. Costs batch · pos · d_model.
+    1 where it cancels all of it, negative where it adds to it, 0 where the two are uncorrelated or nothing was written.
+    Includes patterns and norm, unlike ``alignment``. Costs batch · pos · d_model.
     """
     o, y = (x - x.mean((0, 1)) for x in (output, written))
     size = y.square().sum().item()

@@ -1,7 +1,7 @@
-"""Copying and matching, told from eigenvalues (AMF "copying: eigenvalue analysis").
+"""Copying and matching by eigenvalues (AMF "copying: eigenvalue analysis").
 
-A circuit that raises tokens, or groups of tokens, by themselves has eigenvalues with positive real parts. OV is not
-normal, so eigenvalues alone may flatter it: ``diagonal_rank`` stands beside them.
+A circuit by which tokens, or groups of tokens, raise themselves has eigenvalues with positive real parts. An OV matrix
+is not normal, so eigenvalues alone may overstate copying: ``diagonal_rank`` is measured beside them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ class DiagonalRank:
 
 
 def copying_eigenvalues(weights: Weights, W_OV: LowRank) -> Complex[Tensor, "rank"]:
-    """Does attending to a token raise that token? Eigenvalues of W_U W_OV W_E (AMF "copying: eigenvalue analysis").
+    """Compute the eigenvalues of W_U W_OV W_E, positive where attending to a token raises it (AMF "copying: eigenvalue
+    analysis").
 
     Those of the d_head × d_head matrix W_V W_E W_U W_O, which shares the non-zero ones; ``W_U`` is centred over the
-    vocabulary first. Logits. ``W_OV`` may be a head's, a virtual head's, or several heads' side by side. Costs
+    vocabulary first. Logits. ``W_OV`` may be a head's, a virtual head's, or the sum of several (``joint_OV``). Costs
     d_vocab · d_model · d_head. ValueError below float32.
     """
     _check_precision(weights.W_E)
@@ -38,10 +39,10 @@ def copying_eigenvalues(weights: Weights, W_OV: LowRank) -> Complex[Tensor, "ran
 
 
 def copying_eigenvalues_of_all(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Complex[Tensor, "rank"]]:
-    """``copying_eigenvalues`` of many heads or virtual heads, which share W_E W_U.
+    """Compute ``copying_eigenvalues`` of many heads or virtual heads, which share W_E W_U.
 
-    Costs d_vocab · d_model² once, and d_model² · d_head each: less than one by one from about d_model / (2 d_head) of
-    them on. ValueError below float32.
+    Costs d_vocab · d_model² once, and d_model² · d_head each: cheaper than one by one from about d_model / (2 d_head)
+    heads on. ValueError below float32.
     """
     _check_precision(weights.W_E)
     W_E_W_U = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
@@ -51,10 +52,10 @@ def copying_eigenvalues_of_all(weights: Weights, W_OVs: Sequence[LowRank]) -> li
 def matching_eigenvalues(
     weights: Weights, late: Head, early: Head, unigram: Float[Tensor, "vocab"]
 ) -> Complex[Tensor, "rank"]:
-    """Does a head look for its own token one step on? Eigenvalues of W_Eᵀ W_QK^late W_OV^early W_E (AMF "how induction
-    heads work"), where ``early`` is the previous-token head.
+    """Compute the eigenvalues of W_Eᵀ W_QK^late W_OV^early W_E (AMF "how induction heads work"), with ``early`` the
+    previous-token head: positive where a head attends to keys whose previous token is the current one.
 
-    Each query's mean over keys under ``unigram`` is subtracted first, for softmax does not see it. Nats. Costs
+    Each query's mean over keys under ``unigram``, which softmax ignores, is subtracted first. Nats. Costs
     d_vocab · d_model · d_head. ValueError below float32.
     """
     _check_precision(weights.W_E)
@@ -62,19 +63,19 @@ def matching_eigenvalues(
 
 
 def positivity(eigenvalues: Complex[Tensor, "rank"]) -> float:
-    """How positive are these eigenvalues? Σ Re λ / Σ |λ| (AMF "copying: eigenvalue analysis").
+    """Compute Σ Re λ / Σ |λ| (AMF "copying: eigenvalue analysis").
 
-    −1..1: 1 where every token raises itself, −1 where it lowers itself, 0 where there is nothing.
+    −1..1: 1 where every token raises itself, −1 where it lowers itself, 0 for a zero circuit.
     """
     size = eigenvalues.abs().sum().item()
     return eigenvalues.real.sum().item() / size if size > 0 else 0.0
 
 
 def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int = 256) -> DiagonalRank:
-    """How many of these tokens raise themselves more than any other? docs/framework.md §3.6.
+    """Compute the share of tokens that raise themselves most, docs/framework.md §3.6.
 
-    ``circuit`` is out × source; ``sources`` are the tokens to judge, say those that the corpus holds. A tie is lost,
-    so a head that does nothing scores 0. Shares, 0..1; chance is 1 / d_vocab and 5 / d_vocab. Costs
+    ``circuit`` is out × source; ``sources`` are the tokens to judge, for example those of the corpus. A tie does not
+    count, so a zero head scores 0. Shares, 0..1; chance is 1 / d_vocab and 5 / d_vocab. Costs
     d_vocab · sources · d_head, d_vocab × block numbers at a time. ValueError where there are no tokens to judge.
     """
     if len(sources) == 0:

@@ -1,8 +1,8 @@
-"""Weights of a model with norms, as the circuits read them: the gain folded in first, the centring second.
+"""Folding of norms into weights: first the gain, then the centering.
 
-Both act on what reads the residual stream: W_Q, W_K, W_V of every layer and W_U. What is left of a norm is one number a
-position, its scale: freeze it with the patterns (``paths``). Position vectors that join queries' and keys' input
-after the norm are read by the matrices as they were before folding.
+Both act on the matrices that read the residual stream: W_Q, W_K, W_V of every layer and W_U. What remains of a norm is
+one number per position, its scale: freeze it with the patterns (``paths``). Position vectors that join the input of
+queries and keys after the norm are read by the matrices before folding.
 
     folded = centre(fold_gains(weights, gains))   # LayerNorm; without centre, RMSNorm
 """
@@ -20,10 +20,9 @@ Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
 
 
 def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> Weights:
-    """What do the heads read of a stream whose norms multiply each coordinate by a gain? W · diag(g),
-    docs/framework.md §1.4.
+    """Fold gains into the reading matrices, W · diag(g), docs/framework.md §1.4.
 
-    One gain a layer, then the final norm's, as for ``paths.Scales``. ValueError where they are not as many.
+    One gain per layer, then that of the final norm, as for ``paths.Scales``. ValueError on another number of gains.
     """
     if len(gains) != len(weights.layers) + 1:
         raise ValueError(
@@ -34,13 +33,13 @@ def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> W
 
 
 def centre(weights: Weights) -> Weights:
-    """What do the heads read of a stream from whose vectors LayerNorm takes the mean? W · (I − 1 1ᵀ / d_model),
-    docs/framework.md §1.4. After ``fold_gains``: the two do not commute."""
+    """Fold the centering of LayerNorm into the reading matrices, W · (I − 1 1ᵀ / d_model), docs/framework.md §1.4.
+    After ``fold_gains``: the two do not commute."""
     return _reading(weights, [lambda W: W - W.mean(-1, keepdim=True)] * (len(weights.layers) + 1))
 
 
 def _reading(weights: Weights, change: Sequence[Read]) -> Weights:
-    """``change`` made to all that reads the stream, layer by layer and last to W_U."""
+    """Apply ``change`` to all reading matrices, layer by layer and last to W_U."""
     layers = tuple(
         tuple(Head(read(h.W_Q), read(h.W_K), read(h.W_V), h.W_O) for h in heads)
         for heads, read in zip(weights.layers, change[:-1], strict=True)

@@ -14,8 +14,8 @@ from pathsum.core.weights import Head, Weights
 
 @dataclass(frozen=True)
 class MatchScores:
-    """(M_q W_E)ᵀ W_QK (M_k W_E): M_q carries the current token, M_k the previous one, through the first layer's heads
-    as far as they attend there,
+    """(M_q W_E)ᵀ W_QK (M_k W_E): M_q moves the current token and M_k the previous one through the heads of the first
+    layer, as far as they attend there,
 
         M_q = id + Σ_h a_h s W_OV^h,    M_k = Σ_h b_h s W_OV^h,
 
@@ -45,7 +45,7 @@ class MatchScores:
         self, dest: Int[Tensor, "n"], source: Int[Tensor, "n"], present: Bool[Tensor, "vocab"]
     ) -> Float[Tensor, "n"]:
         """Score these pairs in standard deviations of all pairs of ``present`` tokens, each query's mean over keys
-        subtracted first, for softmax does not see it. 0 in the mean over all pairs. Costs vocab · d_head²."""
+        subtracted first, which softmax ignores. Mean 0 over all pairs. Costs vocab · d_head²."""
         queries, keys = self.scores.left, self.scores.right
         keys = keys - keys[:, present].mean(1, keepdim=True)
         every = LowRank(queries[present], keys[:, present])

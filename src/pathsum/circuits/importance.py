@@ -1,7 +1,7 @@
-"""How much of the loss is each term of the path expansion worth? (AMF "term importance")
+"""Importance of the terms of the path expansion for the loss (AMF "term importance").
 
 A term is any sum of paths: an order (the direct path, the single heads, the virtual heads), or a part of one. Patterns
-and scales must be those of the very windows that the loss is taken on (docs/framework.md §9.4).
+and scales must be those of the windows that the loss is computed on (docs/framework.md §9.4).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from torch.nn.functional import cross_entropy
 
 @dataclass(frozen=True)
 class Importance:
-    """What a term saves, in nats a token, a window each: positive where it helps."""
+    """The loss that a term saves, in nats per token for each window: positive where it helps."""
 
-    added_first: Float[Tensor, "batch"]  # fall of the loss when it joins the terms of lower order alone
-    removed_last: Float[Tensor, "batch"]  # rise of the loss when it is taken from the sum of all terms
+    added_first: Float[Tensor, "batch"]  # fall of the loss when it joins the terms of lower order
+    removed_last: Float[Tensor, "batch"]  # rise of the loss when it is removed from the sum of all terms
 
 
 def importance(
@@ -27,11 +27,11 @@ def importance(
     everything: Float[Tensor, "batch pos vocab"],
     targets: Int[Tensor, "batch pos"],
 ) -> Importance:
-    """What is a term worth to a model that has only the ``lower`` orders, and to one that has ``everything``?
+    """Compute the importance of a term, added to the ``lower`` orders and removed from ``everything``.
 
     added_first = L(lower) − L(lower + term), removed_last = L(everything − term) − L(everything), with L the mean
-    cross-entropy of a window (AMF "term importance" measures the first). Nats a token, any sign. Under the direct path
-    lies nothing: zero logits, which lose log d_vocab. The two differ by as much as terms stand in for each other.
+    cross-entropy of a window (AMF "term importance" measures the first). Nats per token, any sign. Below the
+    direct path are zero logits, with loss log d_vocab. The two differ where terms replace each other.
     Costs four softmaxes over batch · pos · d_vocab logits.
     """
     return Importance(
@@ -43,6 +43,6 @@ def importance(
 def window_losses(
     logits: Float[Tensor, "batch pos vocab"], targets: Int[Tensor, "batch pos"]
 ) -> Float[Tensor, "batch"]:
-    """What does each window lose? Mean cross-entropy over its positions, nats a token, from 0."""
+    """Compute the mean cross-entropy of each window over its positions, nats per token, from 0."""
     losses = cross_entropy(logits.flatten(0, 1), targets.flatten().long(), reduction="none")
     return losses.view(targets.shape).mean(-1)

@@ -1,7 +1,6 @@
-"""Heads that look at the same places act as one: their OV circuits add (AMF "copying: eigenvalue analysis").
+"""Joint copying of heads with the same pattern, whose OV circuits add (AMF "copying: eigenvalue analysis").
 
-A head that copies a part of the vocabulary looks like a poor copier alone; heads of one pattern are therefore judged
-together.
+A head that copies a part of the vocabulary has a low score alone; heads with one pattern are therefore judged together.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from pathsum.core.weights import Head
 
 
 def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head head"]:
-    """Do two heads look at the same places? Cosine of their patterns over all windows, docs/framework.md §3.7.
+    """Compute the cosine of the patterns of each two heads over all windows, docs/framework.md §3.7.
 
-    0..1, 1 on the diagonal. Key 0 is left out: it is the beginning of the sequence, on which heads rest that have
-    nothing to do, and rest is no likeness. A head that looks nowhere else is like none. Costs batch · head² · pos².
-    """
+    0..1, 1 on the diagonal. Without key 0, the attention sink: a head that attends only there is similar to none. Costs
+    batch · head² · pos²."""
     flat = pattern[..., 1:].transpose(0, 1).flatten(1)
     inner = flat @ flat.mT
     length = inner.diagonal().sqrt()
@@ -30,12 +28,11 @@ def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[
     return cosine.fill_diagonal_(1)
 
 
-def alike(similarity: Float[Tensor, "head head"], least: float) -> list[tuple[int, ...]]:
-    """Which heads go together? Groups in which every two heads are at least ``least`` similar.
+def similar_groups(similarity: Float[Tensor, "head head"], least: float) -> list[tuple[int, ...]]:
+    """Group heads by complete linkage, so that every two heads of a group are at least ``least`` similar.
 
-    The most similar pair of groups is joined first, as long as its least similar heads allow it (complete linkage), so
-    that no chain of half-likenesses makes a group. Each head is in one group; groups by their first head. Costs head³.
-    """
+    The most similar pair of groups is joined first. Each head is in one group; groups in order of their first head.
+    Costs head³."""
     groups: list[tuple[int, ...]] = [(h,) for h in range(len(similarity))]
     while len(groups) > 1:
         pairs = [(a, b) for i, a in enumerate(groups) for b in groups[i + 1 :]]
@@ -48,9 +45,8 @@ def alike(similarity: Float[Tensor, "head head"], least: float) -> list[tuple[in
     return groups
 
 
-def side_by_side(heads: Sequence[Head]) -> LowRank:
-    """What do heads move that look at the same place? Σ_h W_OV^h as one thin product, for every function that takes a
-    W_OV. ValueError without heads."""
+def joint_OV(heads: Sequence[Head]) -> LowRank:
+    """Return Σ_h W_OV^h as one thin product. ValueError without heads."""
     if not heads:
         raise ValueError("expected at least one head, got none")
     return LowRank(torch.cat([h.W_O for h in heads], 1), torch.cat([h.W_V for h in heads], 0))

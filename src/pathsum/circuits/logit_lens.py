@@ -1,4 +1,4 @@
-"""What would the model say if it stopped after a layer? (nostalgebraist 2020, "logit lens")"""
+"""The logit lens: predictions from the residual stream after each layer (nostalgebraist 2020)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def lens_losses(
     W_U: Float[Tensor, "vocab d_model"],
     targets: Int[Tensor, "batch pos"],
 ) -> Float[Tensor, "rows batch"]:
-    """How much does the model lose if the residual stream is unembedded after each layer? Mean loss of each window,
-    nats a token, a row for each of ``reads``: the stream before the first layer and after each, through the final norm.
+    """Compute the mean loss of each window when the residual stream is unembedded after each layer: nats per token, one
+    row for each of ``reads``, the stream before the first layer and after each, through the final norm.
 
-    The last row is the model's own loss, the first that of the direct path alone (without a norm; with one, at the
-    embedding's own scale). Nothing trains the rows between: later heads may read what W_U cannot. Costs a softmax over
+    The last row is the loss of the model, the first that of the direct path (with a norm, at the scale of the
+    embedding). The rows between are not trained: later heads may read what W_U cannot. Costs a softmax over
     batch · pos · d_vocab logits each. ValueError where a read and the targets are not of the same windows.
     """
     return torch.stack([window_losses(read @ W_U.mT, targets) for read in reads])

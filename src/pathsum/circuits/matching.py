@@ -16,7 +16,7 @@ def scale_as_read(
     scale: Float[Tensor, "batch pos"], tokens: Int[Tensor, "batch pos"], d_vocab: int
 ) -> Float[Tensor, "vocab"]:
     """Average the factor by which a layer's norm multiplies each token's embedding, over the positions that hold the
-    token; 0 for tokens that are not among them, which then play no part."""
+    token; 0 for tokens that do not occur, which drop out."""
     totals = scale.new_zeros(d_vocab).index_add(0, tokens.flatten(), scale.flatten())
     return totals / torch.bincount(tokens.flatten(), minlength=d_vocab).clamp(min=1)
 
@@ -32,21 +32,21 @@ def pair_matching_eigenvalues(
     and of the path to the key, c the ``scales`` at which either reads each token's embedding (AMF "how induction heads
     work").
 
-    Positive where the pair makes the head look for its own token. With the direct path to the query and a
-    previous-token head's to the key, and scales of ones, these are ``eigenvalues.matching_eigenvalues``. Each query's
-    mean over keys under ``unigram`` is subtracted first, for softmax does not see it. Nats. Costs d_vocab · d_model ·
+    Positive where the pair makes the head attend to its own token. With the direct path to the query, the path through
+    a previous-token head to the key, and scales of ones, these are ``eigenvalues.matching_eigenvalues``. Each query's
+    mean over keys under ``unigram``, which softmax ignores, is subtracted first. Nats. Costs d_vocab · d_model ·
     d_head.
     """
     query, key = (
-        _carried(weights, path, reader) * scale
+        _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)
     )
     mean_key = key @ shares(unigram * (scales[1] > 0)).to(key)  # of tokens that are read there
     return LowRank(query.mT, key - mean_key.unsqueeze(-1)).eigenvalues()
 
 
-def _carried(weights: Weights, path: Path, reader: Float[Tensor, "d_head d_model"]) -> Float[Tensor, "d_head vocab"]:
-    """What a reader makes of each token that comes by a path."""
+def _along_path(weights: Weights, path: Path, reader: Float[Tensor, "d_head d_model"]) -> Float[Tensor, "d_head vocab"]:
+    """Apply a reader to each token as a path moves it."""
     for layer, head in reversed(path):
         W_OV = weights.layers[layer][head].W_OV
         reader = reader @ W_OV.left @ W_OV.right

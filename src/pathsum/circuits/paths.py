@@ -1,8 +1,8 @@
 """Path expansion: with patterns and norm scales frozen, the logits are a sum over paths through the heads.
 
-A path is the heads it goes through, one a layer at most, earliest first; ``()`` is the direct path. The certificate
-that the sum is the model is worth something because no path is read off the residual stream: each is its own product
-of OV matrices and its own product of patterns.
+A path is the heads on it, at most one per layer, earliest first; ``()`` is the direct path. The sum is an independent
+check of the model because no path is read from the residual stream: each is its own product of OV matrices and of
+patterns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Scales = Sequence[Float[Tensor, "batch pos"]]  # what each layer's input is mult
 
 
 def all_paths(weights: Weights) -> list[Path]:
-    """Through which heads can a token reach the logits? AMF "path expansion trick".
+    """List the paths from tokens to logits (AMF "path expansion trick").
 
     Π_l (1 + H_l) paths, by order (the number of heads) and then by layer and head; the direct path comes first.
     """
@@ -33,12 +33,12 @@ def all_paths(weights: Weights) -> list[Path]:
 
 
 def path_name(path: Path) -> str:
-    """What is a path called? ``direct``, or the heads on it ("L0H3→L1H2")."""
+    """Name a path: ``direct``, or the heads on it ("L0H3→L1H2")."""
     return "→".join(f"L{layer}H{head}" for layer, head in path) or "direct"
 
 
 def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor, "batch query key"]:
-    """How much of each source position does a path carry to each destination?
+    """Compute the pattern of a path, from each source position to each destination.
 
     s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}, scales as diagonal matrices (AMF "virtual attention heads"). Weight per
     position; rows sum to 1 where all scales are 1. Costs order · batch · pos³.
@@ -51,7 +51,7 @@ def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor
 
 
 def path_circuit(weights: Weights, path: Path) -> LowRank:
-    """What does a path make of a token? W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, later heads on the left (AMF "path expansion
+    """Compute the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, later heads on the left (AMF "path expansion
     trick"). Logits (out × source), as thin factors; costs d_vocab · d_model · d_head."""
     if not path:
         return LowRank(weights.W_U, weights.W_E)
@@ -65,7 +65,7 @@ def path_circuit(weights: Weights, path: Path) -> LowRank:
 def path_logits(
     weights: Weights, path: Path, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> Float[Tensor, "batch pos vocab"]:
-    """What does one path add to the logits? Its pattern ⊗ its circuit, applied to the tokens (AMF "path expansion
+    """Compute what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens (AMF "path expansion
     trick"). Logits; costs d_vocab · d_head · (d_model + batch · pos). ValueError where patterns or scales do not match
     the layers."""
     check_frozen(weights, patterns, scales)
@@ -77,7 +77,7 @@ def path_logits(
 def path_sum(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Are the paths all there is? Every path's logits, added up (AMF "path expansion trick").
+    """Sum the logits of all paths (AMF "path expansion trick").
 
     Equals the model's logits. Costs Π_l (1 + H_l) times ``path_logits`` and the memory of two logit tensors.
     ValueError as there.
@@ -88,9 +88,9 @@ def path_sum(
 def by_order(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> list[Float[Tensor, "batch pos vocab"]]:
-    """What do the direct path, the single heads and the virtual heads add up to, each? (AMF "term importance").
+    """Sum the logits of all paths of each order: the direct path, single heads, virtual heads (AMF "term importance").
 
-    Logits; entry n is the sum of the paths through exactly n heads, so there are n_layers + 1. Costs as ``path_sum``.
+    Entry n is the sum of the paths through exactly n heads, so there are n_layers + 1. Costs as ``path_sum``.
     """
     orders = range(len(weights.layers) + 1)
     paths = all_paths(weights)
@@ -98,9 +98,9 @@ def by_order(
 
 
 def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -> float:
-    """How far is the sum of paths from the model? max |paths − logits| / max |logits|, docs/framework.md §2.2.
+    """Compute max |paths − logits| / max |logits|, docs/framework.md §2.2.
 
-    Relative, from 0; below 1e-10 in float64. Zero logits are met exactly (0) or not at all (infinity).
+    Relative, from 0; below 1e-10 in float64. For zero logits 0 where the sum is zero too, infinity otherwise.
     """
     error, scale = (paths - logits).abs().max().item(), logits.abs().max().item()
     if scale == 0:

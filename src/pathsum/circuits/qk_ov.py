@@ -1,8 +1,8 @@
-"""The QK and OV circuits over tokens, without what softmax cannot see, read a block at a time.
+"""The QK (query-key) and OV (output-value) circuits over tokens, without what softmax ignores, one block at a time.
 
-Both take the matrix between the embeddings, not a head: a virtual head is ``ov_circuit(weights,
+Both take the matrix between the embeddings in place of a head: a virtual head is ``ov_circuit(weights,
 late.W_OV.after(early.W_OV))`` and a K-composed score is ``qk_circuit(weights, late.W_QK.after(early.W_OV), unigram)``.
-A model with a norm sees a bare token at the scale of its own embedding: multiply the columns of ``W_E`` by it to read
+A model with a norm reads a token alone at the scale of its own embedding: multiply the columns of ``W_E`` by it for
 scores in nats.
 """
 
@@ -28,7 +28,7 @@ class TopEntries:
 
 
 def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
-    """If a token is attended to, which outputs does it raise? W_U W_OV W_E (AMF "splitting attention head terms").
+    """Compute the outputs that each attended token raises: W_U W_OV W_E (AMF "splitting attention head terms").
 
     Logits above the mean over outputs: ``W_U`` is centred over the vocabulary, so each column sums to 0. out × source,
     thin; costs d_vocab · d_model · d_head.
@@ -38,10 +38,10 @@ def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
 
 
 def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"]) -> LowRank:
-    """Which keys does each query want? W_Eᵀ W_QK W_E (AMF "splitting attention head terms").
+    """Compute the score of each query token for each key token: W_Eᵀ W_QK W_E (AMF "splitting attention head terms").
 
-    Nats above the query's own mean over keys under ``unigram`` (shares or counts), so that rows may be compared:
-    softmax sees no constant of a row. dest × source, thin; costs d_vocab · d_model · d_head. ValueError where
+    Nats above the query's own mean over keys under ``unigram`` (shares or counts), so that rows are comparable:
+    softmax ignores a constant per row. dest × source, thin; costs d_vocab · d_model · d_head. ValueError where
     ``unigram`` is no distribution.
     """
     circuit = W_QK.after(weights.W_E).then(weights.W_E.mT)
@@ -51,16 +51,16 @@ def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"])
 
 @torch.no_grad()
 def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
-    """Which entries of a table are the largest? The ``k`` largest, or all where there are fewer; of equal ones the
-    first in reading order.
+    """Return the ``k`` largest entries of a table, or all where there are fewer; among equal ones the first in reading
+    order.
 
-    Once k are held, a row whose largest entry does not beat the least of them is not looked at again. Costs
+    Once k are held, a row whose maximum does not exceed the smallest of them is skipped. Costs
     rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1.
     """
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape
-    first = 1 + k // n_columns  # rows that hold k entries: the least of these turns most later ones away
+    first = 1 + k // n_columns  # rows that hold k entries: their k-th largest rules out most later rows
     buffer = table.left.new_empty(min(max(first, block), n_rows), n_columns)
     values = table.left.new_empty(0)
     places = torch.empty(0, dtype=torch.int64, device=values.device)
@@ -81,9 +81,9 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
 def top_rows(
     table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """Which rows stand out in each of these columns? Values and row numbers, largest first, of equal ones the first.
+    """Return the ``k`` largest entries of each column: values and row numbers, largest first, of equal ones the first.
 
-    Of an OV circuit: what attending to each source raises most. Costs rows · n · rank, and rows × block numbers at a
+    For an OV circuit: the outputs that each source raises most. Costs rows · n · rank, and rows × block numbers at a
     time. ValueError where ``k`` is not among the rows.
     """
     if not 1 <= k <= table.shape[0]:
@@ -99,8 +99,8 @@ def top_rows(
 def _largest(
     table: Float[Tensor, "*shape columns"], k: int
 ) -> tuple[Float[Tensor, "*shape k"], Int[Tensor, "*shape k"]]:
-    """The ``k`` largest of each row and where they stand, largest first, of equal ones the first; topk leaves open
-    which."""
+    """Return the ``k`` largest of each row and their places, largest first, of equal ones the first (topk does not say
+    which)."""
     least = table.topk(k).values[..., -1:]
     above, tied = table > least, table == least
     kept = above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
@@ -110,7 +110,7 @@ def _largest(
 
 
 def shares(unigram: Float[Tensor, "vocab"]) -> Float[Tensor, "vocab"]:
-    """Counts or shares of tokens as shares, which sum to 1. ValueError where they are negative or all zero."""
+    """Normalize counts of tokens to sum to 1. ValueError where they are negative or all zero."""
     if (unigram < 0).any() or not unigram.sum() > 0:
         raise ValueError(
             f"expected token frequencies ≥ 0 with a positive sum, got a least one of {unigram.min().item():.3g} "

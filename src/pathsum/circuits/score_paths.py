@@ -1,13 +1,12 @@
-"""What a head's attention scores are made of: a sum over pairs of paths, one to the query and one to the key.
+"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key.
 
-With the patterns and norm scales of the layers below frozen, what a layer reads is a sum over paths, and a score, being
-bilinear in it, one over pairs of paths (AMF "path expansion of attention scores QK circuit"; docs/framework.md §2.3).
-No path is read off the residual stream. Position is a term of its own: a bias added to scores, or one more path on both
-sides.
+With the patterns and norm scales of the layers below frozen, what a layer reads is a sum over paths, and a score, which
+is bilinear in it, a sum over pairs of paths (AMF "path expansion of attention scores QK circuit"; docs/framework.md
+§2.3). No path is read from the residual stream. Position is a separate term: a bias added to scores, or one more path
+on both sides.
 
-Softmax sees a query's scores up to a constant, so a pair is judged by a contrast: weights of query × key whose rows add
-up to 0 over the keys that the query sees. Contrasts are linear: what pairs are worth adds up, and no pair's scores are
-ever formed.
+Softmax ignores a constant per query, so a pair is judged by a contrast: weights of query × key whose rows sum to 0 over
+the keys up to the query. Contrasts are linear, so they add up over pairs, and the scores of a pair are never formed.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ def stream_paths(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "path batch pos d_model"]:
-    """What does each path bring to what ``layer`` reads? s_l A^{h_n} ⋯ A^{h_1} ⊗ W_OV^{h_n} ⋯ W_OV^{h_1} W_E, applied
-    to the tokens (AMF "path expansion trick"); ``()`` is the direct path.
+    """Compute what each path contributes to what ``layer`` reads: s_l A^{h_n} ⋯ A^{h_1} ⊗ W_OV^{h_n} ⋯ W_OV^{h_1} W_E,
+    applied to the tokens (AMF "path expansion trick"); ``()`` is the direct path.
 
     ``patterns`` and ``scales`` may be those of all layers. Costs order · batch · pos · (pos² + d_model · d_head) for
     each path. ValueError where a path goes through ``layer`` or beyond, or scales are missing.
@@ -55,11 +54,10 @@ def score_sum(
     keys: Float[Tensor, "path_ batch pos d_head"],
     bias: Float[Tensor, "distance"],
 ) -> Float[Tensor, "batch query key"]:
-    """Are the pairs of paths all there is? Every pair's scores and position's bias, added up (AMF "path expansion of
-    attention scores QK circuit").
+    """Sum the scores of all pairs of paths and the position bias (AMF "path expansion of attention scores QK circuit").
 
-    Equals the model's scores, in nats, at keys up to the query; later ones mean nothing. ``queries`` have 1/√d_head in
-    them, as W_QK. Costs pairs · batch · pos² · d_head.
+    Equals the scores of the model, in nats, at keys up to the query; later keys have no meaning. ``queries`` include
+    1/√d_head, as W_QK does. Costs pairs · batch · pos² · d_head.
     """
     total = by_distance(bias).expand(queries.shape[1], -1, -1)
     for query in queries:
@@ -73,19 +71,19 @@ def contrasted(
     keys: Float[Tensor, "path_ batch pos d_head"],
     contrast: Float[Tensor, "batch query key"],
 ) -> Float[Tensor, "path path_ batch"]:
-    """What is each pair of paths worth under a contrast? Σ_{q,k} w(q, k) · query_q · key_k, in the contrast's unit.
+    """Compute the contrast of each pair of paths, Σ_{q,k} w(q, k) · query_q · key_k, in the unit of the contrast.
 
-    Adds up over pairs to the contrast of their scores. Costs batch · pos · d_head · keys · (pos + queries).
+    The sum over pairs is the contrast of the summed scores. Costs batch · pos · d_head · keys · (pos + queries).
     """
     return torch.einsum("abqd,cbqd->acb", queries, contrast @ keys)
 
 
 def preference_contrast(block: int) -> Float[Tensor, "query key"]:
-    """By how many nats is the token after the earlier occurrence favoured? On BOS and a block twice, mean over the
-    second copy's queries p of the score at p − block + 1 minus its mean over the keys up to p (AMF "how induction heads
-    work").
+    """Return the contrast that prefers the token after the earlier occurrence: on BOS and a block twice, the mean over
+    queries p of the second copy of the score at p − block + 1 minus its mean over the keys up to p, in nats (AMF "how
+    induction heads work").
 
-    0 for scores that look for nothing. Costs pos².
+    0 for constant scores. Costs pos².
     """
     pos = 1 + 2 * block
     n_keys = torch.arange(1.0, pos + 1).unsqueeze(-1)
@@ -94,12 +92,11 @@ def preference_contrast(block: int) -> Float[Tensor, "query key"]:
 
 
 def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> Float[Tensor, "batch query key"]:
-    """How much of what softmax sees is a term's? cov(term, scores) / var(scores) over each query's keys, pooled over
-    the queries from ``first`` on, of each window.
+    """Return the contrast that gives the variance share of a term in each window: cov(term, scores) / var(scores) over
+    the keys of each query, pooled over the queries from ``first`` on.
 
-    Shares: terms that add up to ``scores`` add up to 1, and one against the rest has a negative share. 0 where scores
-    are constant. Costs batch · pos².
-    """
+    Terms that sum to ``scores`` have shares that sum to 1; a term opposed to the rest has a negative share. 0 where
+    scores are constant. Costs batch · pos²."""
     seen = torch.ones_like(scores).tril()
     mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     centred = (scores - mean) * seen
@@ -109,6 +106,6 @@ def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> F
 
 
 def by_distance(bias: Float[Tensor, "distance"]) -> Float[Tensor, "query key"]:
-    """What does a bias by distance add to each score? b[query − key], nats; b[0] at later keys. Costs pos²."""
+    """Arrange a bias by distance as query × key: b[query − key], nats; b[0] at later keys. Costs pos²."""
     place = torch.arange(len(bias), device=bias.device)
     return bias[(place[:, None] - place).clamp(min=0)]

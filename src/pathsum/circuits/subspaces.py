@@ -1,4 +1,4 @@
-"""How heads share the residual stream: how many directions each uses, and whether one writes where another reads
+"""Bandwidth of the residual stream: the directions that each head uses, and the overlap of writes and reads
 (AMF "subspaces and residual stream bandwidth")."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathsum.core.weights import Head, Weights
 
 @dataclass(frozen=True)
 class Overlap:
-    """How much of what an earlier head writes lies where a later one reads."""
+    """The share of an earlier head's write in the subspace that a later head reads."""
 
     kind: str  # Q, K or V: which of its readers
     early: tuple[int, int]  # (layer, head)
@@ -26,21 +26,20 @@ class Overlap:
 
 
 def effective_rank(W: LowRank) -> float:
-    """How many directions does a matrix use? (Σ s²)² / Σ s⁴ over its singular values, the participation ratio.
+    """Compute the participation ratio of the singular values, (Σ s²)² / Σ s⁴.
 
-    Directions, 1..rank: the rank where all are used alike, 1 where one leads; 0 for a zero matrix. What a head reads
-    and what it writes have this in common. Costs d_model · rank².
-    """
+    Directions, 1..rank: the rank where all singular values are equal, 1 where one dominates; 0 for a zero matrix. Costs
+    d_model · rank²."""
     squared = W.singular_values().double().square()
     total = squared.sum().item()
     return total**2 / squared.square().sum().item() if total > 0 else 0.0
 
 
 def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
-    """Does a later head read where an earlier one writes? ‖P W_OV^early‖²_F / ‖W_OV^early‖²_F, with P the projection
-    onto the directions that the later head's ``reader`` of that ``kind`` does not ignore, all alike.
+    """Compute the share of an earlier head's write in the subspace that a later head reads: ‖P W_OV^early‖²_F /
+    ‖W_OV^early‖²_F, with P the projection onto the row space of the later head's ``reader`` of that ``kind``.
 
-    Composition weighs these directions by how strongly they are read; this does not, so it tells subspaces from gains.
+    Unlike composition, this does not weight directions by how strongly they are read.
     Returns the share (0..1), its mean under a random rotation between the two, rank / d_model, and its standard
     deviation, both exact: with shares p_i of ‖W_OV‖² along its singular directions, variance
     2 r (d − r) / (d² (d + 2)) · (d Σ p_i² − 1) / (d − 1). (0, 0, 0) where either head is zero. Costs d_model · d_head².
@@ -59,7 +58,8 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
 
 def overlaps(weights: Weights) -> list[Overlap]:
-    """``overlap`` for every pair of heads in different layers and every kind of reader. Costs 3 · pairs times that."""
+    """Compute ``overlap`` for every pair of heads in different layers and every kind of reader. Costs 3 · pairs times
+    that."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     return [
         Overlap(kind, early, late, *overlap(weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]], kind))

@@ -1,7 +1,7 @@
-"""What a head is about, in tokens: groups that raise each other, and what is read and written together.
+"""OV circuits in tokens: groups of tokens that raise each other, and tokens read and written together.
 
-Eigenvectors say which mixtures of tokens a head maps onto themselves; singular vectors say which mixture it turns into
-which other one (AMF "copying: eigenvalue analysis").
+Eigenvectors give the mixtures of tokens that a head maps onto themselves; singular vectors give the mixture that it
+maps to another (AMF "copying: eigenvalue analysis").
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Cluster:
     eigenvalue: float  # logits, real and positive
     tokens: Int[Tensor, "k"]
     cohesion: float  # mean logit that they add to each other, in standard deviations of the circuit's entries
-    chance: float  # mean of the same in the head with its writes turned at random
-    spread: float  # and its standard deviation
+    chance: float  # mean of the same in the head with randomly rotated writes
+    spread: float  # standard deviation of the same
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,20 @@ class Direction:
 def token_clusters(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
 ) -> list[Cluster]:
-    """Which groups of tokens does a head copy? The leading real positive eigenvectors of W_U W_OV W_E
+    """Return the groups of tokens that a head copies: the leading real positive eigenvectors of W_U W_OV W_E
     (docs/framework.md §3.11).
 
-    They are those of the d_head × d_head matrix W_V W_E W_U W_O, taken back to outputs by W_U W_O; ``W_U`` is centred.
-    Of each, the ``k`` of ``sources`` with the largest weight, its sign such that the largest of all is positive. An
-    eigenvector of a matrix that is not normal need not be a group: ``cohesion`` is what its tokens add to one another,
-    none to itself. Groups found in the same way in the head with its writes turned at random are somewhat cohesive
-    too: that is ``chance``, over 20 rotations. Fewer than ``vectors`` where fewer eigenvalues are real and positive.
-    Costs 21 · d_vocab · d_model · d_head, in float64. ValueError where there are not ``k`` sources, or ``k`` < 2.
-    """
+    They are those of the d_head × d_head matrix W_V W_E W_U W_O, mapped to outputs by W_U W_O; ``W_U`` is centered.
+    Each group is the ``k`` of ``sources`` with the largest weight, with the sign that makes the largest entry positive.
+    An eigenvector of a matrix that is not normal need not be a group: ``cohesion`` is what its tokens add to each
+    other, without themselves. Its ``chance`` is the cohesion of groups found in the same way with randomly rotated
+    writes, over 20 rotations. Fewer than ``vectors`` where fewer eigenvalues are real and positive. Costs 21 · d_vocab
+    · d_model · d_head, in float64. ValueError where there are not ``k`` sources, or ``k`` < 2."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
-    turns = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
-    turned = (_groups(ov_circuit(exact, W_OV.then(turn)), sources, vectors, k) for turn in turns)
-    null = torch.tensor([cohesion for groups in turned for _, _, cohesion in groups])
+    rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
+    rotated = (_groups(ov_circuit(exact, W_OV.then(rotation)), sources, vectors, k) for rotation in rotations)
+    null = torch.tensor([cohesion for groups in rotated for _, _, cohesion in groups])
     chance, spread = (null.mean().item(), null.std().item()) if len(null) > 1 else (0.0, 0.0)
     return [Cluster(*group, chance, spread) for group in _groups(ov_circuit(exact, W_OV), sources, vectors, k)]
 
@@ -66,11 +65,11 @@ def token_clusters(
 def singular_directions(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], directions: int, k: int
 ) -> list[Direction]:
-    """What does a head read, and what does it write? The leading singular directions of W_OV, read through W_E and
-    written through W_U (docs/framework.md §3.12).
+    """Return the leading singular directions of W_OV, read through W_E and written through W_U (docs/framework.md
+    §3.12).
 
-    Both ends name the ``k`` of ``sources`` that stand out on the side of the token that is read most, above the mean of
-    all. None of a head that is zero. Costs d_vocab · d_model · directions. ValueError without ``k`` sources.
+    Both ends give the ``k`` of ``sources`` with the largest entries above the mean, with the sign of the token that is
+    read most. None for a zero head. Costs d_vocab · d_model · directions. ValueError without ``k`` sources.
     """
     _check(sources, k, least=1)
     U, S, V_T = W_OV.svd()
@@ -88,7 +87,7 @@ def singular_directions(
 def _groups(
     circuit: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int
 ) -> list[tuple[float, Tensor, float]]:
-    """Eigenvalue, tokens and cohesion of each leading real positive eigenvector."""
+    """Return eigenvalue, tokens and cohesion of each leading real positive eigenvector."""
     values, small = torch.linalg.eig(circuit.right @ circuit.left)
     copied = ((values.imag == 0) & (values.real > 0)).nonzero().squeeze(-1)
     found = []
@@ -103,7 +102,7 @@ def _groups(
 
 
 def _sign(weight: Float[Tensor, "source"]) -> float:
-    """That of the largest entry."""
+    """Return the sign of the largest entry."""
     return 1.0 if weight.max() >= -weight.min() else -1.0
 
 

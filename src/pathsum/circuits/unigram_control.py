@@ -1,6 +1,6 @@
-"""What does a table of pairs owe to how common tokens are? A control for the direct path's correlation with bigrams.
+"""The unigram control for the correlation of the direct path with bigrams.
 
-A table that knows only which tokens are common correlates with log P(next | token), so chance is not 0.
+A table of token frequencies alone correlates with log P(next | token), so chance is not 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathsum.circuits.bigram import FLAT_NATS, CountRows, Rows, centred, rows_of
 from pathsum.core.lowrank import LowRank
 from pathsum.statistics.bootstrap import independent, resampled_means
 
-ROUNDING = 1e-9  # of √((1 − r²)(1 − r′²)): tables as alike as this differ by rounding alone
+ROUNDING = 1e-9  # of √((1 − r²)(1 − r′²)): tables that differ by less differ by rounding alone
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def unigram_control(
 
 
 def _moments(rows: Rows) -> Float[Tensor, "token kind"]:
-    """Of each current token: the weighted sums of x², y², u², xy, yu and xu over its pairs."""
+    """Return for each current token the weighted sums of x², y², u², xy, yu and xu over its pairs."""
     weight = rows.counts
     x = centred(rows.model_log_prob, weight)
     y, u = (centred(table.where(weight > 0, 0), weight) for table in (rows.corpus_log_prob, rows.unigram_log_prob))
@@ -55,7 +55,7 @@ def _moments(rows: Rows) -> Float[Tensor, "token kind"]:
 
 
 def _correlations(sums: Float[Tensor, "*n kind"]) -> tuple[Tensor, Tensor, Tensor]:
-    """r_xy, r_yu and r_xu; 0 where one of the two is flat."""
+    """Return r_xy, r_yu and r_xu; 0 where one of the two is flat."""
     xx, yy, uu, xy, yu, xu = sums.unbind(-1)
 
     def correlation(ab: Tensor, aa: Tensor, bb: Tensor) -> Tensor:

@@ -1,5 +1,5 @@
-"""Virtual heads: two heads in a row act as one, with the pattern A^{h2} A^{h1} and the OV matrix W_OV^{h2} W_OV^{h1}
-(AMF "virtual attention heads").
+"""Virtual heads: two heads in succession act as one, with the pattern A^{h2} A^{h1} and the OV matrix W_OV^{h2}
+W_OV^{h1} (AMF "virtual attention heads").
 
 Its weights are judged by ``composition`` (V) and ``eigenvalues`` of the product, its pattern by ``positional`` and
 ``induction``, as any head's.
@@ -21,7 +21,7 @@ from pathsum.core.weights import Weights
 def virtual_patterns(
     early: Float[Tensor, "batch early query key"], late: Float[Tensor, "batch query key"]
 ) -> Float[Tensor, "batch early query key"]:
-    """Where does a later head look through each earlier one? A^{h2} A^{h1}, the later on the left
+    """Compute the pattern of a later head through each earlier one, A^{h2} A^{h1}, the later on the left
     (docs/framework.md §2.8).
 
     Rows sum to 1. Costs batch · early · pos³.
@@ -37,11 +37,11 @@ def removal_costs(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "n batch"]:
-    """What does the model lose without each path, the others kept? Mean loss of each window with the path's logits
-    taken away, minus its loss as it is; patterns and scales frozen as on these very windows (docs/framework.md §9.4).
+    """Compute the rise of the loss of each window without the logits of each path, all others kept; patterns and scales
+    frozen as on these windows (docs/framework.md §9.4).
 
-    Nats a token: positive where the path helps. The spread over windows gives its error. Exact for the path itself:
-    what later heads attend to stays. Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError
+    Nats per token: positive where the path helps. The spread over windows gives its error. Exact for the path itself:
+    the patterns of later heads stay. Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError
     where ``logits`` are not those of the windows' inputs.
     """
     if logits.shape[:2] != windows[:, 1:].shape:
@@ -53,4 +53,4 @@ def removal_costs(
     whole = window_losses(logits, targets)
     parts = (path_logits(weights, path, inputs, patterns, scales) for path in paths)
     costs = [(window_losses(logits - part, targets) - whole).tolist() for part in parts]
-    return logits.new_tensor(costs)  # numbers until now: a tensor kept for each would lie among the freed logits
+    return logits.new_tensor(costs)  # lists until here: small tensors would fragment the freed memory of logits

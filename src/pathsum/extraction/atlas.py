@@ -20,14 +20,14 @@ from torch import Tensor
 
 from pathsum.circuits.atlas import (
     Occurrences,
-    Price,
     SkipTrigram,
+    SpuriousCost,
     Triple,
-    carried,
-    crossed,
     effects,
     occurrences,
-    price,
+    source_weight,
+    spurious_cost,
+    spurious_triples,
     strongest,
     worth,
 )
@@ -65,7 +65,7 @@ class Looked:
 
 
 Entry = tuple[Looked, int, SkipTrigram, float, Counts]  # with its rank, and the change in log P
-Suspect = tuple[Looked, Triple, Price]
+Suspect = tuple[Looked, Triple, SpuriousCost]
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
@@ -91,8 +91,8 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         for rank, (entry, c) in enumerate(chosen[: config.top_k], start=1):
             entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple), c))
         priced = [
-            (looked, t, price(circuit, log_probs, weight, at, t))
-            for t in crossed([entry.triple for entry in found[:CROSSED]])
+            (looked, t, spurious_cost(circuit, log_probs, weight, at, t))
+            for t in spurious_triples([entry.triple for entry in found[:CROSSED]])
             if min(looked.read(t)) > 0
         ]
         suspects += sorted(priced, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
@@ -194,7 +194,7 @@ def _row(data: EvalData, looked: Looked, rank: int, entry: SkipTrigram, change: 
     )
 
 
-def _bug_row(data: EvalData, rank: int, looked: Looked, t: Triple, paid: Price, c: Counts) -> SkipTrigramBugRow:
+def _bug_row(data: EvalData, rank: int, looked: Looked, t: Triple, paid: SpuriousCost, c: Counts) -> SkipTrigramBugRow:
     qk_nats, ov_logit = looked.read(t)
     source, destination, out = (data.words[token] for token in t)
     return SkipTrigramBugRow(
@@ -225,7 +225,7 @@ def _carried(
     layer, h = looked.layer, looked.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)
     pattern, read, final = natural.patterns[layer][shown, h], natural.scales[layer][shown], natural.scales[-1][shown]
-    return circuit, carried(pattern, read, final, at)
+    return circuit, source_weight(pattern, read, final, at)
 
 
 def _heads(trained: TracedModel, data: EvalData) -> list[Looked]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from pathsum.circuits import eigenvalues
 from pathsum.circuits.composition import composition
 from pathsum.circuits.deleting import alignment, covariance, removed
-from pathsum.circuits.joint_copying import alike, pattern_similarity, side_by_side
+from pathsum.circuits.joint_copying import joint_OV, pattern_similarity, similar_groups
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.circuits.subspaces import effective_rank, overlaps
 from pathsum.circuits.token_clusters import singular_directions, token_clusters
@@ -85,9 +85,9 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
         similarity = pattern_similarity(trained.natural.patterns[layer][:WINDOWS])
 
         def circuit(which: Sequence[int], heads: tuple[Head, ...] = heads) -> LowRank:
-            return ov_circuit(trained.weights, side_by_side([heads[h] for h in which]))
+            return ov_circuit(trained.weights, joint_OV([heads[h] for h in which]))
 
-        for group in alike(similarity, ALIKE):
+        for group in similar_groups(similarity, ALIKE):
             if len(group) < 2:
                 continue
             others = [s for s in combinations(range(len(heads)), len(group)) if s != group]

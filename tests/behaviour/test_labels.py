@@ -14,10 +14,10 @@ from pathsum.behaviour.labels import (
     best_offset,
     by_window,
     duplicate_token,
-    even_pattern,
     followers,
     labels,
     two_back,
+    uniform_attention,
 )
 from pathsum.probes import induction, positional
 from pathsum.statistics.bootstrap import Interval, independent, mean_intervals
@@ -49,7 +49,7 @@ def random_text(seed: int, batch: int = BATCH, pos: int = POS, d_vocab: int = 5)
 
 def called(pattern: Tensor, copies: Tensor, text: Tensor, on_text: Tensor) -> list[tuple[str, ...]]:
     """Each head's labels, from its pattern on ``copies`` (BOS, a block twice) and ``on_text``."""
-    chance = even_pattern(pattern.shape[-1]).double().expand(1, pattern.shape[1], -1, -1)
+    chance = uniform_attention(pattern.shape[-1]).double().expand(1, pattern.shape[1], -1, -1)
     offsets = best_offset(on_text[::2])
 
     def matching(p: Tensor) -> Tensor:
@@ -199,13 +199,13 @@ def test_attention_after_an_earlier_occurrence_is_what_a_look_at_each_token_find
 
 def test_the_even_pattern_scores_chance() -> None:
     """Known answers: 1 / (query + 1) at any place, and a key in (query + 1) for each follower."""
-    even = even_pattern(POS).double()
+    even = uniform_attention(POS).double()
     torch.testing.assert_close(even[0, 0], handmade.even_pattern(POS), rtol=0, atol=1e-7)
     second = sum(1 / (p + 1) for p in range(BLOCK + 1, POS)) / BLOCK
     assert duplicate_token(even, BLOCK).item() == pytest.approx(second, abs=1e-7)
     keys = followers(torch.tensor([[0, 1, 2, 1, 1]]))
     assert keys[0].nonzero().tolist() == [[3, 2], [4, 2]]  # after 1 2, not 1 1: the query itself is no key
-    assert after_earlier(even_pattern(5), keys).item() == pytest.approx((1 / 4 + 1 / 5) / 2, abs=1e-7)
+    assert after_earlier(uniform_attention(5), keys).item() == pytest.approx((1 / 4 + 1 / 5) / 2, abs=1e-7)
 
 
 def test_the_best_offset_is_where_a_head_looks() -> None:

@@ -1,7 +1,7 @@
-"""Patterns without their attention sink: what a head would do if it could not rest on the first token.
+"""Patterns without their attention sink.
 
-A softmax must put its weight somewhere; where nothing is to be moved it goes to a key whose value does little, mostly
-the beginning-of-sequence token (AMF "induction heads" treats it so; Xiao et al. 2023 name it attention sink).
+Softmax weights sum to 1; where a head has nothing to move, its attention goes to a key whose value has little effect,
+mostly the beginning-of-sequence token (AMF "induction heads"; named attention sink by Xiao et al. 2023).
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Trials:
         return self.tokens.scatter(1, self.follower[:, None] - 1, earlier[:, None])
 
     def followed(self) -> Int64[Tensor, "n"]:
-        """Which token is the follower?"""
+        """Return the token of the follower."""
         return self.tokens.gather(1, self.follower[:, None])[:, 0]
 
 

@@ -1,7 +1,6 @@
-"""What does a head do, and how surely? One number a window for each behaviour, to be bootstrapped over windows.
+"""Behaviours of heads: one score per window for each, to be bootstrapped over windows.
 
-A score of attention is a share of a head's attention, so chance is the same score of the ``even_pattern``: what a head
-gets that looks at all of its past alike.
+A score of attention is a share of a head's attention; its chance level is the score of uniform causal attention.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathsum.statistics.bootstrap import Interval
 
 Pattern = Float[Tensor, "batch head query key"]
 
-MOST = 0.5  # of a head's attention: nothing else can have as much
+MOST = 0.5  # more than half of a head's attention
 THRESHOLDS = {
     "previous token": MOST,
     "two tokens back": MOST,
@@ -49,14 +48,13 @@ class Score:
 
 
 def labels(scores: Sequence[Score]) -> tuple[str, ...]:
-    """By which behaviours is a head to be called? Those of which the lower end of the score's interval exceeds the
-    threshold, at least three times chance; where a behaviour is tested in several ways, after its colon, all of them
-    must.
+    """Return the behaviours of a head: those whose interval has its lower end above the threshold, at least three times
+    chance; where a behaviour has several tests (after its colon), all of them must pass.
 
-    Induction must show on three kinds of repeats, for one kind can be had without it: a head that looks back by just
-    the length of a block matches where random tokens are repeated, one that looks at the token before, or at words
-    likely to follow, where text repeats itself. So a tenth of the attention is enough there. A test that could
-    not be made is not passed; a score without a threshold gives no label.
+    Induction must show on three kinds of repeats, because other heads pass one: a head that attends back by the length
+    of a block matches on repeated random tokens, and one that attends to the previous token, or to words likely to
+    follow, matches on natural text. So a tenth of the attention is enough there. A test that could not be made is not
+    passed; a score without a threshold gives no label.
     """
     tested: dict[str, bool] = {}
     for score in scores:
@@ -69,36 +67,35 @@ def labels(scores: Sequence[Score]) -> tuple[str, ...]:
 
 
 def behaviour_of(test: str) -> str:
-    """The behaviour that a score tests, without the kind of test after its colon."""
+    """Return the behaviour that a score tests, without the kind of test after its colon."""
     return test.split(":")[0]
 
 
 def by_window(score: Callable[..., Float[Tensor, "head"]], *tensors: Tensor) -> Float[Tensor, "head batch"]:
-    """What does ``score``, a mean over windows of equal weight, say of each window alone? Its mean over windows is the
-    score itself. Unit and cost as there."""
+    """Apply ``score``, a mean over windows of equal weight, to each window. The mean of the result is the score itself.
+    Unit and cost as there."""
     return torch.stack([score(*(t[None] for t in window)) for window in zip(*tensors, strict=True)], -1)
 
 
-def even_pattern(pos: int) -> Pattern:
-    """What is chance? One window and head in which each query attends alike to itself and all before, the beginning of
-    the sequence too."""
+def uniform_attention(pos: int) -> Pattern:
+    """Return uniform causal attention of one window and head, the chance level: each query attends equally to all keys
+    up to itself, the beginning of the sequence included."""
     past = torch.ones(pos, pos).tril()
     return (past / past.sum(-1, keepdim=True))[None, None]
 
 
 def best_offset(pattern: Pattern) -> Int[Tensor, "head"]:
-    """At which distance does each head look most? Largest mean of A[i, i − distance], docs/framework.md §3.13.
+    """Return the distance with the largest mean of A[i, i − distance] for each head, docs/framework.md §3.13.
 
-    Distance 0 … pos / 2: farther back there are few queries left. The largest of many is flattered, so take its score
+    Distance 0 … pos / 2: beyond, few queries are left. The maximum of many is biased upwards, so take its score
     (``at_offset``) on other windows. Costs batch · head · pos². ValueError under three positions.
     """
     return attention_by_distance(pattern)[:, : pattern.shape[-1] // 2 + 1].argmax(-1)
 
 
 def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor, "head"]:
-    """How much does each head look ``distances[head]`` tokens back? Mean of A[i, i − distance] over queries from
-    distance + 1, for key 0 is left out. 0..1; a previous-token score where the distance is 1. Costs batch · head · pos.
-    """
+    """Average A[i, i − distance] for each head with its own distance, over queries from distance + 1, without key 0.
+    0..1; a previous-token score where the distance is 1. Costs batch · head · pos."""
     tokens = pattern[..., 1:, 1:]
     at = [tokens[:, h].diagonal(-int(d), -2, -1).mean() for h, d in enumerate(distances)]
     return torch.stack(at) if at else pattern.new_zeros(0)
@@ -110,7 +107,7 @@ def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
 
 
 def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:
-    """Does a head look at where the present token stood before? Mean of A[p, p − block] over the second copy, p =
+    """Average the attention to the earlier occurrence of the current token: A[p, p − block] over the second copy, p =
     block + 1 … 2·block, of a block given twice (Wang et al. 2022, "duplicate token heads").
 
     0..1. Costs batch · head · block. ValueError where the window is not 1 + 2·block long.
@@ -123,10 +120,11 @@ def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:
 
 
 def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key"]:
-    """Which keys followed an earlier occurrence of the query's token? key − 1 holds it, 1 ≤ key − 1, key < query.
+    """Mark the keys that followed an earlier occurrence of the query's token: key − 1 holds it, 1 ≤ key − 1, key <
+    query.
 
     The beginning of the sequence is no occurrence, and the query itself no key: after "a a" it would be one, and heads
-    that look at themselves would seem to match. Costs batch · pos².
+    that attend to their own position would appear to match. Costs batch · pos².
     """
     same = tokens[:, :, None] == tokens[:, None, :]
     found = torch.zeros_like(same)
@@ -135,8 +133,8 @@ def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key
 
 
 def after_earlier(pattern: Pattern, keys: Bool[Tensor, "batch query key"]) -> Float[Tensor, "head n"]:
-    """How much does a head look at what followed the present token before? Its attention on ``followers``, summed, a
-    mean over the queries that have any (ICL "prefix matching", for text in which a token stands more than twice).
+    """Sum a head's attention to the ``followers`` of earlier occurrences of the current token, and average over the
+    queries that have any (ICL "prefix matching", for text in which a token occurs more than twice).
 
     0..1. Windows without such a query are left out, so there may be fewer of them. Costs batch · head · pos².
     """

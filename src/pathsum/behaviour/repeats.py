@@ -1,6 +1,6 @@
-"""How well is the second copy of repeated random tokens predicted, against guessing? (ICL "defining induction heads")
+"""Predictions of the second copy of repeated random tokens, against guessing (ICL "defining induction heads").
 
-The first copy is no baseline: a model that expects text loses more on random tokens than one that guesses.
+The first copy is no baseline: a model of text has a higher loss on random tokens than uniform guessing.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from pathsum.probes.induction import check_repeated
 
 
 def guessing_nats(drawn: Float[Tensor, "vocab"]) -> float:
-    """Take the loss of guessing among the tokens that random blocks are drawn from uniformly: the log of their number,
-    nats. Those are the ids with ``drawn`` > 0 but the first, which begins every sequence. Guessing is right by
-    e^−loss."""
+    """Compute the loss of uniform guessing among the tokens that random blocks are drawn from: the log of their number,
+    nats. Those are the ids with ``drawn`` > 0 except 0, BOS. Guessing is right with probability e^−loss."""
     return math.log(int((drawn[1:] > 0).sum()))
 
 
 def second_copy_top1(logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int) -> float:
-    """Count how often the likeliest next token is right on the second copy, but for its first token, which nothing
-    foretells: the positions of ``RepeatLosses.second_nats``. Share, 0..1.
+    """Compute how often the likeliest next token is right on the second copy, without its first token, which is
+    unpredictable: the positions of ``RepeatLosses.second_nats``. Share, 0..1.
 
     Costs batch · pos · d_vocab. ValueError where ``tokens`` are not BOS and a block twice."""
     check_repeated(tokens, block)

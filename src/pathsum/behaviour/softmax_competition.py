@@ -1,9 +1,7 @@
-"""What a softmax can do with one high score: lower all other keys alike (AMF "one-layer attention-only transformers").
+"""Competition in a softmax: one high score lowers all other keys equally (AMF "one-layer attention-only transformers").
 
-A_k = e^{s_k} / Σ_i e^{s_i}. A score reaches another key's attention through the denominator alone, and the denominator
-belongs to the query: it knows neither the other key's token nor its place. So a match can draw attention to itself, and
-cannot send it to the token after it.
-"""
+A_k = e^{s_k} / Σ_i e^{s_i}. A score changes the attention to another key only through the denominator, which is the
+same for all keys of a query. So a match can attract attention to itself, but cannot move it to the token after it."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-NEAR = (2, 3, 4, 5)  # tokens on either side of a match's place: as far back, but neither before nor after it
-LEAST_BLOCK = 2 * max(NEAR) + 1  # tokens of a block in which they all have room
+NEAR = (2, 3, 4, 5)  # tokens on either side of a match: about as far back, but not next to it
+LEAST_BLOCK = 2 * max(NEAR) + 1  # tokens of a block with room for all of them
 
 
 def inhibition(attention: Float[Tensor, "*shape"], raised: float) -> Float[Tensor, "*shape"]:
@@ -25,8 +23,8 @@ def preference(pattern: Float[Tensor, "batch head query key"], block: int, offse
     """Return by how many nats a head prefers the key ``offset`` after the match to keys near it, mean over the second
     copy's queries: log A[p, p − block + offset] − mean over ±NEAR of log A[p, p − block ± n].
 
-    0 where a head sees only how far back a key is, up to what its position bias itself does: hold it against windows
-    that do not repeat. Costs batch · head · block. ValueError where the window is no BOS and block twice.
+    0 where a head sees only how far back a key is, up to what its position bias itself does: compare with
+    windows that do not repeat. Costs batch · head · block. ValueError where the window is no BOS and block twice.
     """
     if pattern.shape[-1] != 1 + 2 * block or block < LEAST_BLOCK:
         raise ValueError(

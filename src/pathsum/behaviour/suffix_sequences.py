@@ -16,7 +16,7 @@ from pathsum.data.bos import BOS
 
 LONGEST = 3
 SHORTEST_WINDOW = 4 * LONGEST  # BOS, two occurrences with their followers, the query's own context
-MATCHES = {  # which of the query's last tokens a context repeats: 1 is the current token, 2 the one before
+MATCHES = {  # which of the query's last tokens a context repeats: 1 is the current token, 2 the previous one
     "none": (),
     "one": (1,),
     "two": (1, 2),
@@ -41,7 +41,7 @@ class Trials:
         return tokens
 
     def followed(self) -> Int64[Tensor, "n k"]:
-        """Which token follows each occurrence?"""
+        """Return the token that follows each occurrence."""
         return self.tokens.gather(1, self.followers)
 
 

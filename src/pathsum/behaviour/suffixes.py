@@ -1,8 +1,7 @@
-"""Does a head, or a model, prefer what followed the longer match? (docs/framework.md §5.12; after ICL "defining
-induction heads")
+"""Preference for the follower of the longer match (docs/framework.md §5.12; after ICL "defining induction heads").
 
 Windows come in both orders: first those in which the first occurrence is the longer match, then the same with the
-second. What is compared is the mean over both orders, so that neither distance nor follower favours a side.
+second. Means are over both orders, so that distance and follower are balanced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which documents is a corpus made of, and which of them are held out, to tune on or to judge by?"""
+"""The documents of a corpus, and their split into training, tuning and verdict documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathsum.data.tokens import Part
 
 
 def documents(config: CorpusConfig) -> Iterator[str]:
-    """What are the documents of this corpus, in a fixed order, at most ``max_documents`` of them?
+    """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
 
     Streams: memory does not grow with the corpus. Whatever can be checked without reading everything is checked at the
     first document. Raises ValueError (text that cannot be used), FileNotFoundError (missing paths, distributions or
@@ -34,7 +34,7 @@ def documents(config: CorpusConfig) -> Iterator[str]:
 
 
 def digest(document: str) -> bytes:
-    """The sha256 of a document's UTF-8 bytes: its identity, wherever it stands."""
+    """Return the sha256 of the UTF-8 bytes of a document."""
     return hashlib.sha256(document.encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""Which documents does a Hugging Face dataset hold? The only file that may use the network."""
+"""Documents of a Hugging Face dataset, over the network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HUB_TIMEOUT = 5.0  # seconds that an unreachable hub may cost
 
 
 def hub_documents(config: HubCorpus) -> Iterator[str]:
-    """What are the documents of a Hugging Face dataset, streamed? Blank ones are skipped.
+    """Stream the documents of a Hugging Face dataset; blank ones are skipped.
 
     Raises ModuleNotFoundError without the ``datasets`` package, ConnectionError within HUB_TIMEOUT seconds when the hub
     cannot be reached, ValueError when the dataset, subset, split or text field does not exist.
@@ -46,7 +46,7 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
 
 
 def _require_hub(dataset: str) -> None:
-    """Fails fast where the library would retry for most of a minute. Any HTTP answer counts as reachable."""
+    """Fail within HUB_TIMEOUT, where the library retries for most of a minute. Any HTTP answer counts as reachable."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=HUB_TIMEOUT).close()

@@ -1,4 +1,4 @@
-"""A model's file from the Hugging Face hub, where what the user named is no local file."""
+"""Model files from the Hugging Face hub, where a name is no local file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ HUB_TIMEOUT = 5  # seconds that an unreachable hub may cost a request
 
 
 def local_or_hub(named: str, *wanted: str) -> Path:
-    """Where is the file ``named``? A local path, or a hub id ``owner/name``, of which all the files ``wanted`` are
-    fetched and the first is meant.
+    """Return the path of the file ``named``: a local path, or a hub id ``owner/name``, of which all files ``wanted``
+    are fetched and the first is returned.
 
     Raises ModuleNotFoundError without the package, ConnectionError where the hub cannot be reached, FileNotFoundError
     where it has no such repository or file. Nothing but the files wanted is fetched, and none is run.

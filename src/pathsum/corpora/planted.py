@@ -1,6 +1,6 @@
-"""What does text look like whose bigrams, skip-trigrams and repetition are known?
+"""Synthetic text with known bigrams, skip-trigrams and repetition: the positive control of the pipeline.
 
-The positive control of the whole pipeline: whatever is measured on this corpus can be compared with ``PlantedTruth``.
+``PlantedTruth`` is the synthetic ground truth that measurements on this corpus are compared with.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ class PlantedTruth:
 
 @dataclass(frozen=True)
 class PlantedText:
-    """Some documents of equal length, and where which rule made the word."""
+    """Documents of equal length, with the rule behind each word."""
 
     words: Int64[Tensor, "document word"]  # indices into ``truth.words``
-    copied: Bool[Tensor, "document word"]  # from the second word of each copy on: the first cannot be foretold
+    copied: Bool[Tensor, "document word"]  # from the second word of each copy on: the first is unpredictable
     ruled: Bool[Tensor, "document word"]  # a rule's word was due, and stands there
 
 
 def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
-    """What are the planted documents, and what is true of them?
+    """Return the synthetic documents and their ground truth.
 
     Every word is written with a space before it, so that a tokenizer with enough merges makes each word one token.
     A pure function of ``config``: the same seed gives the same text. Raises ValueError for what does not fit.
@@ -83,7 +83,7 @@ def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
 
 
 def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[PlantedText]:
-    """Which words make up the documents, and by which rules? ``TOGETHER`` documents at a time."""
+    """Yield the words of the documents with their rules, ``TOGETHER`` documents at a time."""
     generator = torch.Generator().manual_seed(config.seed + 1)
     for begin in range(0, config.max_documents, TOGETHER):
         yield _write(min(TOGETHER, config.max_documents - begin), config.words_per_document, truth, generator)
@@ -129,7 +129,7 @@ def _rules(n: int, truth: PlantedTruth) -> list[Rule]:
 
 
 def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
-    """Of which earlier position is each word a copy? −1 for fresh words. Fresh stretches and copies take turns."""
+    """Choose the earlier position that each word copies, −1 for fresh words. Fresh stretches and copies alternate."""
     origin = torch.full((n, length), -1)
     if truth.repeat_share == 0:
         return origin
@@ -193,7 +193,7 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
 
 
 def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
-    """Log-frequencies by which each list of words has its share, evenly, and the others keep their proportions."""
+    """Return log-frequencies that give each list of words its share, evenly; the others keep their proportions."""
     shares = [(words, share) for words, share in shares if words]
     named = [word for words, _ in shares for word in words]
     logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)

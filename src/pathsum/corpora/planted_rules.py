@@ -1,4 +1,4 @@
-"""Which word do the rules of a planted text ask for next? One class a rule; ``PlantedTruth`` says what they mean."""
+"""The rules of synthetic text, one class per rule; ``PlantedTruth`` defines them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Draft:
         self.at = 0  # the position that is written next
 
     def back(self, steps: int) -> Int64[Tensor, "document"]:
-        """The word ``steps`` before the next; none where the document begins."""
+        """Return the word ``steps`` before the next; none where the document begins."""
         return self.words[:, self.at - steps] if self.at >= steps else torch.full_like(self.rows, NONE)
 
     def write(self, words: Int64[Tensor, "document"]) -> None:
@@ -39,7 +39,7 @@ class SkipTrigrams:
         self.out[destinations] = torch.tensor(outs, dtype=torch.long)
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """The word that is due next in each document, or none."""
+        """Return the word that is due next in each document, or none."""
         source, out = self.source[draft.back(1)], self.out[draft.back(1)]
         seen = draft.last[draft.rows, source] >= draft.at - 1 - self.reach
         return torch.where((source != NONE) & seen, out, NONE)
@@ -53,7 +53,7 @@ class Questions:
         self.asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last, or the first word
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """The word that is due next in each document, or none; remembers who asked, so to be called once a position."""
+        """Return the word that is due next in each document, or none. Has a state: call it once per position."""
         marked, asks = draft.last[:, self.marker], draft.back(1) == self.asker
         answer = draft.words[draft.rows, (marked - 1).clamp(min=0)]
         ordinary = (answer != self.marker) & (answer != self.asker)
@@ -72,7 +72,7 @@ class Lookups:
         self.looked_up = torch.full((n, *self.keys.shape[:2]), NOWHERE)  # the key that was last
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """The word that is due next in each document, or none; remembers who asked, so to be called once a position."""
+        """Return the word that is due next in each document, or none. Has a state: call it once per position."""
         asks = (draft.back(2)[:, None] == self.first)[:, :, None] & (draft.back(1)[:, None] == self.second)[:, None]
         stood, which = draft.last[:, self.keys].max(-1)
         answers = asks & (stood > self.looked_up)

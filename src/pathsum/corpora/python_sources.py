@@ -1,4 +1,4 @@
-"""Which documents do installed Python distributions hold, and are they the bytes that were published?"""
+"""Python sources of installed distributions, checked against their published hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """What are the Python sources of these installed distributions, one document a file?
+    """Yield the Python sources of installed distributions, one document per file.
 
     Files in sorted order, distribution by distribution; empty files are skipped and exact duplicates dropped. Before
     the first document every file is compared with the sha256 in its wheel's RECORD, so that the same versions give the
@@ -47,7 +47,8 @@ def _installed(name: str) -> bool:
 
 
 def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
-    """(path, sha256, ``name==version``) of each ``.py`` file; scripts outside site-packages are the installer's."""
+    """Return (path, sha256, ``name==version``) of each ``.py`` file; scripts outside site-packages are the
+    installer's."""
     distribution = metadata.distribution(name)
     who = f"{distribution.metadata['Name']}=={distribution.version}"
     if distribution.files is None:
@@ -57,7 +58,7 @@ def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
 
 
 def _differs(path: Path, sha256: str, who: str) -> str:
-    """What is wrong with an installed file, "" if nothing is."""
+    """Say what is wrong with an installed file, "" if nothing."""
     mend = f"run `pip install --force-reinstall {who}`"
     if not path.is_file():
         return f"  - {path}: is in the RECORD of {who} and not on disk; {mend}"

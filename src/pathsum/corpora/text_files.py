@@ -1,4 +1,4 @@
-"""Which documents do local text files hold, and can all of them be read?"""
+"""Documents of local text files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # as typed on a command line
 
 
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
-    r"""What are the documents of these files, folders and globs?
+    r"""Yield the documents of files, folders and globs.
 
     A folder means every file under it, hidden ones left out; files come in sorted order, each once. ``separator`` ""
     makes each file a document, anything else splits files at it (``\0``, ``\n`` and ``\t`` may be spelled with a
@@ -61,7 +61,7 @@ def _why_nothing(pattern: str) -> str:
 
 
 def _unusable(path: Path, allow_nul: bool) -> str:
-    """Why a file cannot be read as text, "" if it can. Reads it once, in chunks."""
+    """Say why a file cannot be read as text, "" if it can. Reads it once, in chunks."""
     try:
         if path.stat().st_size == 0:
             return "is empty; remove it, or leave it out of corpus.paths"
@@ -88,7 +88,7 @@ def _unusable(path: Path, allow_nul: bool) -> str:
 
 
 def _pieces(path: Path, separator: str) -> Iterator[str]:
-    """The documents of one file; with a separator, memory is bounded by the longest document."""
+    """Yield the documents of one file; with a separator, memory is bounded by the longest document."""
     with path.open(encoding="utf-8", newline="") as f:
         if not separator:
             yield f.read()

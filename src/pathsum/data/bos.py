@@ -1,3 +1,3 @@
-"""The beginning-of-sequence token, which every document and every window starts with."""
+"""BOS, the beginning-of-sequence token, with which every document and every window starts."""
 
 BOS, BOS_TEXT = 0, "<|bos|>"

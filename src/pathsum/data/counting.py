@@ -1,4 +1,4 @@
-"""How often does what follow what, in windows as a model sees them? Counting in bounded memory."""
+"""Counts of tokens and pairs in the windows of a model, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 1 << 22  # tokens counted at a time
 
 
 def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
-    """How often does each token (row) stand before each token (column) that is predicted? The first row is BOS's."""
+    """Count how often each token (row) stands before each predicted token (column). The first row is that of BOS."""
     total = sparse.csr_array((d_vocab, d_vocab), dtype=np.int64)
     for rows in chunks(windows):
         keys = (rows[:, :-1] * d_vocab + rows[:, 1:]).ravel()
@@ -32,21 +32,21 @@ def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
 
 
 def chunks(windows: Windows) -> Iterator[Int64[np.ndarray, "batch pos"]]:
-    """All windows in order, about CHUNK tokens at a time."""
+    """Yield all windows in order, about CHUNK tokens at a time."""
     for part in torch.arange(len(windows)).split(max(1, CHUNK // windows.n_ctx)):
         yield windows.batch(part).numpy()
 
 
 def entropy(counts: Int64[np.ndarray, "out"]) -> float:
-    """−Σ p log p of the distribution that the counts are, in nats."""
+    """Compute −Σ p log p of normalized counts, in nats."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log(p)).sum())
 
 
 def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Which share of the tokens stood before in the same window, after the same two tokens? 0..1.
+    """Compute the share of tokens that occur earlier in the same window after the same two tokens. 0..1.
 
-    What copying from context can gain at most, roughly: a corpus with little of it gives induction heads little to do.
+    A rough upper bound of the gain by copying from context.
     """
     repeated = 0
     for rows in chunks(windows):

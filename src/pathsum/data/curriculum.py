@@ -1,4 +1,4 @@
-"""Which windows give an induction head the most to do? Training may start with them (train.curriculum_tokens)."""
+"""The curriculum: the windows that repeat themselves most, with which training may start (train.curriculum_tokens)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathsum.data.windows import Windows
 
 
 def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
-    """How many nats a token would a bigram model be spared, were each pair that a window repeats known for certain?
+    """Compute the bigram loss of the repeated pairs of each window, in nats per token.
 
-    Σ −log p(b | a) / n_ctx over the places of a window where b follows a and has followed it before in the window; p is
-    the bigram's share in all windows, c(a b) / c(a ·). From 0: no pair twice. It orders windows as what an induction
-    head can save there does (r = 0.99 on prose and 1,024 tokens), though it is no bound on that: a head cannot know
-    that a pair will be repeated, and pairs of one window alone cost little, as p counts them too. Costs two passes over
+    Σ −log p(b | a) / n_ctx over the places of a window where b follows a and did so earlier in the window; p is the
+    share of the bigram in all windows, c(a b) / c(a ·). From 0: no pair twice. It orders windows like the saving by an
+    induction head (r = 0.99 on prose and 1,024 tokens), but does not bound that: a head cannot know that a pair will be
+    repeated, and pairs that only one window holds cost little, because p counts them too. Costs two passes over
     the text, a sort of each window, and some 40 bytes for each distinct pair of the text.
     """
     counts = pair_counts(windows, d_vocab)
@@ -36,6 +36,6 @@ def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
 
 
 def most_repetitive(windows: Windows, share: float, d_vocab: int) -> Windows:
-    """The ``share`` of ``windows`` with the most ``repetition``, at least one, the most repetitive first."""
+    """Return the ``share`` of ``windows`` with the most ``repetition``, at least one, the most repetitive first."""
     by_repetition = np.argsort(-repetition(windows, d_vocab), kind="stable")
     return windows.only(by_repetition[: math.ceil(share * len(windows))])

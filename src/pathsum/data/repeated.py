@@ -1,4 +1,4 @@
-"""What does a sequence look like whose second half can only be predicted by looking back? (docs/framework.md §5.1)"""
+"""Repeated random tokens: sequences whose second half is predictable from the first only (docs/framework.md §5.1)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ def repeated_random(
     generator: torch.Generator,
     probabilities: Float[Tensor, "vocab"] | None = None,
 ) -> tuple[Int64[Tensor, "batch pos"], int]:
-    """BOS, then a random block twice; returns the tokens (2 · block + 1 of them a window) and the block length,
+    """Sample BOS and a random block twice; return the tokens (2 · block + 1 per window) and the block length,
     (n_ctx − 1) // 2.
 
     Tokens are drawn independently: uniformly over all ids but BOS, or by ``probabilities`` (weights of every id, BOS
     left out whatever its weight; give the training text's counts, or their sign, to leave out ids never trained on).
 
-    What is scored: attention of the queries p in [block + 1 .. 2 · block], the second copy. Query p holds the token
-    first seen at p − block; the key that an induction head attends to is the one after it, p − block + 1 ≥ 2, never
-    BOS. Its token is the right prediction at p, known for p < 2 · block (the sequence ends there). Tokens that fall
-    twice into a block have other fitting keys too, so even a perfect head scores a little below 1 where
-    the vocabulary is small.
+    Scores are over the queries p of the second copy, block + 1 … 2 · block. Query p holds the token of p − block; an
+    induction head attends to the next key, p − block + 1 ≥ 2, never BOS. Its token is the right prediction at p, for
+    p < 2 · block (the sequence ends there). A token that occurs twice in a block has other matching keys too, so a
+    perfect head scores slightly below 1 where the vocabulary is small.
 
     Raises ValueError where the window has no room or no token is left to draw.
     """

@@ -1,4 +1,4 @@
-"""Which tokens is text made of? A byte-level BPE whose id 0 is the beginning-of-sequence token (BOS)."""
+"""The tokenizer: byte-level BPE (byte-pair encoding) with id 0 for BOS, the beginning-of-sequence token."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from tokenizers.trainers import BpeTrainer
 from pathsum.config import TokenizerConfig
 from pathsum.data.bos import BOS, BOS_TEXT
 
-MIN_FREQUENCY = 2  # a pair seen once teaches nothing
+MIN_FREQUENCY = 2  # of a pair that is merged
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 JOINER = "\u241f"  # joins the parts of an n-gram, so no printable token may hold it
 
 
 def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Which ``d_vocab`` tokens describe these documents?
+    """Train a tokenizer of ``d_vocab`` tokens on documents.
 
-    Merges are learnt from the first ``train_bytes`` bytes of the documents in the order of their sha256: a fair and
-    reproducible sample, whatever their order. Memory is bounded by ``train_bytes`` and the longest document. BOS is in
-    the vocabulary alone, so text that spells "<|bos|>" is encoded as ordinary bytes. Raises ValueError where the text
-    does not support ``d_vocab`` tokens, saying how many it does.
-    """
+    Merges are learnt from the first ``train_bytes`` bytes of the documents in the order of their sha256: a reproducible
+    random sample, whatever their order. Memory is bounded by ``train_bytes`` and the longest document. BOS is only in
+    the vocabulary, so text that spells "<|bos|>" is encoded as ordinary bytes. ValueError where the text does not
+    support ``d_vocab`` tokens, with the number that it supports."""
     sample = _sample(documents, config.train_bytes)
     n_bytes = sum(len(text.encode()) for text in sample)
     if not n_bytes:
@@ -52,12 +51,12 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
             f"text support only {tokenizer.get_vocab_size()}; set tokenizer.d_vocab={tokenizer.get_vocab_size()} or "
             "less, or give more text"
         )
-    plain = json.loads(tokenizer.to_str()) | {"added_tokens": []}  # nothing in a text can turn into BOS
+    plain = json.loads(tokenizer.to_str()) | {"added_tokens": []}  # no text is encoded as BOS
     return Tokenizer.from_str(json.dumps(plain))
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer saved at ``path``. Raises FileNotFoundError if there is none, ValueError if it is not ours."""
+    """Load the tokenizer at ``path``. FileNotFoundError where there is none, ValueError where it is not one of ours."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer, got no file; run the tokenize stage first")
     try:
@@ -73,29 +72,29 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def tokenizer_hash(tokenizer: Tokenizer) -> str:
-    """The sha256 of a tokenizer's canonical JSON: equal for tokenizers that encode everything alike."""
+    """Return the sha256 of a tokenizer's canonical JSON: equal for tokenizers that encode all text equally."""
     return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
-    """Which bytes does each token id stand for, in the order of ids? BOS stands for none."""
+    """Return the bytes of each token, in the order of ids; none for BOS."""
     bytes_of = _byte_of_letter()
     names = [str(tokenizer.id_to_token(i)) for i in range(1, tokenizer.get_vocab_size())]
     return [b"", *(bytes(bytes_of[letter] for letter in name) for name in names)]
 
 
 def printable(token_bytes: bytes) -> str:
-    r"""How is a token shown to people? Different bytes always look different.
+    r"""Return the printed form of a token; different bytes have different forms.
 
-    Space, newline and tab are ␣ ↵ ⇥; bytes that are not UTF-8, and characters that cannot be seen or that are used
-    here as signs, are ``\xNN`` a byte; everything else is itself.
+    Space, newline and tab are ␣ ↵ ⇥; bytes that are not UTF-8, and characters that are invisible or used as
+    signs here, are ``\xNN`` per byte; everything else is itself.
     """
     text = re.sub(r"\\(?=x[0-9a-f]{2})", r"\\x5c", token_bytes.decode("utf-8", "surrogateescape"))
     return "".join(_shown(character) for character in text)
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """The printable string of every token, in the order of ids; all different."""
+    """Return the printed form of every token, in the order of ids; all different."""
     return [BOS_TEXT, *(printable(b) for b in token_bytes(tokenizer)[1:])]
 
 
@@ -108,14 +107,15 @@ def _shown(character: str) -> str:
 
 
 def _byte_of_letter() -> dict[str, int]:
-    """The letter that byte-level BPE writes for each byte: itself if printable in Latin-1, else one from U+0100 on."""
+    """Return the byte of each letter that byte-level BPE writes: the letter is the byte itself if printable in Latin-1,
+    else one from U+0100 on."""
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]
     return {chr(b): b for b in own} | {chr(0x100 + i): b for i, b in enumerate(others)}
 
 
 def _sample(documents: Iterable[str], n_bytes: int) -> list[str]:
-    """The first ``n_bytes`` bytes of the documents in the order of their sha256; the last one is cut."""
+    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256; the last one is cut."""
     kept: list[tuple[int, str]] = []  # a heap whose top has the largest hash
     size = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""How is a tokenized corpus kept? Flat little-endian integers, each document after a BOS, and a JSON header beside."""
+"""Token files: flat little-endian integers, BOS before each document, and a JSON header file."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MAKE_AGAIN = "run the tokenize stage again"
 
 @dataclass(frozen=True)
 class TokenHeader:
-    """What a token file holds; written beside it as ``<name>.json``."""
+    """The header of a token file, written next to it as ``<name>.json``."""
 
     dtype: str  # "<u2" or "<u4"
-    count: int  # tokens, a BOS for each document included
+    count: int  # tokens, with one BOS per document
     documents: int
     text_bytes: int  # UTF-8 bytes of the text
     d_vocab: int
@@ -39,7 +39,7 @@ class TokenHeader:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """A token file, opened: its tokens stay on disk until they are read."""
+    """An open token file, whose tokens stay on disk until they are read."""
 
     path: Path
     header: TokenHeader
@@ -47,10 +47,10 @@ class TokenFile:
 
 
 def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
-    """Writes each document as BOS and its tokens; says what was written.
+    """Write each document as BOS and its tokens, and return the header.
 
-    Streams: memory does not grow with the corpus. The file appears complete or not at all, its header after it, so that
-    a killed run leaves no file that looks whole.
+    Streams: memory does not grow with the corpus. The file appears complete or not at all and its header after it, so a
+    killed run leaves no file that looks complete.
     """
     dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,9 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Opens a token file through memmap: costs no memory until windows are read.
+    """Open a token file by memmap: no memory is used until windows are read.
 
-    Raises FileNotFoundError where the file or its header is missing, ValueError where they do not fit each other.
+    FileNotFoundError where the file or its header is missing, ValueError where they do not match.
     """
     for needed in (path, header_path(path)):
         if not needed.is_file():
@@ -113,15 +113,15 @@ def read_tokens(path: Path) -> TokenFile:
 
 
 def header_path(path: Path) -> Path:
-    """Where the header of a token file is."""
+    """Return the path of the header of a token file."""
     return path.with_suffix(".json")
 
 
 def pieces(document: str) -> list[str]:
-    """Cuts a long document where the tokenizer cuts it anyway, so that a piece never costs much memory.
+    """Cut a long document at boundaries of pre-tokens, so that encoding a piece takes little memory.
 
-    A word character followed by a space or newline ends a pre-token, whatever follows, so the pieces' tokens are the
-    document's tokens exactly.
+    A word character before a space or newline always ends a pre-token, so the tokens of the pieces are exactly those of
+    the document.
     """
     cuts, start = [0], 0
     boundary = re.compile(r"(?<=\w)(?=[ \n])")
@@ -132,7 +132,7 @@ def pieces(document: str) -> list[str]:
 
 
 def _batches(documents: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Documents as lists of pieces, some BATCH characters together."""
+    """Yield documents as lists of pieces, about BATCH characters at a time."""
     batch: list[list[str]] = []
     size = 0
     for document in documents:

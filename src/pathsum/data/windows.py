@@ -1,4 +1,4 @@
-"""Which tokens does a model see together, and which windows does step t see?"""
+"""Windows of tokens, held-out samples of them, and the order of training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Windows:
 
     Window i covers the tokens s[a .. a + n_ctx) with a = i · n_ctx. They are its targets; its input is BOS and all of
     them but the last. So every token of the stream (but an incomplete end) is predicted exactly once, position 0 is
-    always BOS, and what was before the window is never seen. Raises ValueError where ``tokens`` has no more than
+    always BOS, and nothing before the window is in the context. ValueError where ``tokens`` has no more than
     ``n_ctx`` tokens.
     """
 
@@ -37,19 +37,20 @@ class Windows:
         return len(self._rows)
 
     def batch(self, indices: Int64[Tensor, "batch"]) -> Int64[Tensor, "batch pos"]:
-        """BOS and the ``n_ctx`` tokens of each window: ``[:, :-1]`` is the input, ``[:, 1:]`` the targets."""
+        """Return BOS and the ``n_ctx`` tokens of each window: ``[:, :-1]`` is the input, ``[:, 1:]`` the targets."""
         rows = np.full((len(indices), self.n_ctx + 1), BOS, dtype=np.int64)
         rows[:, 1:] = self._rows[indices.numpy()]
         return torch.from_numpy(rows)
 
     def only(self, indices: Int64[np.ndarray, "window"]) -> Windows:
-        """Some of the windows in the order given, consecutive no more; copies their tokens."""
+        """Return some of the windows in the order given; copies their tokens."""
         some = copy(self)
         some._rows = self._rows[indices]
         return some
 
     def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
-        """1 for each token that the windows hold, BOS aside, 0 for the others: what a random test may draw from."""
+        """Return 1 for each token that occurs in the windows, 0 for the others and for BOS: weights for random
+        tokens."""
         counts = np.zeros(d_vocab, dtype=np.int64)
         for start in range(0, len(self._rows), 4096):
             counts += np.bincount(self._rows[start : start + 4096].ravel(), minlength=d_vocab)
@@ -57,34 +58,34 @@ class Windows:
         return torch.from_numpy(counts > 0).float()
 
     def spread(self, count: int) -> Int64[Tensor, "batch"]:
-        """``count`` windows evenly spaced over the stream, always the same; all of them if there are fewer."""
+        """Return ``count`` windows evenly spaced over the stream, always the same; all where there are fewer."""
         total = len(self)
         return torch.arange(min(count, total)) * total // min(count, total)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Windows of held-out text that no document dominates."""
+    """Windows of held-out text, balanced over documents."""
 
     windows: Windows  # one of each document first, then a second of each, and so on
     documents: Int64[Tensor, "window"]  # the document of each window, by its number in the text
 
     @staticmethod
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
-        """At most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all. The first n
-        are a balanced sample for every n. Errors as ``Windows``."""
+        """Choose at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all. The
+        first n are a balanced sample for every n. Errors as ``Windows``."""
         documents = documents_of(tokens, n_ctx)
         kept = balanced(documents, per_document)[:most]
         return HeldOut(Windows(tokens, n_ctx).only(kept.numpy()), documents[kept])
 
     def batch(self, most: int | None = None) -> Int64[Tensor, "batch pos"]:
-        """The first ``most`` windows, or all, as ``Windows.batch``."""
+        """Return the first ``most`` windows, or all, as ``Windows.batch``."""
         return self.windows.batch(torch.arange(len(self.windows))[:most])
 
 
 def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
-    """The document that most of each window's tokens come from (of two with as many, the earlier), by its number in the
-    text: windows run over the ends of documents, which a BOS token begins."""
+    """Return for each window the number of the document that most of its tokens come from (the earlier of two equal
+    ones): windows run over the ends of documents, each of which BOS begins."""
     rows = (np.cumsum(tokens == BOS) - 1)[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
     return torch.tensor([int(row[0] + np.bincount(row - row[0]).argmax()) for row in rows])
 
@@ -101,10 +102,10 @@ def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Ten
 
 
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
-    """Which of ``count`` windows does training step ``step`` (from 0) see?
+    """Return the windows, of ``count``, of training step ``step`` (from 0).
 
-    Every epoch is a fresh permutation, seeded by (seed, epoch); a batch may reach from one epoch into the next. A pure
-    function of its arguments, so a resumed run sees what an uninterrupted one would have seen.
+    Every epoch is a new permutation, seeded by (seed, epoch); a batch may reach from one epoch into the next. A pure
+    function of its arguments, so a resumed run has the same batches as an uninterrupted one.
     """
     parts, at, end = [], step * batch, (step + 1) * batch
     while at < end:
@@ -115,8 +116,8 @@ def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"
 
 
 def shuffled(windows: Int64[Tensor, "batch pos"], seed: int, step: int) -> Int64[Tensor, "batch pos"]:
-    """What is left of ``windows`` where order is taken away? The tokens of each, behind BOS, in an order drawn for
-    (seed, step): the same frequencies, and nothing that follows anything. A pure function, as ``order``."""
+    """Shuffle the tokens of each window after BOS, seeded by (seed, step): frequencies stay, order is lost. A pure
+    function, as ``order``."""
     generator = _generator(seed, f"shuffle {step}")
     places = torch.rand(len(windows), windows.shape[1] - 1, generator=generator).argsort(-1)
     return torch.cat([windows[:, :1], windows[:, 1:].gather(1, places)], 1)

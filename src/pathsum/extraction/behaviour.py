@@ -20,10 +20,10 @@ from pathsum.behaviour.labels import (
     best_offset,
     by_window,
     duplicate_token,
-    even_pattern,
     followers,
     labels,
     two_back,
+    uniform_attention,
 )
 from pathsum.circuits.logit_lens import lens_losses
 from pathsum.circuits.value_weighted import value_weighted
@@ -51,14 +51,14 @@ class Shown:
     @staticmethod
     def plain(trace: Trace) -> Shown:
         pattern = torch.cat(trace.patterns, 1)
-        return Shown(pattern, even_pattern(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
+        return Shown(pattern, uniform_attention(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
 
     @staticmethod
     def weighted(trace: Trace, read: Sequence[Tensor], weights: Weights) -> Shown:
         """By the size of what is moved."""
         layers = list(zip(trace.patterns, read, weights.layers, strict=False))
         pattern = [value_weighted(p, x, heads) for p, x, heads in layers]
-        even = [value_weighted(even_pattern(p.shape[-1]).expand_as(p), x, heads) for p, x, heads in layers]
+        even = [value_weighted(uniform_attention(p.shape[-1]).expand_as(p), x, heads) for p, x, heads in layers]
         return Shown(torch.cat(pattern, 1), torch.cat(even, 1))
 
 

@@ -1,1 +1,1 @@
-"""Other people's weights and text, behind one protocol."""
+"""Weights and text from elsewhere, behind one protocol. b_U, b_V and b_O are biases; BOS begins a sequence."""

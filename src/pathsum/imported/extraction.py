@@ -1,4 +1,4 @@
-"""A model that this project did not train, taken apart as far as its weights, its patterns and a text allow."""
+"""Extraction of a model from elsewhere, as far as its weights, its patterns and a text allow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Int, Int64
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from pathsum.behaviour.labels import even_pattern
+from pathsum.behaviour.labels import uniform_attention
 from pathsum.circuits import bigram
 from pathsum.circuits.paths import exactness, path_sum
 from pathsum.config import ExtractConfig
@@ -40,7 +40,7 @@ def take_apart(
     config: ExtractConfig,
     context: int,
 ) -> tuple[ForeignSummary, dict[str, list[Any]]]:
-    """The summary, the framework's tables and the skip-trigrams of a model on ``tokens`` (0 begins a sequence).
+    """Compute the summary, the tables of the framework and the skip-trigrams of a model on ``tokens`` (0 is BOS).
 
     Tables by field of ``Cell``. In windows of ``context`` tokens, or the model's own context where that is shorter;
     ``config`` says how many, and MOST_NUMBERS how many at most. float32, the certificate float64. ValueError where
@@ -72,7 +72,7 @@ def take_apart(
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=matching.prefix_matching if matching else None,
         prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
-        prefix_matching_chance=induction.prefix_matching(even_pattern(1 + 2 * trained.block), trained.block).item(),
+        prefix_matching_chance=induction.prefix_matching(uniform_attention(1 + 2 * trained.block), trained.block).item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
         copying_heads=sum(h.copies for h in heads),

@@ -1,8 +1,8 @@
-"""A transformer that this project did not train: attention only, with the positions, norms and biases it came with.
+"""An attention-only transformer from elsewhere, with its own positions, norms and biases.
 
-Its heads are ``Weights``, so every circuit applies. All else is kept apart, so that nothing is lost: what joins queries
-and keys alone, and what enters the residual stream beside the tokens (``Extra``). Extras are tokens of an alphabet of
-their own, so the path expansion stays exact with them: logits = paths of the tokens + paths of each extra + b_U.
+Its heads are ``Weights``, so every circuit applies. The rest is kept separately: what joins only queries and keys, and
+what enters the residual stream besides tokens (``Extra``). Extras are tokens of a separate alphabet, so the path
+expansion stays exact: logits = paths of the tokens + paths of each extra + b_U.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class Own:
 
 @dataclass(frozen=True)
 class Extra:
-    """What no token writes into the residual stream: a vector for each position, or a single one for all."""
+    """A constant in the residual stream: one vector per position, or one for all positions."""
 
     layer: int  # the first that reads it; n_layers: the unembedding alone
     vectors: Float[Tensor, "d_model pos"]
 
     def index(self, pos: int) -> Int[Tensor, "pos"]:
-        """Which vector stands at each position."""
+        """Return the number of the vector at each position."""
         return torch.arange(pos) % self.vectors.shape[1]
 
 
@@ -98,20 +98,20 @@ class Rotation:
     sin: Float[Tensor, "pos wave"]
     adjacent: bool  # pairs are (0, 1), (2, 3) …; else (0, wave / 2), (1, wave / 2 + 1) …
 
-    def turn(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+    def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
         pos, wave = x.shape[2], self.cos.shape[1]
-        turned, still = x[..., :wave], x[..., wave:]
+        rotated, still = x[..., :wave], x[..., wave:]
         if self.adjacent:
-            across = torch.stack([-turned[..., 1::2], turned[..., ::2]], -1).flatten(-2)
+            across = torch.stack([-rotated[..., 1::2], rotated[..., ::2]], -1).flatten(-2)
         else:
-            first, second = turned.chunk(2, -1)
+            first, second = rotated.chunk(2, -1)
             across = torch.cat([-second, first], -1)
-        return torch.cat([turned * self.cos[:pos] + across * self.sin[:pos], still], -1)
+        return torch.cat([rotated * self.cos[:pos] + across * self.sin[:pos], still], -1)
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A model in folded weights (``circuits.folding``), and what they do not hold."""
+    """A model: folded weights (``circuits.folding``) and everything outside them."""
 
     folded: Weights
     queries: tuple[Float[Tensor, "head pos d_head"], ...]  # what joins each layer's q: biases, Q/K-only positions
@@ -124,11 +124,11 @@ class Foreign:
     rotation: Rotation | None
 
     def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Next-token logits, as the library that wrote the weights gives them. Costs ``trace``."""
+        """Compute next-token logits, as the library that wrote the weights does. Costs ``trace``."""
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Logits with every pattern, head output and norm scale. What a head writes whatever it reads (b_V) is not in
+        """Compute logits with every pattern, head output and norm scale. The constant write of a head (b_V) is not in
         its output but among the extras. ValueError where a window is longer than the context."""
         pos = tokens.shape[1]
         if pos > self.n_ctx:
@@ -141,7 +141,7 @@ class Foreign:
             k = torch.stack([read @ h.W_K.mT for h in heads], 1) + self.keys[layer][:, :pos]
             v = torch.stack([read @ h.W_V.mT for h in heads], 1)
             if self.rotation is not None:
-                q, k = self.rotation.turn(q), self.rotation.turn(k)
+                q, k = self.rotation.rotate(q), self.rotation.rotate(k)
             pattern = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(future, -math.inf).softmax(-1)
             output = pattern @ v @ torch.stack([h.W_O.mT for h in heads])
             x = x + output.sum(1)
@@ -152,11 +152,11 @@ class Foreign:
         return Trace(read @ self.folded.W_U.mT + self.b_U, tuple(patterns), tuple(outputs), (*scales, scale))
 
     def weights(self) -> Weights:
-        """The heads, the embedding and the unembedding: what circuits are computed from."""
+        """Return the heads, the embedding and the unembedding."""
         return self.folded
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What a layer reads of the residual stream, but for the gain, and the factor it was scaled by."""
+        """Normalize the residual stream without the gain; return it and its scale."""
         if self.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         if self.norm == "layer":
@@ -165,8 +165,8 @@ class Foreign:
         return x * scale[..., None], scale
 
     def to(self, dtype: torch.dtype) -> Foreign:
-        """The same model in another precision."""
-        turn = self.rotation
+        """Return the same model in another precision."""
+        rotation = self.rotation
         return replace(
             self,
             folded=self.folded.to(dtype),
@@ -174,11 +174,13 @@ class Foreign:
             keys=tuple(k.to(dtype) for k in self.keys),
             extras=tuple(Extra(e.layer, e.vectors.to(dtype)) for e in self.extras),
             b_U=self.b_U.to(dtype),
-            rotation=None if turn is None else Rotation(turn.cos.to(dtype), turn.sin.to(dtype), turn.adjacent),
+            rotation=None
+            if rotation is None
+            else Rotation(rotation.cos.to(dtype), rotation.sin.to(dtype), rotation.adjacent),
         )
 
     def bos_first(self, bos: int) -> Foreign:
-        """The same model with the ids 0 and ``bos`` exchanged: here, id 0 is the beginning of the sequence."""
+        """Exchange the ids 0 and ``bos``: id 0 is the beginning of the sequence here."""
         order = torch.arange(len(self.b_U))
         order[[0, bos]] = order[[bos, 0]]
         w = self.folded
@@ -192,7 +194,7 @@ class Foreign:
         return sum(paths, self.b_U[kept])
 
     def _extra(self, layer: int, pos: int) -> Tensor:
-        """The sum of what the layer's stream holds beside the tokens and what heads made of them."""
+        """Sum the extras in the stream that a layer reads."""
         there = [e.vectors[:, e.index(pos)].mT for e in self.extras if e.layer <= layer]
         return sum(there, torch.zeros_like(self.b_U[:1]))
 

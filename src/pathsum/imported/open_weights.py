@@ -1,4 +1,4 @@
-"""The model in a safetensors file, whoever wrote it. Pickles are never opened."""
+"""Models in safetensors files. Pickles are never opened."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
 
 def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """The configuration that belongs to the file, in TransformerLens's words; older ones had others."""
+    """Read the configuration of the file, in TransformerLens's current names; older files have others."""
     beside = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
     if "config" not in metadata and not beside:
         raise FileNotFoundError(

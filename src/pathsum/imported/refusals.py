@@ -1,4 +1,4 @@
-"""What of TransformerLens's state dicts and configurations can be represented here, and why the rest cannot."""
+"""The state dicts and configurations of TransformerLens that can be represented, and reasons for refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
 POSITIONS = ("shortformer", "standard", "rotary")
 GROUPED = "grouped-query attention; write keys and values out for each head first"
 BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
-# what the path expansion, or this reader, has no place for: the value that a setting must have where it is given
+# settings that the path expansion or this reader cannot represent: the value that each must have where it is given
 MUST_BE: dict[str, Any] = {
     "attn_only": True, "attention_dir": "causal", "parallel_attn_mlp": False, "use_local_attn": False,
     "scale_attn_by_inverse_layer_idx": False, "final_rms": False, "post_embedding_ln": False,
@@ -25,7 +25,7 @@ MUST_BE: dict[str, Any] = {
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """ValueError that lists all that cannot be represented: settings, names and shapes."""
+    """Raise ValueError that lists all settings, names and shapes that cannot be represented."""
     if complaints := _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config):
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
 
@@ -50,7 +50,7 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
 
 
 def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Names that are missing or have no place here; a name of many layers is one complaint."""
+    """List names that are missing or unknown; a name in many layers is one complaint."""
     n_layers, positions = n_layers_of(state), config.get("positional_embedding_type")
     norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
     needed = {"embed.W_E", "unembed.W_U", *(f"ln_final.{part}" for part in norms)}
@@ -88,7 +88,7 @@ def _why_not(name: str) -> str:
 
 
 def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Every tensor's shape against those of W_E, of the first layer's W_Q and of the context."""
+    """Check all shapes against those of W_E, of W_Q in the first layer and of the context."""
     if "embed.W_E" not in state or state["embed.W_E"].dim() != 2:
         return ["embed.W_E: expected d_vocab × d_model numbers, from which the other sizes follow"]
     d_vocab, d_model = state["embed.W_E"].shape

@@ -1,7 +1,7 @@
-"""Text in the tokens of a tokenizer that this project did not make.
+"""Text in the tokens of a tokenizer from elsewhere.
 
-Everything here takes id 0 for the beginning of the sequence, so ids 0 and ``bos`` are exchanged, in tokens and in words
-alike (and in the model: ``Foreign.bos_first``).
+Id 0 is the beginning of the sequence in this project, so ids 0 and ``bos`` are exchanged, in tokens, words and the
+model (``Foreign.bos_first``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BATCH = 256  # documents encoded together
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Any tokenizer of the tokenizers library, from its JSON file. FileNotFoundError, or ValueError if it is none."""
+    """Read a tokenizer of the tokenizers library from its JSON file. FileNotFoundError, or ValueError if it is none."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
     try:
@@ -38,8 +38,8 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def bos_id(tokenizer: Tokenizer, name: str) -> int:
-    """Which id begins a sequence? That of the token ``name``, or where it is "" of the only usual name that the
-    tokenizer has. ValueError where there is none or more than one."""
+    """Return the id that begins a sequence: of the token ``name``, or where that is "" of the only usual name in the
+    tokenizer. ValueError where there is none or more than one."""
     vocabulary = tokenizer.get_vocab()
     found = [candidate for candidate in ((name,) if name else BOS_NAMES) if candidate in vocabulary]
     if len(found) != 1:
@@ -52,7 +52,7 @@ def bos_id(tokenizer: Tokenizer, name: str) -> int:
 
 
 def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
-    """The printable string of every id, BOS's first. Ids that the tokenizer has not (padding) are numbers in brackets.
+    """Return the printed form of every id, BOS first. Ids outside the tokenizer (padding) are numbers in brackets.
     ValueError where the tokenizer has more tokens than the model."""
     names = {i: name for name, i in tokenizer.get_vocab().items()}
     if max(names) >= d_vocab:
@@ -66,8 +66,8 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
 
 
 def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarray, "token"]:
-    """The text files under ``pattern`` (a file, folder or glob) as one stream, each document after a BOS. Errors as
-    ``text_documents``."""
+    """Encode the text files under ``pattern`` (a file, folder or glob) as one stream with BOS before each document.
+    Errors as ``text_documents``."""
     try:
         documents = list(text_documents([pattern], ""))
     except (ValueError, FileNotFoundError) as error:
@@ -84,6 +84,7 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
 
 
 def _word(name: str) -> str:
-    """A token's name as text: byte-level letters and SentencePiece's ▁ undone, where they are whole characters."""
+    """Return a token's name as text: byte-level letters and SentencePiece's ▁ undone, where they are whole
+    characters."""
     text = ByteLevelDecoder().decode([name.replace("▁", " ")])
     return printable((name if "\ufffd" in text else text).encode())

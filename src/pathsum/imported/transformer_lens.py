@@ -1,4 +1,4 @@
-"""Weights in TransformerLens's naming: read, folded, or refused with every reason at once.
+"""Weights in TransformerLens's naming: read and folded, or refused with all reasons at once.
 
 A state dict does not say how it is run: ``normalization_type``, ``positional_embedding_type``, ``n_ctx`` and what else
 differs from TransformerLens's defaults are read from its configuration. Its matrices multiply rows on their left, so
@@ -22,8 +22,8 @@ from pathsum.imported.refusals import NORMS, n_layers_of, refuse
 
 
 def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Foreign:
-    """The model whose state dict and configuration these are, in float64: folding is rounded nowhere else. ValueError
-    lists all that cannot be represented."""
+    """Build the model of a state dict and its configuration, folded in float64. ValueError lists all that cannot be
+    represented."""
     refuse(state, config)
     written_in = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
     state = {name: t.double() for name, t in state.items()}

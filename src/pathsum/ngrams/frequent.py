@@ -1,4 +1,4 @@
-"""Which unigrams, bigrams and skip-trigrams is the training text full of?"""
+"""Frequent unigrams, bigrams and skip-trigrams of the training text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ngram_rows(
     vocabulary: list[str],
     top_k: int,
 ) -> list[NGramRow]:
-    """The ``top_k`` most frequent unigrams and bigrams, and the ``top_k`` most telling skip-trigrams.
+    """Return the ``top_k`` most frequent unigrams and bigrams, and the ``top_k`` most informative skip-trigrams.
 
     Bigrams after BOS are left out: a window starts anywhere. Counts of unigrams and bigrams are over all training
     windows. Skip-trigrams are described at ``skip_trigrams``.
@@ -43,7 +43,7 @@ def ngram_rows(
 
 
 def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, int], int]]:
-    """The most frequent bigrams without BOS, most frequent first, ties by id."""
+    """Return the most frequent bigrams without BOS, most frequent first, ties by id."""
     pairs = bigram.tocoo()
     dest, out, count = pairs.coords[0].astype(int), pairs.coords[1].astype(int), pairs.data
     keep = (dest != BOS) & (out != BOS) & (count > 0)
@@ -55,13 +55,13 @@ def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, i
 def skip_trigrams(
     windows: Windows, bigram: sparse.csr_array, top_k: int
 ) -> list[tuple[tuple[int, int, int], int, float]]:
-    """Which tokens, anywhere earlier in the window, tell most about what follows a token: source … dest → out?
+    """Return the skip-trigrams source … dest → out whose source, anywhere earlier in the window, is most informative.
 
     Returns (ids, count, log P(out | dest here, source before) in nats). The count is of places dest → out with source
     at least once before dest in the window. Counted on windows evenly spaced over the text, together SAMPLE / n_ctx²
     of them, for the PAIRS most frequent bigrams dest → out and every source. Ranked by count · (log P(out | dest,
-    source before) − log P(out | dest)), the likelihood that the source adds: the most frequent ones alone would be
-    frequent bigrams beside frequent tokens. Memory: 2 · PAIRS · d_vocab counts.
+    source before) − log P(out | dest)), the log-likelihood that the source adds: the most frequent ones would be
+    frequent bigrams after frequent tokens. Memory: 2 · PAIRS · d_vocab counts.
     """
     d_vocab = bigram.shape[0]
     pairs = np.array([pair for pair, _ in top_bigrams(bigram, PAIRS)], dtype=np.int64).reshape(-1, 2)
@@ -86,7 +86,7 @@ def skip_trigrams(
     given = with_pair / np.maximum(with_dest[dest_of_pair], 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(with_pair >= MIN_COUNT, with_pair * (np.log(given) - np.log(without)[:, None]), -np.inf)
-    gain[:, BOS] = -np.inf  # a BOS is always before
+    gain[:, BOS] = -np.inf  # BOS precedes every token
     best = np.argsort(-gain, axis=None, kind="stable")[:top_k]
     found = [(int(i), int(s)) for i, s in zip(*np.unravel_index(best, gain.shape), strict=True) if gain[i, s] > 0]
     return [((s, int(pairs[i, 0]), int(pairs[i, 1])), int(with_pair[i, s]), math.log(given[i, s])) for i, s in found]
@@ -99,7 +99,7 @@ def _add_sources(
     first: Bool[np.ndarray, "batch pos"],
     kind: Int64[np.ndarray, "batch pos"],
 ) -> None:
-    """Adds, for every place of a kind (−1: none), the distinct tokens that stand before it in its window."""
+    """Count, for every place of a kind (−1: none), the distinct tokens before it in its window."""
     window, query = np.nonzero(kind >= 0)
     of = kind[window, query]
     totals += np.bincount(of, minlength=len(totals))
@@ -114,7 +114,7 @@ def _add_sources(
 
 
 def _first_occurrence(tokens: Int64[np.ndarray, "batch pos"]) -> Bool[np.ndarray, "batch pos"]:
-    """Where does a token stand for the first time in its window?"""
+    """Mark the first occurrence of each token in its window."""
     by_token = np.argsort(tokens, axis=1, kind="stable")
     ordered = np.take_along_axis(tokens, by_token, axis=1)
     new = np.ones_like(ordered, dtype=bool)
@@ -125,7 +125,7 @@ def _first_occurrence(tokens: Int64[np.ndarray, "batch pos"]) -> Bool[np.ndarray
 
 
 def _find(sorted_values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The place of each wanted value among sorted ones, −1 where it is not."""
+    """Return the index of each wanted value among sorted ones, −1 where it is absent."""
     at = np.minimum(np.searchsorted(sorted_values, wanted), len(sorted_values) - 1)
     return np.where(sorted_values[at] == wanted, at, -1)
 

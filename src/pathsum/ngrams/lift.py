@@ -1,4 +1,4 @@
-"""What a text itself says of skip-trigrams: does a token tell what follows another?"""
+"""The lift of skip-trigrams in a text: whether an earlier token is informative about the next one."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ class Counts:
 
     @property
     def expected(self) -> float:
-        """Hits if out did not depend on the source."""
+        """Return the hits expected if out did not depend on the source."""
         return self.places * self.all_hits / max(1, self.all_places)
 
     @property
     def lift(self) -> float | None:
-        """P(out | destination, source before it) / P(out | destination); 1 is chance, None where there are too few."""
+        """Return P(out | destination, source before it) / P(out | destination); 1 is chance, None where there are too
+        few."""
         return self.hits / self.expected if self.expected > 0 and max(self.hits, self.expected) >= FEW else None
 
 
 @dataclass(frozen=True)
 class Text:
-    """Where each token stands, in windows of which position 0, which begins every one, is left out. A window may run
-    over the end of a document: the next one begins with the token that begins every window."""
+    """The places of each token in windows without position 0 (BOS). A window may contain the end of a document; BOS
+    begins the next one."""
 
     document: Int[Tensor, "n"]  # of each place, sorted by token, then as they stand; each window has its own
     pos: Int[Tensor, "n"]
@@ -46,7 +47,7 @@ class Text:
 
     @staticmethod
     def of(windows: Int[Tensor, "all window"]) -> Text:
-        """Costs a sort of the text."""
+        """Sort the places of ``windows`` by token."""
         tokens = windows[:, 1:-1]
         found, order = tokens.flatten().sort(stable=True)
         size = int(found[-1]) + 1 if len(found) else 0
@@ -64,8 +65,8 @@ class Text:
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """How often does out follow the destination, with the source before it in the document and in all? In the order of
-    ``triples``. Costs the places of each triple's destination."""
+    """Count how often out follows the destination, with the source before it in the document and in all. In the order
+    of ``triples``. Costs the places of each triple's destination."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

@@ -1,4 +1,4 @@
-"""What does the best simple bigram model predict, and how well? The baseline of every attention-only model.
+"""Smoothed bigram models, the baseline of every attention-only model.
 
 Counts become probabilities in one of three ways, with c the counts, N₁₊ numbers of distinct neighbours and u, q the
 add-one smoothed unigram and continuation distributions:
@@ -60,8 +60,8 @@ class BigramTable:
     def probabilities(
         self, sources: Int64[np.ndarray, "*#pair"], outs: Int64[np.ndarray, "*#pair"], smoothing: Smoothing
     ) -> Float[np.ndarray, "*#pair"]:
-        """P(out | source) for pairs of token ids; arrays of one shape, or that broadcast. Positive, and each source's
-        sum over all outs is 1."""
+        """Compute P(out | source) for pairs of token ids; arrays of one shape, or that broadcast. Positive, with sum 1
+        over all outs for each source."""
         pair = _flat(self.counts[sources, outs]) if sources.shape == outs.shape else self._block(sources, outs)
         total, k = self.row_totals[sources].astype(np.float64), smoothing.constant
         if smoothing.kind == DIRICHLET:
@@ -76,7 +76,7 @@ class BigramTable:
 
 
 def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
-    """Choose the smoothing of least loss on bigram counts of tuning documents; other documents judge it."""
+    """Choose the smoothing with the lowest loss on bigram counts of tuning documents; other documents judge it."""
     pairs = tuning.tocoo()
     sources, outs, weight = pairs.coords[0].astype(np.int64), pairs.coords[1].astype(np.int64), pairs.data
     losses = {
@@ -86,7 +86,7 @@ def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
 
 
 def add_one(counts: Int64[np.ndarray, "out"]) -> Float[np.ndarray, "out"]:
-    """(c + 1) / (N + V): no token is impossible."""
+    """Compute (c + 1) / (N + V), which is positive for every token."""
     return np.asarray((counts + 1.0) / (counts.sum() + len(counts)))
 
 

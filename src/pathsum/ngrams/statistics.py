@@ -1,4 +1,4 @@
-"""What does the corpus itself say about the next token, before any model? Counted on windows as a model sees them."""
+"""Corpus statistics: n-grams, entropies and the bigram baseline, counted on the windows of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (
 
 @dataclass(frozen=True)
 class BigramRows:
-    """Rows of the bigram counts on demand, whether they are kept dense or sparse."""
+    """Rows of the bigram counts as dense tensors, whether stored dense or sparse."""
 
     counts: Counts
 
@@ -47,17 +47,18 @@ class CorpusStatistics:
         return len(self.unigram_counts)
 
     def bigram_rows(self) -> BigramRows:
-        """The counts as rows[start:stop] → dense int64 tensor, for circuits that read them a block at a time."""
+        """Return the counts as rows[start:stop] → dense int64 tensor, for circuits that read them one block at a
+        time."""
         return BigramRows(self.bigram_counts)
 
     def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
-        """The bigram model's mean loss on each window, in nats a token: what a model without context can reach."""
+        """Compute the mean loss of the bigram model on each window, in nats per token: the baseline without context."""
         table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
         likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
 
     def save(self, path: Path) -> None:
-        """Writes an .npz without pickles; atomic, and identical statistics give identical bytes."""
+        """Write an .npz without pickles, atomically; identical statistics give identical bytes."""
         if sparse.issparse(self.bigram_counts):
             c = self.bigram_counts
             table = {"data": c.data, "indices": c.indices, "indptr": c.indptr}
@@ -78,7 +79,7 @@ class CorpusStatistics:
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
-        """Raises FileNotFoundError where there is no file, ValueError where it is not corpus statistics."""
+        """Read what ``save`` wrote. FileNotFoundError where there is no file, ValueError where it is something else."""
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
         try:
@@ -99,21 +100,20 @@ class CorpusStatistics:
 
 
 def corpus_statistics(
-    folder: Path, name: str, n_ctx: int, how: ExtractConfig
+    folder: Path, name: str, n_ctx: int, config: ExtractConfig
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
-    """What are the n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``?
+    """Compute n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``.
 
-    Losses are in nats a token, over the windows of verdict documents that models are judged on; the smoothing is chosen
-    on tuning documents. The rows are the ``how.top_k`` unigrams, bigrams and skip-trigrams of training text. Memory:
-    the count table, and a few million tokens at a time. Raises FileNotFoundError where ``tokenize_corpus`` has not
-    been, ValueError where its files do not belong together or are smaller than a window.
-    """
+    Losses are in nats per token, over the windows of verdict documents that models are judged on; the smoothing is
+    chosen on tuning documents. The rows are the ``config.top_k`` unigrams, bigrams and skip-trigrams of training text.
+    Memory: the count table, and a few million tokens at a time. FileNotFoundError before ``tokenize_corpus``,
+    ValueError where its files do not belong together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:
         _require_tokenizer(file, tokenizer_hash(tokenizer))
     d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
-    held_out = HeldOut.of(verdict.tokens, n_ctx, how.windows_per_document, how.held_out_windows)
+    held_out = HeldOut.of(verdict.tokens, n_ctx, config.windows_per_document, config.held_out_windows)
     counts = pair_counts(seen, d_vocab)
     unigram = np.asarray(counts.sum(axis=0)).ravel()
     bigram: Counts = counts.toarray() if d_vocab <= DENSE_VOCAB else counts
@@ -138,7 +138,7 @@ def corpus_statistics(
         bigram_smoothing=str(smoothing),
         repeated_share=repeated_share(held_out.windows, d_vocab),
     )
-    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), how.top_k), statistics
+    return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), config.top_k), statistics
 
 
 def _require_tokenizer(file: TokenFile, expected: str) -> None:

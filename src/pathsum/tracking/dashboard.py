@@ -1,7 +1,7 @@
-"""What W&B shows of the cells, as code: one list of panels, laid out as a workspace and as a report.
+"""The W&B dashboard as code: one list of panels, as a workspace and as a report.
 
-Lines are drawn against tokens, grouped by layer count, head count and what makes a control: a group's seeds are one
-line with its range. The names are those that ``tracking`` logs. Nothing here is sent anywhere until it is saved.
+Lines are drawn against tokens, grouped by layer count, head count and the settings of controls: the seeds of a group
+are one line with its range. The names are those that ``tracker`` logs. Nothing is sent before it is saved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # figures and tabl
 
 
 def lines(n_layers: int) -> dict[str, list[Any]]:
-    """Section → what the cells' own runs logged while they trained, for models of up to ``n_layers``."""
+    """Return by section what models of up to ``n_layers`` logged in training."""
     heads = [
         _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/best_{score}")
         for score in ("prefix_matching", "previous_token", "copying")
@@ -33,7 +33,7 @@ def lines(n_layers: int) -> dict[str, list[Any]]:
 
 
 def findings(contents: Contents) -> dict[str, list[Any]]:
-    """Section → the figures and tables that the report's run mirrored; last the report itself, explorers and all."""
+    """Return by section the figures and tables of the report; last the whole report with its explorers."""
     panels = {
         section: [*map(_figure, figures), *map(_table, tables)] for section, (figures, tables) in contents.items()
     }

@@ -1,7 +1,7 @@
-"""Weights & Biases as a mirror of what the suite has already written down. Nothing reads it back.
+"""Weights & Biases as a mirror of files already on disk. Nothing reads it back.
 
-The x-axis is tokens seen, never W&B's own step, so that a resumed run goes on where it was. ``WANDB_MODE`` in the
-environment wins over the configured mode, except over ``off``.
+The x-axis is tokens seen, not W&B's step, so that a resumed run continues. ``WANDB_MODE`` in the environment overrides
+the configured mode, except ``off``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathsum.config import TrackingConfig
 from pathsum.probes.evaluation import Evaluation
 
 
-def metrics(found: Evaluation) -> dict[str, float | int]:
-    """One evaluation as W&B scalars: losses, and the best head of each layer for every head score."""
+def metrics(evaluation: Evaluation) -> dict[str, float | int]:
+    """Return one evaluation as W&B scalars: losses, and the best head of each layer for every head score."""
     flat: dict[str, float | int] = {
-        "tokens": found.tokens_seen,
-        "val_loss_nats": found.val_loss_nats,
-        "in_context_loss_drop_nats": found.in_context_loss_drop_nats,
-        "repeat_first_loss_nats": found.repeat_first_loss_nats,
-        "repeat_second_loss_nats": found.repeat_second_loss_nats,
+        "tokens": evaluation.tokens_seen,
+        "val_loss_nats": evaluation.val_loss_nats,
+        "in_context_loss_drop_nats": evaluation.in_context_loss_drop_nats,
+        "repeat_first_loss_nats": evaluation.repeat_first_loss_nats,
+        "repeat_second_loss_nats": evaluation.repeat_second_loss_nats,
     }
     for score in ("prefix_matching", "previous_token", "copying"):
-        for layer, heads in enumerate(getattr(found, score)):
+        for layer, heads in enumerate(getattr(evaluation, score)):
             flat[f"layer{layer}/best_{score}"] = max(heads)
     return flat
 
@@ -35,7 +35,7 @@ def metrics(found: Evaluation) -> dict[str, float | int]:
 def mirror(
     config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path
 ) -> Iterator[Mirror]:
-    """A W&B run called ``name``, with a stable id, while the block lasts; a silent one when tracking is off."""
+    """Open a W&B run ``name`` with a stable id for the duration of the block; without effect when tracking is off."""
     if config.mode == "off":
         yield Mirror(None)
         return
@@ -69,17 +69,17 @@ def mirror(
 
 
 class Mirror:
-    """What a stage may say to W&B; says nothing when there is no run."""
+    """The interface of stages to W&B; without effect when there is no run."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
 
-    def log(self, found: Evaluation) -> None:
+    def log(self, evaluation: Evaluation) -> None:
         if self._run is not None:
-            self._run.log(metrics(found))
+            self._run.log(metrics(evaluation))
 
     def table(self, name: str, frame: Any) -> None:
-        """A pandas table as W&B media."""
+        """Log a pandas table."""
         if self._run is not None:
             import wandb
 
@@ -93,13 +93,13 @@ class Mirror:
             self._run.log({name: wandb.Image(str(path), caption=caption)})
 
     def page(self, name: str, path: Path) -> None:
-        """An HTML page as it is."""
+        """Log an HTML page."""
         if self._run is not None:
             import wandb
 
             self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
-        """The final weights as an artifact, online only: offline they would be copied for nothing."""
+        """Log the final weights as an artifact, only online: offline they would be copied without use."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")

@@ -50,17 +50,17 @@ corpora: setup ## the same models on several corpora, a row of verdicts each: ma
 dashboard: setup ## a W&B workspace and report of the runs, saved to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## time a training step, circuits, how cost grows and the phase change, into bench/README.md: some 20 minutes
+bench: setup ## time a training step, circuits, how cost grows and the phase change, into bench/README.md: about 20 minutes
 	dvc repro --quiet tokenize
 	python -m bench.train_step
 	python -m bench.circuits
 	python -m bench.growth
-	python -m bench.phase_change
+	python -m experiments.phase_change
 	python -m bench.table
 
-bench-law: setup ## how the tokens before the phase change grow with batch and context
+onset-law: setup ## fit tokens before the phase change to batch and context, into bench/README.md
 	dvc repro --quiet tokenize
-	python -m bench.onset_law
+	python -m experiments.onset_law
 	python -m bench.table
 
 extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
@@ -78,4 +78,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke test lint sweep corpora dashboard bench bench-law extract report compare open
+.PHONY: help setup params repro smoke test lint sweep corpora dashboard bench onset-law extract report compare open

@@ -1,4 +1,4 @@
-"""How long do a head's circuits take at d_vocab 50,000, and how much memory? `python -m bench.circuits`
+"""Time and memory of a head's circuits at d_vocab 50,000: `python -m bench.circuits`
 
 One random head of a 768-wide, 12 × 64 model. Each measurement has its own process, so that its peak memory is its own.
 "Theirs" is the same answer the plain way in the same process: topk of every row block, timed on a slice of the rows and
@@ -97,7 +97,7 @@ def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
 
 
 def in_turn(ours: Callable[[], None], theirs: Callable[[], float]) -> Timed:
-    """Ours, then the plain way, which says its own seconds, ``ROUNDS`` times."""
+    """Time ours, then the plain way, which returns its seconds, ``ROUNDS`` times."""
     mine, peaks, plain = [], [], []
     for _ in range(ROUNDS):
         mine.append(seconds(ours))
@@ -114,7 +114,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measure(work: Callable[[int], Timed], d_vocab: int) -> Timed:
-    """``work`` in a process of its own."""
+    """Run ``work`` in a new process."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
         return pool.submit(work, d_vocab).result()

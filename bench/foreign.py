@@ -1,4 +1,4 @@
-"""Are the logits of weights that TransformerLens wrote the ones it computes? `python -m bench.foreign FOLDER`
+"""Comparison of logits with TransformerLens on its own weights: `python -m bench.foreign FOLDER`
 
 Every kind of positions and normalisation, with biases and gains drawn at random; theirs in float32. TransformerLens is
 no dependency, and may need a torch of its own: `python -m bench.foreign FOLDER --write` in an environment that has it

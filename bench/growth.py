@@ -1,4 +1,4 @@
-"""How do time and memory grow with every size? `python -m bench.growth`
+"""Growth of time and memory with each size: `python -m bench.growth`
 
 A training step of the default recipe and the extraction of a cell, one size after another taken away from a base cell,
 and the tokenizing of more and more text. Every measurement has its own process, so that its peak memory is its own:
@@ -30,7 +30,7 @@ import numpy as np  # isort: skip
 import torch  # isort: skip
 import yaml  # isort: skip
 
-from bench.fits import slopes  # isort: skip
+from experiments.fits import slopes  # isort: skip
 from bench.memory import training_bytes  # isort: skip
 from bench.peak import peak_mb  # isort: skip
 from bench.train_step import PARAMS, THREADS, Shape, model_config, ours, products  # isort: skip
@@ -181,7 +181,7 @@ def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
 
 
 def alone(work: Callable[..., T], *args: object) -> T:
-    """``work`` in a process of its own, forked from one that has imported all and computed nothing."""
+    """Run ``work`` in a new process, forked from one that has imported all and computed nothing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["bench.growth"])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:

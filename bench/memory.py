@@ -1,4 +1,4 @@
-"""How much memory does each profile need? Counted from its sizes: `python -m bench.memory`"""
+"""Memory that each profile needs, counted from its sizes: `python -m bench.memory`"""
 
 from __future__ import annotations
 

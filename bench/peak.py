@@ -1,4 +1,4 @@
-"""How much memory has this process held at most?"""
+"""Peak memory of this process."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import sys
 
 
 def peak_mb() -> float:
-    """So far, in MiB; Linux counts in KiB, macOS in bytes."""
+    """Return the peak so far, in MiB; Linux counts in KiB, macOS in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

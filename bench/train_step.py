@@ -1,4 +1,4 @@
-"""How many tokens a second does a training step see, beside three others? `python -m bench.train_step`
+"""Tokens per second of a training step, against three others: `python -m bench.train_step`
 
 Ours is the suite's own step as it trains by default (bf16 products, Muon and AdamW). Beside it, in one process and in
 turn, round after round, so that a busy machine slows all alike: TransformerLens's attention-only model with AdamW, in

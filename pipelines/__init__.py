@@ -1,4 +1,4 @@
-"""One thin entry point a stage: read, call, write. Only here: paths, params.yaml, Hydra."""
+"""One thin entry point per stage: read, call, write. Paths, params.yaml and Hydra are known only here."""
 
 import os
 

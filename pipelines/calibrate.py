@@ -1,4 +1,4 @@
-"""Stage `calibrate`: train models on text with known structure, and see what each detector makes of them."""
+"""Stage `calibrate`: train models on synthetic text with known structure, and run each detector on them."""
 
 from __future__ import annotations
 

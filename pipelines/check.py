@@ -33,7 +33,7 @@ from pipelines.paths import CHECKED, PARAMS, PREREGISTERED, PREREGISTRATION, par
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Each place where params.yaml (``ours``) and conf/ (``theirs``) differ."""
+    """Yield each place where params.yaml (``ours``) and conf/ (``theirs``) differ."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys()):
             yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))

@@ -39,7 +39,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """By name, what each corpus's profile says. Raises ValueError where a text is not NAME=GLOB."""
+    """Return the profile of each corpus by name. Raises ValueError where a text is not NAME=GLOB."""
     listed = {} if given.only_text else yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8"))
     found = {name: _profile(given.profile, values or {}) for name, values in listed.items()}
     for item in shlex.split(given.text):
@@ -61,13 +61,13 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` on top of the profile ``base``, and no controls: they are the default grid's."""
+    """Return ``values`` on top of the profile ``base``."""
     overrides = [o if isinstance(o, dict) else yaml.safe_load(o) for o in values.get("defaults", [])]
     return {**values, "defaults": [base, "_self_", *overrides]}
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:
-    """A scratch copy whose configuration is ``profile``, sharing this project's trained models."""
+    """Make a scratch copy with the configuration ``profile``, without controls, that shares trained models."""
     folder.mkdir(parents=True, exist_ok=True)
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
@@ -81,7 +81,7 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
 
 
 def run(folder: Path, *command: str) -> bool:
-    """Does ``python -m command`` succeed in ``folder``, with the code there?"""
+    """Run ``python -m command`` in ``folder`` with its own code; tell whether it succeeds."""
     path = os.pathsep.join([str((folder / "src").absolute()), str(folder.absolute())])
     return (
         subprocess.run([sys.executable, "-m", *command], cwd=folder, env=os.environ | {"PYTHONPATH": path}).returncode

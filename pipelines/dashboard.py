@@ -10,7 +10,7 @@ from pipelines.paths import params, stage
 
 
 def default_entity() -> str:
-    """The account's own. Raises ValueError where there is none."""
+    """Return the entity of the account. ValueError where there is none."""
     try:
         return str(wandb.Api().default_entity)
     except wandb.Error as error:

@@ -1,4 +1,4 @@
-"""Stage `extract@cell`: take a trained cell apart into the records of its circuits."""
+"""Stage `extract@cell`: compute the records of a trained model."""
 
 from __future__ import annotations
 

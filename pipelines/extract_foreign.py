@@ -1,4 +1,4 @@
-"""`make extract WEIGHTS=… TOKENIZER=… TEXT=…`: take apart a model that this project did not train."""
+"""`make extract WEIGHTS=… TOKENIZER=… TEXT=…`: extract a model from elsewhere."""
 
 from __future__ import annotations
 

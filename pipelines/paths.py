@@ -1,4 +1,4 @@
-"""Where everything lies, and how a stage reads its parameters."""
+"""Paths, parameters and the frame of every stage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ THREADS = 2  # extraction's last digits depend on them; the weights do not
 
 
 def params(folder: Path = Path()) -> dict[str, Any]:
-    """params.yaml as it stands."""
+    """Read params.yaml."""
     if not (folder / PARAMS).exists():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
     values = yaml.safe_load((folder / PARAMS).read_text(encoding="utf-8"))
@@ -38,20 +38,20 @@ def params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def training_code() -> list[Path]:
-    """The folders of code that the train stage of dvc.yaml depends on: what the run store's fingerprint hashes."""
+    """Return the folders that the train stage of dvc.yaml depends on, which the fingerprint of a run hashes."""
     deps = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]["train"]["do"]["deps"]
     return [ROOT / name for name in deps if name.startswith("src/")]
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def stage(threads: int = THREADS) -> Iterator[None]:
-    """Run a stage: the same threads each time, for the same bits; 0 for a command that computes nothing and need not
-    wait for torch. A user's mistake is one message, an interrupt none; neither shows a traceback."""
+    """Run a stage with a fixed number of threads, for the same bits; 0 for a command that needs no torch. A user error
+    gives one message and an interrupt none, both without traceback."""
     try:
         if threads:
             import torch

@@ -23,14 +23,16 @@ CONTAINER = Path("/sys/fs/cgroup/memory.max")  # bytes, where Linux limits them
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
-    """DVC's exit code; progress goes to ``line`` of a terminal. An interrupt is left to DVC: then it leaves no lock."""
-    told = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
-    with subprocess.Popen(["dvc", *arguments], stdout=out, env=os.environ | told) as run:
+    """Run DVC and return its exit code; progress goes to ``line`` of a terminal. DVC handles an interrupt itself, which
+    leaves no lock."""
+    extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
+    with subprocess.Popen(["dvc", *arguments], stdout=out, env=os.environ | extra) as run:
         return run.wait()
 
 
 def at_a_time() -> int:
-    """Cells at a time where nobody says: one a core with 3.5 GiB (a default cell takes up to 3); one on a GPU."""
+    """Return the default number of models at a time: one per core with 3.5 GiB (a default model takes up to 3); one on
+    a GPU."""
     import torch  # takes two seconds: only where there is something to do
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -40,7 +42,7 @@ def at_a_time() -> int:
 
 
 def stale() -> set[str]:
-    """The stages that are not up to date."""
+    """Return the stages that are not up to date."""
     found = subprocess.run(["dvc", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode:
         sys.exit(found.returncode)  # DVC has said why
@@ -48,14 +50,14 @@ def stale() -> set[str]:
 
 
 def cells(stages: set[str]) -> list[str]:
-    """The declared cells that have a stage among ``stages``, the longest work first, so that none is long alone."""
+    """Return the declared cells with a stage among ``stages``, the longest first."""
     declared = params()["cells"]
     found = [name for name in declared if stages & {f"train@{name}", f"extract@{name}"}]
     return sorted(found, key=lambda name: [-declared[name]["model"][size] for size in ("n_layers", "n_heads")])
 
 
 def side_by_side(names: list[str], jobs: int) -> int:
-    """Train and extract these cells, ``jobs`` at a time (0: as many as fit), each on its part of the machine; 1 if any
+    """Train and extract these cells, ``jobs`` at a time (0: as many as fit), sharing the cores; return 1 if any
     failed."""
     if not names:
         return 0
@@ -81,7 +83,7 @@ def side_by_side(names: list[str], jobs: int) -> int:
 
 
 def report_without(failed: list[str]) -> None:
-    """Judge and report the other cells. What an earlier configuration left of the failed ones is not theirs."""
+    """Judge and report the other cells, without old records of the failed ones."""
     for name in failed:
         shutil.rmtree(CIRCUITS / name, ignore_errors=True)
     CIRCUITS.mkdir(exist_ok=True)
@@ -94,7 +96,7 @@ def report_without(failed: list[str]) -> None:
 
 
 def models(jobs: int) -> int:
-    """Train and extract every model that is out of date; the exit code."""
+    """Train and extract every model that is out of date; return the exit code."""
     left = stale()
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
@@ -102,7 +104,7 @@ def models(jobs: int) -> int:
 
 
 def repro(jobs: int) -> int:
-    """The exit code of what the module's first line says."""
+    """Make all that is out of date; return the exit code."""
     if not stale():
         print("Data and pipelines are up to date.")  # DVC's words
         return 0

@@ -1,4 +1,4 @@
-"""What `verify` and `report` read: the records of every declared cell, and where they come from."""
+"""The records that `verify` and `report` read, and their provenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 
 def read_results(folder: Path = Path()) -> Results:
-    """The declared cells' records in a copy of the project; a cell without any is named as missing."""
+    """Read the records of the declared cells in a copy of the project; a cell without any is named as missing."""
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     made = [name for name in values["cells"] if (circuits / name / "summary.json").exists()]
     missing = tuple(name for name in values["cells"] if name not in made)
@@ -31,7 +31,7 @@ def read_results(folder: Path = Path()) -> Results:
 
 
 def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:
-    """What the numbers depend on, and nothing that differs between two runs on one machine."""
+    """Return what the numbers depend on, without what differs between two runs on one machine."""
     import torch
 
     return {

@@ -1,4 +1,4 @@
-"""Stage `statistics`: n-grams and entropies of the text, and the bigram model that zero layers must match."""
+"""Stage `statistics`: n-grams and entropies of the text, and its best bigram model."""
 
 from __future__ import annotations
 

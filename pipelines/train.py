@@ -29,7 +29,7 @@ from pipelines.train_cell import run_cell, threads
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """The cell as the grid would make it, so that their runs are shared; but what was typed wins."""
+    """Return the cell as in the grid, so that runs are shared, with typed overrides on top."""
     cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):

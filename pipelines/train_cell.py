@@ -23,9 +23,9 @@ from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, params, stage,
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
-    """Train ``cell`` in the run store, unless it is there; its folder. ``wait`` for another process on the same run.
+    """Train ``cell`` in the run store, unless it is there, and return its folder. ``wait`` for another process on it.
 
-    Of the processes that torchrun has started, the first holds the run and writes; the others follow it.
+    Of several processes that torchrun has started, only the main one locks the run and writes.
     """
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
     data_hash = text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash
@@ -50,7 +50,7 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
 
 
 def threads() -> int:
-    """Of one process: fewer beside other cells, or beside others of its own. The weights are the same."""
+    """Return the number of threads per process, fewer where cells or processes share the machine; weights are equal."""
     return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, cores() // ranks.local_processes()))))
 
 

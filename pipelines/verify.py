@@ -1,4 +1,4 @@
-"""Stage `verify`: hold every claim of the paper against every cell."""
+"""Stage `verify`: judge every claim on every model."""
 
 from __future__ import annotations
 

@@ -12,21 +12,20 @@ from omegaconf import DictConfig, OmegaConf
 
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
-    """Zero layers have no head count in their name, as they have no heads; a head's width is there where it is not
-    everyone's."""
+    """Name a cell. Zero layers have no head count; the width of heads is named where it is not the default."""
     width = f"D{d_head}" if d_head is not None else ""
     return f"L{n_layers}H{n_heads}{width}S{seed}" if n_layers else f"L0S{seed}"
 
 
 def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> DictConfig:
-    """One complete cell of ``config``'s model, train and sweep, with what the sweep changes in this very cell."""
+    """Return one complete cell of ``config``, with the overrides of the sweep for this cell."""
     overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed, d_head), {})
     width = {} if d_head is None else {"model": {"d_head": d_head}}
     return _merged(_plain(config, n_layers, n_heads, seed), width, overrides)
 
 
 def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
-    """The cell as all of its depth are."""
+    """Return the cell with the settings of its layer count only."""
     base = OmegaConf.create({"seed": seed, "model": config.model, "train": config.train})
     shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
     return _merged(base, shape, config.sweep.by_layers.get(n_layers, {}))

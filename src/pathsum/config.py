@@ -1,4 +1,4 @@
-"""What a run is: frozen, typed configuration. Refuses unknown, missing and `???` values, all at once.
+"""The configuration of a run, frozen and typed. Unknown, missing and `???` values are refused, all at once.
 
 ``load(section, values)`` is the only way in. ``conf/`` says why each default is what it is.
 """
@@ -68,8 +68,8 @@ class PlantedCorpus(Frozen):
     seed: int
     n_words: Positive  # distinct words
     zipf: Spread  # exponent of the words' frequencies
-    bigram_spread: Spread  # nats, what the word before tells of the next
-    two_back_spread: Spread  # nats, what the word before that tells
+    bigram_spread: Spread  # nats, effect of the previous word on the next
+    two_back_spread: Spread  # nats, effect of the word before that
     n_skip_trigrams: int
     questions: bool  # whether asked-for words come back
     n_answers: int  # that lookups have in common; 0 for no lookups
@@ -111,7 +111,7 @@ class ModelConfig(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _no_layers_no_heads(cls, values: Any) -> Any:
-        """Zero layers have no heads, whatever a sweep says of heads: such runs are one and the same."""
+        """Remove heads from zero layers, so that such runs of a sweep are one."""
         bare = isinstance(values, Mapping) and values.get("n_layers") == 0
         return {**values, "n_heads": 0, "d_head": 0} if bare else values
 
@@ -177,7 +177,7 @@ class CellConfig(Frozen):
 
 
 class WorldConfig(Frozen):
-    """A planted world: its text, and the model that is trained on it."""
+    """A synthetic corpus, and the model that is trained on it."""
 
     corpus: PlantedCorpus
     model: ModelConfig
@@ -196,7 +196,7 @@ class WorldConfig(Frozen):
 
 
 class CalibrateConfig(Frozen):
-    """How many worlds of each kind there are, and what the worlds have in common and what not."""
+    """The number of synthetic corpora of each kind, their common settings and their differences."""
 
     seeds: tuple[int, ...] = Field(min_length=2)  # of each kind a world: its own rules, text and model
     rotations: Positive  # random rotations of the composition null
@@ -213,7 +213,7 @@ class CalibrateConfig(Frozen):
 
 
 class ExtractConfig(Frozen):
-    """How finely a trained model is taken apart."""
+    """The resolution of extraction."""
 
     held_out_windows: Annotated[int, Field(ge=4)]  # windows of verdict documents in all, for losses
     windows_per_document: Positive  # of one document, at most
@@ -234,7 +234,7 @@ class TrackingConfig(Frozen):
 
 
 class SweepConfig(Frozen):
-    """Which cells there are: the grid's axes, and what differs by layer count or in single cells."""
+    """The cells: the axes of the grid, and what differs by layer count or in single cells."""
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
@@ -254,7 +254,8 @@ C = TypeVar("C", bound=Frozen)
 
 
 def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
-    """``values`` as a ``kind``. Raises ConfigError that lists every complaint, each with its place under ``where``."""
+    """Read ``values`` as a ``kind``. Raises ConfigError that lists every complaint, each with its place under
+    ``where``."""
     complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
     try:
         config = kind.model_validate(values)
@@ -266,7 +267,7 @@ def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
 
 
 def load_corpus(values: Mapping[str, Any]) -> CorpusConfig:
-    """The corpus section, of the kind that its ``source`` names. Raises ConfigError as ``load`` does."""
+    """Read the corpus section, of the kind that its ``source`` names. Raises ConfigError as ``load`` does."""
     source = values.get("source")
     if source not in _SOURCES:
         raise ConfigError(

@@ -12,7 +12,7 @@ from tests.handmade import (
     previous_token_pattern,
     repeated_tokens,
     skip_trigram_head,
-    uniform_attention,
+    even_pattern,
 )
 
 BLOCK, D_VOCAB, DTYPE = 23, 47, torch.float64
@@ -62,6 +62,6 @@ def test_two_layers_prefer_the_token_after_a_match_by_their_score() -> None:
 
 
 def test_uniform_attention_prefers_nothing_and_a_short_block_is_refused() -> None:
-    assert preference(uniform_attention(1 + 2 * BLOCK)[None, None], BLOCK, 1).abs().max() < 1e-9
+    assert preference(even_pattern(1 + 2 * BLOCK)[None, None], BLOCK, 1).abs().max() < 1e-9
     with pytest.raises(ValueError, match="expected BOS and a block of 11 tokens or more twice"):
-        preference(uniform_attention(15)[None, None], 7, 1)
+        preference(even_pattern(15)[None, None], 7, 1)

@@ -37,7 +37,7 @@ class CompositionRow:
     late_layer: int
     late_head: int
     value: float  # 0..1
-    varying: float  # the same without the direction of the early head's mean write, which carries nothing
+    varying: float  # the same without the direction of the early head's mean write, which carries no information
     size: float  # variation of the early head's writes over that of an average part of what the later layer reads
     chance: float  # root mean square under spectrum-preserving random rotations
     p_value: float  # two-sided
@@ -48,7 +48,7 @@ class CompositionRow:
 
     @property
     def above(self) -> bool:
-        """Is the score above chance, at a false-discovery rate of SIGNIFICANT?"""
+        """Whether the score is above chance, at a false-discovery rate of SIGNIFICANT."""
         return self.value > self.chance and self.q_value < SIGNIFICANT
 
     @property
@@ -58,8 +58,8 @@ class CompositionRow:
 
     @property
     def composes(self) -> bool:
-        """Does the later head read what the earlier one writes, by COMPOSITION_RULE? A head that attends alike
-        everywhere writes one direction everywhere: later heads become aligned with it, and lose nothing without it."""
+        """Whether the edge composes by COMPOSITION_RULE. A head with uniform attention writes one direction everywhere;
+        later heads become aligned with it, but lose nothing without it."""
         return (
             self.varying > self.chance
             and self.varying_q_value < FALSE_COMPOSITION
@@ -68,12 +68,12 @@ class CompositionRow:
 
     @property
     def below(self) -> bool:
-        """Do they compose below chance, at the same rate: does one keep out of what the other writes?"""
+        """Whether the score is below chance, at the same rate."""
         return self.value < self.chance and self.q_value < SIGNIFICANT
 
     @property
     def at_floor(self) -> bool:
-        """Is p no more than a bound, for no rotation came as far?"""
+        """Whether p is only an upper bound: no rotation was as extreme."""
         return self.p_value <= self.p_floor
 
     @property

@@ -32,7 +32,7 @@ class HeadRow:
 
     @property
     def copies(self) -> bool:
-        """Do its weights make it a copying head?"""
+        """Whether the head copies by its weights."""
         return self.copying_positivity > COPYING
 
 
@@ -54,7 +54,7 @@ class DistanceRow:
 @dataclass(frozen=True)
 class LabelRow:
     """A head's score for one behaviour, its 95 % bootstrap interval over documents (random tokens: windows), and
-    what looking at all of the past alike would score."""
+    the score of uniform causal attention."""
 
     layer: int
     head: int
@@ -65,7 +65,7 @@ class LabelRow:
     chance: float
     threshold: float | None  # what ``low`` must exceed for the label; None where the score gives none
     distance: int | None  # tokens back, of ``offset``; None for the others
-    labelled: bool  # is the head called by this behaviour?
+    labelled: bool  # whether the head has this label
 
     @property
     def name(self) -> str:

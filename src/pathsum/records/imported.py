@@ -1,4 +1,4 @@
-"""A model that this project did not train."""
+"""The summary of a model from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ForeignSummary:
-    """A model that this project did not train (foreign/<name>/), on the text that was given with it."""
+    """A model from elsewhere (foreign/<name>/), on the text that was given with it."""
 
     name: str
     n_layers: int
@@ -21,7 +21,7 @@ class ForeignSummary:
     repeat_second_loss_nats: float
     prefix_matching: float | None  # best head's, 0..1; None without heads
     prefix_matching_head: str | None  # layer.head
-    prefix_matching_chance: float  # of an even pattern
+    prefix_matching_chance: float  # of uniform causal attention
     previous_token: float | None  # best of the first layer, 0..1
     previous_token_head: str | None
     copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5

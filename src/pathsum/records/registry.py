@@ -1,4 +1,4 @@
-"""Every record says what it holds, its equation and the code that computes it, where it is declared.
+"""The declared records, each with its contents, its equation and the code that computes it.
 
 ``tables()``, the report's table of origins and the files that a stage reads and writes all follow from that. A new
 record is a class with ``@record`` in a file of this folder, and no other edit.

@@ -1,4 +1,4 @@
-"""What the report is made from: the records of each declared cell and of the corpus, read once.
+"""All records of the report: those of each declared cell and of the corpus.
 
 ``Cell`` is one trained model's folder; the extract stage writes it with ``write_cell`` and the report reads it back.
 """
@@ -28,7 +28,7 @@ FORMED = 0.3  # prefix matching: heads that do induction have more, heads that d
 
 @dataclass(frozen=True)
 class Cell:
-    """Everything that is known of one trained model."""
+    """All records of one trained model."""
 
     summary: CellSummary
     log: list[Evaluation]
@@ -74,7 +74,7 @@ class Results:
     ngrams: list[NGramRow]
     provenance: dict[str, Any]
     missing: tuple[str, ...]
-    calibration: list[CalibrationRow]  # what the detectors are worth on planted truth
+    calibration: list[CalibrationRow]  # of the detectors, against synthetic ground truth
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]

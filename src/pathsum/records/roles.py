@@ -1,4 +1,4 @@
-"""Which head plays which part: chosen on training's last evaluation, so that other windows can judge it."""
+"""The roles of heads, chosen on the last evaluation of training, so that other windows judge them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ CLEAR = 3.0  # Poisson standard errors from which a count is no accident
 
 
 def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
-    """Does a text hold a skip-trigram more often than chance, by CLEAR standard errors, and more than a handful?"""
+    """Tell whether a text holds a skip-trigram more often than chance, by CLEAR standard errors."""
     return lift is not None and hits - expected > CLEAR * expected**0.5
 
 
@@ -43,12 +43,12 @@ class SkipTrigramRow:
 
     @property
     def borne_out(self) -> bool:
-        """Is the skip-trigram in the text of the judging documents?"""
+        """Whether the judging documents hold the skip-trigram beyond chance."""
         return beyond_chance(self.text_hits, self.text_expected, self.text_lift)
 
     @property
     def copies(self) -> bool:
-        """Is the output the source token again, but for case and a leading space?"""
+        """Whether the output is the source token, up to case and a leading space."""
         return word_of(self.source) == word_of(self.out)
 
 

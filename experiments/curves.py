@@ -1,4 +1,4 @@
-"""The curves of bench/phase_change.py as a table and as a picture."""
+"""The curves of experiments/phase_change.py as a table and a figure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_points(points: list[Point]) -> None:
 
 
 def band(curves: list[list[tuple[float, float]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where all curves are, their mean and half its 95 % interval (Student's t; 0 for a single curve)."""
+    """Return the common range of all curves, their mean and half its 95 % interval (Student's t; 0 for one curve)."""
     low, high = max(c[0][0] for c in curves), min(c[-1][0] for c in curves)
     x = np.linspace(low, high, 200)
     y = np.array([np.interp(x, *zip(*c, strict=True)) for c in curves])
@@ -48,7 +48,7 @@ def band(curves: list[list[tuple[float, float]]]) -> tuple[np.ndarray, np.ndarra
 
 
 def draw(points: list[Point]) -> None:
-    """Prefix matching against tokens and against seconds: a thin line a seed, the mean and its interval."""
+    """Draw prefix matching against tokens and seconds: a thin line per seed, the mean and its interval."""
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(10, 3.8))
     left, right = figure.subplots(1, 2, sharey=True)

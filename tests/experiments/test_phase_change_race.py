@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from bench import curves
-from bench.curves import Point, band
-from bench.phase_change import Runner, Text, ours, paper_recipe, plain_loop, race, rows
 from bench.train_step import PlainTransformer, Shape
+from experiments import curves
+from experiments.curves import Point, band
+from experiments.phase_change import Runner, Text, ours, paper_recipe, plain_loop, race, rows
 from tests.training.small import D_VOCAB, windows
 
 
@@ -19,11 +19,11 @@ class Scripted(Runner):
     """A runner whose clock and scores are given: ``pace`` seconds an evaluation, formed from the ``nth`` on."""
 
     def __init__(self, recipe: str, pace: float, nth: float, seed: int = 0, steps: float = math.inf) -> None:
-        super().__init__(recipe, seed, lambda i: None, lambda: 0.0, tokens_a_step=1000, steps=steps, every=1000)
+        super().__init__(recipe, seed, lambda i: None, lambda: 0.0, tokens_per_step=1000, steps=steps, every=1000)
         self.pace, self.nth = pace, nth
 
-    def go(self) -> None:
-        super().go()
+    def advance(self) -> None:
+        super().advance()
         self.at, self.seconds = len(self.curve), len(self.curve) * self.pace
         score = 0.5 if len(self.curve) >= self.nth else 0.1
         self.curve[-1] = Point(self.recipe, self.seed, 1000 * self.at, self.seconds, score)
@@ -89,8 +89,8 @@ def test_every_recipe_trains_and_is_asked(recipe: object) -> None:
     held = np.tile(np.arange(1, D_VOCAB, dtype=np.uint16), 300)
     text = Text.of(type(windows())(held, 256), D_VOCAB)
     runner = recipe(0, text)  # type: ignore[operator]
-    runner.every = 2 * runner.tokens_a_step
-    runner.go()
+    runner.every = 2 * runner.tokens_per_step
+    runner.advance()
     assert runner.curve[0].tokens == 2 * 8 * 256
     assert 0 < runner.curve[0].prefix_matching < 1
     assert runner.seconds > 0

@@ -1,9 +1,9 @@
-"""Does the phase change come after tokens ∝ √(batch · context)? `make bench-law`
+"""The law tokens ∝ √(batch · context) for the phase change: `make onset-law`
 
 The default two-layer cell with its rates held after the warm-up, for some batches and contexts, each with some seeds:
 one straight line through log tokens on log(batch · context), its slope, and the 95 % interval of that. The law says
-0.5; batch and context get a slope of their own, too. Cells take turns; `--minutes` bounds the whole. One that has not
-changed by then counts in no fit, which leans towards 0 without it: it is named. Writes onset_law.json.
+0.5; batch and context get a slope of their own, too. Cells take turns; `--minutes` bounds the whole. A cell that has
+not changed by then is in no fit, which biases the exponent towards 0; it is listed. Writes onset_law.json.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pipelines  # noqa: F401 (first: threads that wait must not spin)
 import numpy as np  # isort: skip
 import torch  # isort: skip
 
-from bench.fits import slopes  # isort: skip
-from bench.phase_change import Runner, Text, default_cell, suite  # isort: skip
+from experiments.fits import slopes  # isort: skip
+from experiments.phase_change import Runner, Text, default_cell, suite  # isort: skip
 from bench.train_step import THREADS  # isort: skip
 from pathsum.data.tokens import read_tokens  # isort: skip
 from pathsum.data.windows import Windows  # isort: skip
@@ -42,17 +42,17 @@ def runner(batch: int, n_ctx: int, seed: int, texts: dict[int, Text]) -> Runner:
 
 
 def until_changed(runs: Sequence[Runner], minutes: float) -> None:
-    """All take turns until each has changed, or time is up."""
+    """Train all in turn until each has changed, or time is up."""
     start = time.perf_counter()
     while (ahead := [r for r in runs if not r.done]) and time.perf_counter() - start < 60 * minutes:
         least = min(ahead, key=lambda r: r.seconds)
-        least.go()
+        least.advance()
         print(f"{least.recipe:8} seed {least.seed}  {least.curve[-1].tokens / 1e6:5.2f} M tokens  "
               f"{least.curve[-1].prefix_matching:.2f}", flush=True)  # fmt: skip
 
 
 def law(found: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
-    """The exponents of (batch, n_ctx, tokens at the change)."""
+    """Fit the exponents of (batch, n_ctx, tokens at the change)."""
     batch, n_ctx, tokens = np.log(np.array(found, dtype=float)).T
 
     def named(fit: tuple[float, float, float]) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.onset_law import CELLS, LAW, law
+from experiments.onset_law import CELLS, LAW, law
 
 
 def test_a_law_is_found_again() -> None:

@@ -9,7 +9,7 @@ DRAWS, STEPS = 4000, 300  # sets of measurements for an interval; of expectation
 
 
 def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
-    """Of ``y`` along each of ``x``, by least squares, and the ends of its 95 % interval by Student's t."""
+    """Fit the slope of ``y`` along each of ``x`` by least squares, with its 95 % interval by Student's t."""
     X = np.stack([np.ones(len(y)), *x], 1)
     if (freedom := len(y) - X.shape[1]) < 1:
         raise ValueError(f"expected more than {X.shape[1]} measurements for {len(x)} slopes, got {len(y)}")
@@ -20,9 +20,9 @@ def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
 
 
 def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest a + b x with normal errors, and their spread, where ``y`` is a lower bound if ``censored`` (Tobin
-    1958). By expectation and maximisation: what lies beyond a bound counts with its mean and variance there. Any
-    leading dimensions of ``y`` are lines of their own: (…, 2) and (…, 1)."""
+    """Fit the maximum-likelihood a + b x with normal errors, and their spread, where ``y`` is a lower bound if
+    ``censored`` (Tobin 1958). By expectation and maximisation: what lies beyond a bound counts with its mean and
+    variance there. Any leading dimensions of ``y`` are lines of their own: (…, 2) and (…, 1)."""
     X = np.stack([np.ones_like(x), x], 1)
     to_line, filled, beyond = np.linalg.pinv(X).T, y, np.zeros(y.shape)
     for _ in range(STEPS):
@@ -36,11 +36,11 @@ def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[n
     return line, spread
 
 
-def foretold(
+def predicted(
     x: np.ndarray, y: np.ndarray, censored: np.ndarray, at: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """The slope, and one more measurement ``at`` another x, with 95 % intervals. These come from as many measurements
-    drawn from the line, cut where the last was given up; without bounds they are those of Student's t."""
+    """Fit the slope and predict one more measurement ``at`` another x, with 95 % intervals. These come from as many
+    measurements drawn from the line, cut where the last was given up; without bounds they are those of Student's t."""
     (line, spread), rng = censored_line(x, y, censored), np.random.default_rng(0)
     drawn = line @ np.stack([np.ones_like(x), x]) + spread * rng.standard_normal((DRAWS, len(x)))
     given_up = y[censored].max() if censored.any() else np.inf

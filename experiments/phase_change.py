@@ -1,4 +1,4 @@
-"""How many seconds and tokens until two layers form induction heads, beside two others? `python -m bench.phase_change`
+"""Seconds and tokens to induction heads, against two other recipes: `python -m experiments.phase_change`
 
 Ours is the default two-layer cell as `make repro` trains it. Beside it, on the same windows in the same order:
 `paper_recipe`, the same sizes in the suite's own fast step, but with the paper's choices: sinusoids in queries and keys
@@ -31,7 +31,7 @@ import torch.nn.functional as F  # isort: skip
 import yaml  # isort: skip
 from torch import Tensor  # isort: skip
 
-from bench.curves import Point, draw, write_points  # isort: skip
+from experiments.curves import Point, draw, write_points  # isort: skip
 from pathsum.training.device import product_dtype  # isort: skip
 from bench.train_step import PARAMS, RESULTS, THREADS, PlainTransformer, Shape, machine  # isort: skip
 from pathsum.probes.induction import prefix_matching  # isort: skip
@@ -53,7 +53,7 @@ WARMUP = 200  # steps
 
 @dataclass
 class Text:
-    """What all models of a race are trained on and asked."""
+    """The training windows and the repeated tokens of all models."""
 
     windows: Windows
     d_vocab: int
@@ -62,48 +62,48 @@ class Text:
 
     @classmethod
     def of(cls, windows: Windows, d_vocab: int) -> Text:
-        return cls(windows, d_vocab, *asked(windows.n_ctx, d_vocab, windows.present(d_vocab)))
+        return cls(windows, d_vocab, *probe(windows.n_ctx, d_vocab, windows.present(d_vocab)))
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
         return self.windows.batch(order(seed, step, size, len(self.windows)))
 
     @torch.no_grad()
     def score(self, patterns: Callable[[Tensor], Any]) -> float:
-        """The best head's prefix matching."""
+        """Return the prefix matching of the best head."""
         return max(float(prefix_matching(p, self.block).max()) for p in patterns(self.repeated))
 
 
-def asked(n_ctx: int, d_vocab: int, present: Tensor) -> tuple[Tensor, int]:
-    """Repeated random tokens, always the same, of those that are ``present``; and the length of a copy."""
+def probe(n_ctx: int, d_vocab: int, present: Tensor) -> tuple[Tensor, int]:
+    """Return repeated random tokens, always the same, of those ``present``, and the length of a copy."""
     return repeated_random(16, n_ctx, d_vocab, torch.Generator().manual_seed(0), present)
 
 
 @dataclass
 class Runner:
-    """A model in training, its clock and its curve."""
+    """A model in training, with its seconds and its curve."""
 
     recipe: str
     seed: int
     step: Callable[[int], object]  # trains on batch i
     score: Callable[[], float]
-    tokens_a_step: int
+    tokens_per_step: int
     steps: float = math.inf  # after which its recipe ends
     every: int = EVERY
     seconds: float = 0.0
     at: int = 0
     curve: list[Point] = field(default_factory=list)
 
-    def go(self) -> None:
-        """To the next evaluation, whose own time is not counted."""
+    def advance(self) -> None:
+        """Train to the next evaluation, whose time is not counted."""
         start = time.perf_counter()
-        for _ in range(math.ceil(self.every / self.tokens_a_step)):
+        for _ in range(math.ceil(self.every / self.tokens_per_step)):
             self.step(self.at)
             self.at += 1
         self.seconds += time.perf_counter() - start
-        self.curve.append(Point(self.recipe, self.seed, self.at * self.tokens_a_step, self.seconds, self.score()))
+        self.curve.append(Point(self.recipe, self.seed, self.at * self.tokens_per_step, self.seconds, self.score()))
 
     def change(self) -> Point | None:
-        """The first evaluation that has it and from which on all have, once these are ``HELD``."""
+        """Return the first of ``HELD`` evaluations in a row at or above FORMED; None before."""
         held: list[Point] = []
         for point in self.curve:
             held = [*held, point] if point.prefix_matching >= FORMED else []
@@ -117,7 +117,7 @@ class Runner:
 
 
 def suite(recipe: str, seed: int, model: ModelConfig, train: TrainConfig, text: Text, steps: float) -> Runner:
-    """A model trained by the suite's own step."""
+    """Return a model trained by the suite's own step."""
     network = Transformer(model, text.d_vocab, torch.Generator().manual_seed(seed))
     opts, span = optimizers(network, train), 10**9 if math.isinf(steps) else int(steps)
 
@@ -176,21 +176,21 @@ def default_cell() -> tuple[ModelConfig, TrainConfig]:
 
 
 def race(first: Runner, others: list[Runner], times: float) -> None:
-    """Each of ``others`` trains until it changes or has had ``times`` the seconds of ``first``, taking turns."""
+    """Train in turn, each of ``others`` until it changes or has ``times`` the seconds of ``first``."""
     while True:
         limit = times * first.seconds if first.done else math.inf
         ahead = [r for r in others if not r.done and r.seconds < limit] + [first] * (not first.done)
         if not ahead:
             return
         least = min(ahead, key=lambda r: r.seconds / (1 if r is first else times))
-        least.go()
-        print(f"{least.recipe:14} seed {least.seed}  {least.at * least.tokens_a_step / 1e6:5.2f} M tokens "
+        least.advance()
+        print(f"{least.recipe:14} seed {least.seed}  {least.at * least.tokens_per_step / 1e6:5.2f} M tokens "
               f"{least.seconds:6.1f} s  {least.curve[-1].prefix_matching:.2f}", flush=True)  # fmt: skip
 
 
 def rows(races: list[tuple[Runner, list[Runner]]]) -> dict[str, dict[str, Any]]:
-    """Medians over seeds, and the range of the ratios. Where any seed has not changed, its end counts as the change:
-    theirs and the ratio are then lower bounds."""
+    """Compute medians over seeds and the range of ratios. A seed without a change counts with its end: theirs and the
+    ratio are then lower bounds."""
     found: dict[str, dict[str, Any]] = {}
     for i, recipe in enumerate(r.recipe for r in races[0][1]):
         pairs = [(first.change(), others[i]) for first, others in races]
@@ -213,10 +213,10 @@ def rows(races: list[tuple[Runner, list[Runner]]]) -> dict[str, dict[str, Any]]:
 
 
 def tune(text: Text, recipes: list[str], rates: list[float], seconds: float) -> None:
-    """Print how far each recipe comes with each rate, on one seed, taking turns."""
+    """Print the progress of each recipe with each rate, on one seed, in turn."""
     runners = [(lr, RECIPES[recipe](0, text, lr)) for recipe in recipes for lr in rates]
     while ahead := [r for _, r in runners if not r.done and r.seconds < seconds]:
-        min(ahead, key=lambda r: r.seconds).go()
+        min(ahead, key=lambda r: r.seconds).advance()
     for lr, runner in runners:
         change, last = runner.change(), runner.curve[-1]
         when = f"changed at {change.tokens:,} tokens, {change.seconds:.0f} s" if change else "not changed"

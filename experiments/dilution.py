@@ -1,14 +1,13 @@
-"""How far away is the phase change on text that repeats little? `python -m bench.dilution --text 'prose/*.txt'`
+"""The phase change on text with little repetition: `python -m experiments.dilution --text 'prose/*.txt'`
 
 The default two-layer cell, its rates held after the warm-up and later layers' positions slowed, learns the default
 corpus diluted with another text, window by window. A straight line through log tokens at the change on log of what
-induction can save in such a mixture (bench/repetition.py) is read off where nothing but the other text is left, with
-the 95 % interval of one more model there. That is an extrapolation: it takes a nat that the other text's own repeats
-save for as good as one of the code's. The other text alone trains beside the mixtures, in no fit, to see whether it
-does as foretold; so do those of its windows that repeat themselves most (data/curriculum.py), where there is more to
-be saved and no code. A model that has not changed when time is up counts with its tokens as a lower bound. Writes
-dilution.json.
-"""
+induction can save in such a mixture (experiments/repetition.py) is read off where nothing but the other text is left,
+with the 95 % interval of one more model there. That is an extrapolation: it takes a nat that the other text's own
+repeats save for as good as one of the code's. The other text alone trains beside the mixtures, in no fit, to see
+whether it does as predicted; so do those of its windows that repeat themselves most (data/curriculum.py), where there
+is more to be saved and no code. A model that has not changed when time is up counts with its tokens as a lower bound.
+Writes dilution.json."""
 
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ import numpy as np  # isort: skip
 import torch  # isort: skip
 from torch import Tensor  # isort: skip
 
-from bench.fits import foretold  # isort: skip
-from bench.onset_law import until_changed  # isort: skip
-from bench.phase_change import Text, asked, default_cell, suite  # isort: skip
-from bench.repetition import induction_saving  # isort: skip
+from experiments.fits import predicted  # isort: skip
+from experiments.onset_law import until_changed  # isort: skip
+from experiments.phase_change import Text, probe, default_cell, suite  # isort: skip
+from experiments.repetition import induction_saving  # isort: skip
 from bench.train_step import THREADS  # isort: skip
 from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus  # isort: skip
 from pathsum.corpora.corpus import documents, split  # isort: skip
@@ -52,12 +51,12 @@ class Mixture(Text):
 
     @classmethod
     def of_two(cls, windows: Windows, other: Windows, share: float, d_vocab: int) -> Mixture:
-        """Asked on tokens that both texts hold."""
+        """Probe with tokens that both texts hold."""
         both = windows.present(d_vocab) * other.present(d_vocab)
-        return cls(windows, d_vocab, *asked(windows.n_ctx, d_vocab, both), other, share)
+        return cls(windows, d_vocab, *probe(windows.n_ctx, d_vocab, both), other, share)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
-        """A pure function of its arguments; windows are drawn with replacement."""
+        """Draw windows with replacement; a pure function of its arguments."""
         generator = torch.Generator().manual_seed(1_000_003 * seed + step)
         first = int((torch.rand(size, generator=generator) < self.share).sum())
         drawn = ((self.windows, first), (self.other, size - first))
@@ -67,7 +66,7 @@ class Mixture(Text):
 def tokenized(
     corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
 ) -> dict[tuple[str, str], Windows]:
-    """Training and held-out windows by corpus and part, in the tokens of one tokenizer, learnt from a sample of all."""
+    """Return training and held-out windows by corpus and part, in the tokens of one tokenizer trained on all."""
     texts: dict[tuple[str, str], list[str]] = {}
     for name, corpus in corpora.items():
         for document in documents(corpus):
@@ -86,13 +85,13 @@ def tokenized(
     return found
 
 
-def foretold_by(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
-    """The exponent of tokens by saving, and the tokens of one more model ``at`` another saving, with 95 % intervals.
-    Share 0, the other text alone, is what is foretold: it is in no fit."""
+def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
+    """Fit the exponent of tokens by saving, and predict one more model ``at`` another saving, with 95 % intervals.
+    Share 0, the other text alone, is predicted and in no fit."""
     mixed = [c for c in cells if c["share"]]
     savings, tokens = (np.log([c[what] or c["tokens_seen"] for c in mixed]) for what in ("saving", "tokens"))
     unchanged = np.array([c["tokens"] is None for c in mixed])
-    slope, more = foretold(savings, tokens, unchanged, math.log(at))
+    slope, more = predicted(savings, tokens, unchanged, math.log(at))
     ends = ("", "_low", "_high")
     exponent = {f"exponent{end}": round(value, 3) for end, value in zip(ends, slope, strict=True)}
     return exponent | {f"tokens{end}": round(math.exp(value)) for end, value in zip(ends, more, strict=True)}
@@ -144,9 +143,9 @@ def main() -> None:
     ]  # fmt: skip
     found: dict[str, Any] = {"saving": saved, "cells": cells}
     if len({c["share"] for c in cells if c["share"] and c["tokens"]}) > 2:
-        found["law"] = foretold_by(cells, saved["other"])
+        found["law"] = prediction(cells, saved["other"])
         at = {str(c["repetitive"]): c["saving"] for c in cells if c["repetitive"] < 1}
-        found["chosen"] = {part: foretold_by(cells, saving) for part, saving in at.items()}
+        found["chosen"] = {part: prediction(cells, saving) for part, saving in at.items()}
     OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps({k: v for k, v in found.items() if k != "cells"}, indent=1))
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bench.fits import censored_line, foretold, slopes
+from experiments.fits import censored_line, predicted, slopes
 
 
 def test_a_power_is_its_own_slope() -> None:
@@ -26,10 +26,10 @@ def test_too_few_measurements_are_refused() -> None:
         slopes(np.zeros(2), np.arange(2.0))
 
 
-def test_without_bounds_what_is_foretold_has_students_interval() -> None:
+def test_without_bounds_predictions_have_students_interval() -> None:
     """By hand: y = 1, 3, 2 and again at x = −1, 0, 1: slope 0.5, residual variance 0.75, at x = 2 a mean of 3."""
     x, y = np.tile([-1.0, 0.0, 1.0], 2), np.tile([1.0, 3.0, 2.0], 2)
-    slope, more = foretold(x, y, np.zeros(6, bool), 2.0)
+    slope, more = predicted(x, y, np.zeros(6, bool), 2.0)
     t = 2.776445
     assert slope[0] == pytest.approx(0.5)
     assert slope[2] - 0.5 == pytest.approx(t * math.sqrt(0.75 / 4), rel=0.06)

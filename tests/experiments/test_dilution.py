@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench.dilution import Mixture, foretold_by, tokenized
-from bench.repetition import induction_saving
+from experiments.dilution import Mixture, prediction, tokenized
+from experiments.repetition import induction_saving
 from pathsum.config import TextCorpus, TokenizerConfig
 from pathsum.data.windows import Windows
 
@@ -31,7 +31,7 @@ def test_nothing_is_saved_where_nothing_repeats() -> None:
 
 
 def test_what_a_copy_saves_is_its_words() -> None:
-    """All but the first word of the second copy are foretold; without, they are one of the window's words so far."""
+    """All but the first word of the second copy are predicted; without, they are one of the window's words so far."""
     share = (N_CTX / 2 - 1) / N_CTX
     found = induction_saving(text(0, True), text(1, True), D_VOCAB)
     assert share * math.log(N_CTX / 2) < found < share * math.log(N_CTX)  # log(D_VOCAB) beyond bigrams alone
@@ -71,7 +71,7 @@ def test_a_known_law_is_read_off_and_the_other_text_never_fitted() -> None:
         for share, saving in ((1, 0.8), (0.5, 0.4), (0.25, 0.2), (0.1, 0.1))
         for noise in (0.99, 1.01)
     ]
-    law = foretold_by([*cells, {"share": 0, "saving": 0.05, "tokens": 7, "tokens_seen": 8}], at=0.05)
+    law = prediction([*cells, {"share": 0, "saving": 0.05, "tokens": 7, "tokens_seen": 8}], at=0.05)
     assert law["exponent"] == pytest.approx(-1.5, abs=1e-4)
     assert law["tokens"] == pytest.approx(1e6 * 0.05**-1.5, rel=1e-3)
     assert law["tokens_low"] < law["tokens"] < law["tokens_high"] < 1.06 * law["tokens"]
@@ -82,4 +82,4 @@ def test_one_that_has_not_changed_counts_as_a_bound() -> None:
         {"share": 1, "saving": s, "tokens": 1e6 / s, "tokens_seen": 9e6} for s in (0.8, 0.78, 0.4, 0.39, 0.2, 0.21)
     ]
     slow = {"share": 1, "saving": 0.1, "tokens": None, "tokens_seen": 2e7}
-    assert foretold_by([*cells, slow], at=0.1)["tokens"] > 1.2 * foretold_by(cells, at=0.1)["tokens"]
+    assert prediction([*cells, slow], at=0.1)["tokens"] > 1.2 * prediction(cells, at=0.1)["tokens"]

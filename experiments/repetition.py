@@ -1,4 +1,4 @@
-"""What is there to be gained by induction in a text, before any model? A number for each text."""
+"""The saving by induction in a text, without a model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ HELD_OUT, ROUNDS, CLASSES = 256, 100, 7  # windows; of expectation maximisation;
 
 
 def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
-    """How many nats a token does an ideal one-token induction head save, beyond what one layer could?
+    """Compute the saving of an ideal one-token induction head beyond a one-layer model, in nats per token.
 
-    Two mixtures, with weights for each class of how often the present token stood earlier in the window: of the best
-    bigram model and the window's own unigrams so far; and of these with the shares of what followed the present token
+    Two mixtures, with weights for each class of how often the current token stood earlier in the window: of the best
+    bigram model and the window's own unigrams so far; and of these with the shares of what followed the current token
     earlier. The saving is the difference of their losses on held-out windows, where the weights are fitted too: there
     are some 30 of them.
     """
@@ -38,7 +38,8 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
 
 
 def _mixture_loss(p: np.ndarray, of: np.ndarray) -> float:
-    """Mean loss of the best mixture of the rows of ``p`` [model, token], with weights for each class ``of`` tokens."""
+    """Compute the mean loss of the best mixture of the rows of ``p`` [model, token], with weights for each class ``of``
+    tokens."""
     total = 0.0
     for k in np.unique(of):
         mine = p[:, of == k]

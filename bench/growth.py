@@ -143,7 +143,7 @@ def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
 
 
 def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
-    """What ``extract`` asks for, of a cell that has seen no tokens: one checkpoint in ``run``, one evaluation."""
+    """Return the arguments of ``extract`` for an untrained cell: one checkpoint in ``run``, one evaluation."""
     recipe = yaml.safe_load(PARAMS.read_text())["train"]
     training = TrainConfig(**{**recipe, "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model_config(shape), train=training)

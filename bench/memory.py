@@ -24,7 +24,7 @@ def parameters(shape: Shape) -> int:
 
 
 def training_bytes(shape: Shape) -> int:
-    """What a step holds at its fullest.
+    """Count the peak memory of a step.
 
     Of each weight, six float32 numbers: itself, its gradient as it comes and as the optimiser reads it, two states, and
     one for copies in bf16. The gradient of the logits in bf16. What layers keep for their way back: the residual stream
@@ -46,7 +46,7 @@ def trace_bytes(shape: Shape, windows: int) -> int:
 
 
 def evaluation_bytes(shape: Shape) -> int:
-    """What an evaluation holds at its fullest, on the device that trains: two traces."""
+    """Count the peak memory of an evaluation on the training device: two traces."""
     return trace_bytes(shape, 2 * TRACED)
 
 

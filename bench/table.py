@@ -94,7 +94,7 @@ def memory() -> str:
 
 
 def untested(found: Mapping[str, Any]) -> str:
-    """Which profiles' shapes no GPU has been measured on."""
+    """List the profiles whose shapes were not measured on a GPU."""
     left = [f"`{shape}`" for shape in ("gpu", "paper") if not any(n.startswith(f"train_step.{shape}.") for n in found)]
     if not left:
         return "On a GPU: the training steps of `gpu` and `paper`, on the device that is named above."

@@ -111,7 +111,7 @@ def plain_loop(shape: Shape) -> Step:
 
 
 class PlainTransformer(nn.Module):
-    """What one writes first: torch's own fused attention, RMS norm and linear maps."""
+    """A plain baseline: torch's fused attention, RMS norm and linear maps."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -229,7 +229,7 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
 
 
 def machine(device: str = "cpu") -> str:
-    """What numbers were measured on."""
+    """Describe the machine of a measurement."""
     gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
     return f"{gpu}{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
 

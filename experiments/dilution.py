@@ -125,7 +125,7 @@ def main() -> None:
             n: induction_saving(windows[n, "train"], windows[n, "tuning"], config.d_vocab) for n in ("code", "other")
         }
         if min(saved.values()) <= 0:
-            raise ValueError(f"expected texts in which induction saves something, got {saved} nats a token")
+            raise ValueError(f"expected texts in which induction saves something, got {saved} nats per token")
         code_text, prose = windows["code", "train"], windows["other", "train"]
         kinds = [(s, 1.0, prose, s * saved["code"] + (1 - s) * saved["other"]) for s in options.shares]
         for part in options.repetitive:

@@ -60,7 +60,7 @@ def dilution() -> str:
         (_of_windows(share, part), saving, ", ".join(map(_tokens, _cells(found, share, part))))
         for (share, part), saving in kinds.items()
     ]
-    head = ("windows", "induction can save, nats a token", "tokens at the change, a model each")
+    head = ("windows", "induction can save, nats per token", "tokens at the change, per model")
     said = table(head, rows)
     if not (law := found.get("law")):
         return said + "\n\nToo few of them have changed for a fit."
@@ -70,7 +70,7 @@ def dilution() -> str:
     exponent = f"{law['exponent']} ({law['exponent_low']} to {law['exponent_high']})"
     said += (
         f"\n\nTokens go with the saving to the power of {exponent}; on the other text alone, which leaves "
-        f"{found['saving']['other']:.3f} nats a token to be saved, that makes {_interval(law)}; 95 % intervals, "
+        f"{found['saving']['other']:.3f} nats per token to be saved, that makes {_interval(law)}; 95 % intervals, "
         f"{len(mixed)} models, of which {bounds} had not changed and count with the tokens they had seen as a lower "
         "bound."
     )

@@ -123,7 +123,7 @@ class ModelConfig(Frozen):
 
 
 class TrainConfig(Frozen):
-    """How a model is trained."""
+    """The recipe of training."""
 
     tokens: Annotated[int, Field(ge=0)]  # tokens seen in all; 0 keeps the initial weights
     curriculum_tokens: Annotated[int, Field(ge=0)]  # of these, from the most repetitive windows alone at first
@@ -225,7 +225,7 @@ class ExtractConfig(Frozen):
 
 
 class TrackingConfig(Frozen):
-    """Where Weights & Biases mirrors go."""
+    """The target of the Weights & Biases mirror."""
 
     mode: Literal["offline", "online", "disabled", "off"]
     project: str

@@ -8,11 +8,11 @@ import torch
 from pathsum.behaviour.softmax_competition import inhibition, preference
 from tests.handmade import (
     content_pattern,
+    even_pattern,
     induction_pair,
     previous_token_pattern,
     repeated_tokens,
     skip_trigram_head,
-    even_pattern,
 )
 
 BLOCK, D_VOCAB, DTYPE = 23, 47, torch.float64

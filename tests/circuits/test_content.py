@@ -205,5 +205,5 @@ def test_a_layers_writes_are_the_sum_over_its_heads() -> None:
 
 def test_patterns_of_another_depth_are_refused() -> None:
     tokens, patterns, scales = frozen(0, 1)
-    with pytest.raises(ValueError, match="expected 2 patterns, one a layer, and 3 scales"):
+    with pytest.raises(ValueError, match="expected 2 patterns, one per layer, and 3 scales"):
         next(reads(handmade.random_weights(seed=0, n_layers=2), tokens, patterns, scales, by_offset(POS)))

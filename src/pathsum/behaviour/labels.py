@@ -42,7 +42,7 @@ class Score:
 
     @property
     def threshold(self) -> float | None:
-        """What the lower end of the interval must exceed; None for a score that gives no label."""
+        """Return what the lower end of the interval must exceed; None for a score that gives no label."""
         least = THRESHOLDS.get(self.behaviour)
         return None if least is None else max(least, TIMES_CHANCE * self.chance)
 

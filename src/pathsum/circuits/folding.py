@@ -26,8 +26,8 @@ def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> W
     """
     if len(gains) != len(weights.layers) + 1:
         raise ValueError(
-            f"expected {len(weights.layers) + 1} gains, one a layer and the final norm's, got {len(gains)}; give ones "
-            "where a norm has none"
+            f"expected {len(weights.layers) + 1} gains, one per layer and the final norm's, got {len(gains)}; give "
+            "ones where a norm has none"
         )
     return _reading(weights, [gain.mul for gain in gains])
 

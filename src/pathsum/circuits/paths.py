@@ -18,7 +18,7 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 
 Path = tuple[tuple[int, int], ...]  # (layer, head), earliest first
-Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one a layer
+Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one per layer
 Scales = Sequence[Float[Tensor, "batch pos"]]  # what each layer's input is multiplied by, then the final one
 
 
@@ -122,8 +122,8 @@ def check_frozen(weights: Weights, patterns: Patterns, scales: Scales) -> None:
     n_layers = len(weights.layers)
     if len(patterns) != n_layers or len(scales) != n_layers + 1:
         raise ValueError(
-            f"expected {n_layers} patterns, one a layer, and {n_layers + 1} scales, one a layer and the final norm's; "
-            f"got {len(patterns)} and {len(scales)}. Without a norm, give scales of ones."
+            f"expected {n_layers} patterns, one per layer, and {n_layers + 1} scales, one per layer and the final "
+            f"norm's; got {len(patterns)} and {len(scales)}. Without a norm, give scales of ones."
         )
     for layer, (heads, pattern) in enumerate(zip(weights.layers, patterns, strict=True)):
         if pattern.shape[1] != len(heads):

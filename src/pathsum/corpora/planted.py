@@ -29,7 +29,7 @@ TOGETHER = 512  # documents made at a time
 
 @dataclass(frozen=True)
 class PlantedTruth:
-    """How a planted corpus was made; plain lists, so that ``records.write_json`` and ``read_json`` round-trip it.
+    """The rules of a synthetic corpus; plain lists, so that ``storage.write_json`` and ``read_json`` round-trip it.
 
     A fresh word is drawn with log-probabilities ``log bigram[word before] + two_back[word before that]``, up to a
     constant, unless

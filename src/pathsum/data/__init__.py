@@ -1,1 +1,1 @@
-"""Tokens as training and analysis read them: windows, counts, curriculum, repeated random tokens."""
+"""Tokens for training and analysis: windows, counts, curriculum, repeated random tokens."""

@@ -69,7 +69,7 @@ def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, T
 
 
 def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> float:
-    """What W_Q is multiplied by so that scores divided by √d_head, as here, are the model's own."""
+    """Return the factor of W_Q by which scores divided by √d_head, as here, equal those of the model."""
     if "blocks.0.attn.W_Q" not in state:
         return 1.0
     usual, given = math.sqrt(state["blocks.0.attn.W_Q"].shape[-1]), config.get("attn_scale", -1.0)

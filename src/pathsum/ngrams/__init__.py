@@ -1,1 +1,1 @@
-"""What the training text alone predicts: n-gram counts, smoothing, entropies."""
+"""Predictions from the training text alone: n-gram counts, smoothing, entropies."""

@@ -1,1 +1,5 @@
-"""The frozen rows that a stage writes and a later stage reads."""
+"""The frozen rows that one stage writes and another reads.
+
+OV (output-value) and QK (query-key) are the circuits of a head; ICL is Olsson et al. 2022; BOS is the
+beginning-of-sequence token.
+"""

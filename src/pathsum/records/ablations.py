@@ -15,7 +15,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class AblationRow:
-    """What changes when a head, an edge, a virtual head or a pattern is intervened on: with it minus without."""
+    """The effect of an intervention on a head, an edge, a virtual head or a pattern: with it minus without."""
 
     target: str  # head | edge | virtual | pattern
     kind: str | None  # Q, K or V: which of the later head's readers no longer sees the earlier one; None but for edges

@@ -15,8 +15,8 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class AttentionSinkRow:
-    """How much a head attends to the first token of held-out windows (attention sink), and what the loss is without:
-    with the change minus without it, nats per token. Intervals: 95 % bootstrap."""
+    """A head's attention to the first token of held-out windows (attention sink), and the rise of the loss without it,
+    in nats per token. Intervals: 95 % bootstrap."""
 
     layer: int
     head: int | None  # None: all heads of the layer together

@@ -15,7 +15,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class BalanceRow:
-    """How large a part of the residual stream is, and its share of what a layer reads, on held-out windows."""
+    """The norm of a part of the residual stream, and its share of what a layer reads, on held-out windows."""
 
     reader: int  # layer; n_layers is the unembedding
     part: str  # embedding, a layer (L0) or a head (L0H1)

@@ -1,4 +1,4 @@
-"""How far each detector can be trusted."""
+"""Precision and recall of each detector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class CalibrationRow:
-    """How far a detector can be trusted: what it finds in models trained on text with known structure."""
+    """Precision and recall of a detector on models trained on synthetic text with known structure."""
 
     detector: str
     n: int  # units that were looked at: pairs, triples, heads, edges or models

@@ -15,7 +15,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class ContentRow:
-    """What content is worth on held-out windows, whatever heads moved it, patterns and norm scales frozen there.
+    """The worth of content on held-out windows, whatever heads moved it, patterns and norm scales frozen there.
     Intervals: 95 % bootstrap over documents."""
 
     kind: str  # hops: heads at which it changed position | offset: tokens back that it comes from

@@ -1,4 +1,4 @@
-"""What the text holds before any model is trained on it."""
+"""Statistics of the text, without a model."""
 
 from __future__ import annotations
 

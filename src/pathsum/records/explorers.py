@@ -1,4 +1,4 @@
-"""What the explorers on the page show."""
+"""The data of the explorers on the report's page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PassageRow:
 @record("patterns", "attention on passages", "A; A ‖W_OV x‖ by row", "circuits/value_weighted.py", printed=False)
 @dataclass(frozen=True)
 class PatternRow:
-    """Where a head looks in a passage, by a checkpoint."""
+    """The attention of a head on a passage, at a checkpoint."""
 
     passage: int
     layer: int
@@ -68,5 +68,5 @@ class TokenTableRow:
     head: int | None
     tokens: str  # printable, joined by U+241F
     k: int
-    found: str  # ``k`` a token, likewise, largest first
+    found: str  # ``k`` per token, likewise, largest first
     values: bytes  # of those: float32, little-endian

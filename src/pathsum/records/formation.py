@@ -1,4 +1,4 @@
-"""What has formed by each checkpoint, and when it changes."""
+"""Formation of heads and edges by checkpoint, and change points."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class FormationRow:
-    """What has formed by a checkpoint, of the heads that are the previous-token and the induction head in the end."""
+    """A checkpoint's measures of the heads that are the previous-token and the induction head at the end of
+    training."""
 
     step: int
     tokens_seen: int
-    previous_token: float | None  # mean attention to the token before, 0..1; None without heads
+    previous_token: float | None  # mean attention to the previous token, 0..1; None without heads
     k_composition: float | None  # score over chance, minus 1; None where the induction head is in the first layer
     key_edge_nats: float | None  # of its score, through the edge from the one to the keys of the other; likewise
     prefix_matching: float | None  # 0..1
@@ -33,7 +34,7 @@ class FormationRow:
 @record("changes", "when each of these changes", "half of its rise; bend of the loss", "statistics/phase_change.py")
 @dataclass(frozen=True)
 class ChangePointRow:
-    """Where a quantity of ``FormationRow`` changes: half of its rise, or of the loss the bend to a steeper slope."""
+    """The change point of a field of ``FormationRow``: half of its rise; of the loss the bend to a steeper slope."""
 
     quantity: str  # the field
     tokens_seen: int

@@ -1,4 +1,4 @@
-"""Matches of tokens that are alike but not equal."""
+"""Matches of tokens that are similar but not equal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathsum.records.registry import record
 
 
 class FuzzyKind:
-    """What ``FuzzyMatchingRow.kind`` says: the earlier token, or what stands before the second copy."""
+    """Values of ``FuzzyMatchingRow.kind``: the earlier token, or what stands before the second copy."""
 
     CASE, SPACE, CHANCE = "case", "leading space", "chance"
     VARIANTS = (CASE, SPACE)
@@ -27,7 +27,7 @@ class FuzzyKind:
 
 
 class FuzzyMeasure:
-    """What ``FuzzyMatchingRow.measure`` says. Differences from the unrelated token are paired by query."""
+    """Values of ``FuzzyMatchingRow.measure``. Differences from the unrelated token are paired by query."""
 
     ATTENTION, SCORE = "attention", "match score"  # 0..1; standard deviations over all pairs of tokens
     ATTENTION_OVER, SCORE_OVER = "attention over unrelated", "match score over unrelated"
@@ -46,7 +46,7 @@ class FuzzyMeasure:
 )
 @dataclass(frozen=True)
 class FuzzyMatchingRow:
-    """What an earlier token that is alike but not equal is worth to the induction head, or a copy with other names."""
+    """The effect of an earlier similar token on the induction head, or of a copy with other names on the model."""
 
     layer: int | None  # of the induction head; None for gains, which are the model's
     head: int | None

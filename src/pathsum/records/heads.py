@@ -1,4 +1,4 @@
-"""What each head does, by behaviour and by weights."""
+"""Scores of each head, by behaviour and by weights."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class JointAblationRow:
-    """What is lost at a checkpoint when several heads are replaced together. Intervals: 95 % bootstrap."""
+    """The loss of gains when several heads are ablated together at a checkpoint. Intervals: 95 % bootstrap."""
 
     step: int
     tokens_seen: int

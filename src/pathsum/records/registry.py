@@ -20,7 +20,7 @@ MODEL = "CELL"  # stands for a model's name
 
 @dataclass(frozen=True)
 class Origin:
-    """What a record holds, how that is computed, and where it is stored. ``code`` is a path under src/pathsum/."""
+    """The contents of a record, its computation, and its file. ``code`` is a path under src/pathsum/."""
 
     record: str
     holds: str

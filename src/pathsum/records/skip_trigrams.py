@@ -82,7 +82,7 @@ class SkipTrigramTallyRow:
 )
 @dataclass(frozen=True)
 class SkipTrigramBugRow:
-    """A triple that a head raises because it raises two others with its source, and that the text does not bear out."""
+    """A triple that a head raises because it raises two others with its source, and that the text does not support."""
 
     layer: int
     head: int

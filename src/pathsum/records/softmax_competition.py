@@ -1,4 +1,4 @@
-"""Which keys a repetition makes heads prefer."""
+"""Preference of heads for keys near a repetition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class SoftmaxCompetitionRow:
-    """How much a repetition makes a head prefer a key over keys near it: windows that repeat minus windows that do not.
+    """A head's preference for a key over keys near it: windows that repeat minus windows that do not.
     Intervals: 95 % bootstrap over windows."""
 
     layer: int

@@ -1,4 +1,4 @@
-"""Which directions heads read, write and delete."""
+"""Directions that heads read, write and delete."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BandwidthRow:
 )
 @dataclass(frozen=True)
 class DeletingRow:
-    """What a head makes of what earlier layers wrote; heads of the first layer have no row."""
+    """A head's response to the writes of earlier layers; heads of the first layer have no row."""
 
     layer: int
     head: int

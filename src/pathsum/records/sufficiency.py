@@ -1,4 +1,4 @@
-"""What the induction circuit does without the rest of the model."""
+"""The induction circuit without the rest of the model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class SufficiencyRow:
-    """What remains of induction when everything but one key edge and its late head is resampled; repeated random
+    """Induction with everything but one key edge and its late head resampled; repeated random
     tokens. Intervals: 95 % bootstrap over windows."""
 
     kept: str  # circuit (the edge comes from the previous-token head) | another head | nothing (controls)

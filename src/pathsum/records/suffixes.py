@@ -37,7 +37,7 @@ class SuffixMatchRow:
 )
 @dataclass(frozen=True)
 class SuffixPredictionRow:
-    """What a model predicts on the same sequences; gains are over the log-probability where nothing matches."""
+    """Predictions of a model on the same sequences; gains are over the log-probability where nothing matches."""
 
     condition: str
     longer_nats: float  # gain of the follower of the longer (or the only) match
@@ -61,7 +61,7 @@ class SuffixPredictionRow:
 )
 @dataclass(frozen=True)
 class SuffixCutRow:
-    """What the induction head and the model do where some edges into that head are ablated."""
+    """The induction head and the model with some edges into that head ablated."""
 
     cut: str  # "none", or which edges
     edges: str  # readers and earlier heads: "Q←L0H1 K←L0H2"

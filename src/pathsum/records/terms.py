@@ -10,7 +10,7 @@ from pathsum.records.registry import record
 @record("terms", "worth of each order of paths", "fall of the loss as orders are added", "circuits/importance.py")
 @dataclass(frozen=True)
 class TermRow:
-    """What paths are worth on held-out windows, patterns and norm scales frozen there: of all heads, of a layer's or of
+    """The worth of paths on held-out windows, patterns and norm scales frozen there: of all heads, of a layer's or of
     one. Intervals: 95 % bootstrap over documents."""
 
     order: int  # heads on each path

@@ -1,4 +1,4 @@
-"""How tokens are compared and joined in records."""
+"""Comparison and joining of tokens in records."""
 
 from __future__ import annotations
 

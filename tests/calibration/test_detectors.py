@@ -8,15 +8,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.calibration.planted import (
-    HOW,
-    N_WORDS,
-    config,
-    smeared_induction,
-    stand_in,
-    untrained,
-    without_qk,
-)
 
 from pathsum.calibration.content import compares_with_previous
 from pathsum.calibration.detectors import detectors
@@ -28,6 +19,15 @@ from pathsum.config import WorldConfig
 from pathsum.core.weights import Weights
 from pathsum.records.content import ContentScoreRow
 from tests import handmade
+from tests.calibration.planted import (
+    HOW,
+    N_WORDS,
+    config,
+    smeared_induction,
+    stand_in,
+    untrained,
+    without_qk,
+)
 
 D_VOCAB = N_WORDS + 1
 HIT, MISS, FALSE_FIND, NOTHING = (True, True), (True, False), (False, True), (False, False)

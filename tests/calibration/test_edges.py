@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.calibration.planted import N_WORDS, config, transformer, untrained
 from torch.nn.functional import cross_entropy
 
 from pathsum.calibration.edges import Edge, edge_worth, late_worth
 from pathsum.calibration.world import PlantedModel
 from pathsum.core.weights import Weights
 from tests import handmade
+from tests.calibration.planted import N_WORDS, config, transformer, untrained
 
 D_VOCAB = N_WORDS + 1
 PREVIOUS = (30.0, 0.0)

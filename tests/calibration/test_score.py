@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.calibration.planted import N_WORDS, config, stand_in, untrained
 
 from pathsum.calibration.detectors import detectors
 from pathsum.calibration.score import NORMAL_95, calibrate, interval, row, tried, wilson
 from pathsum.calibration.world import Curve
 from tests import handmade
+from tests.calibration.planted import N_WORDS, config, stand_in, untrained
 
 
 def singles(hits: int, n: int) -> tuple[list[int], list[int]]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.calibration.planted import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
 
 from pathsum.calibration import world as room
 from pathsum.calibration.world import Curve
 from pathsum.config import WorldConfig
 from pathsum.corpora.planted import planted, planted_text
 from tests import handmade
+from tests.calibration.planted import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
 
 RULES = {"repeat_share": 0.5, "n_skip_trigrams": 5, "questions": True}
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pathsum.calibration.units import Detector, Unit, compared
 from pathsum.calibration.world import PlantedModel
-from pathsum.circuits.atlas import Triple, source_weight, effects, occurrences, strongest, worth
+from pathsum.circuits.atlas import Triple, effects, occurrences, source_weight, strongest, worth
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
 from pathsum.extraction import atlas

@@ -58,6 +58,7 @@ def take_apart(
     previous = max((h for h in heads if h.layer == 0), key=lambda h: h.previous_token, default=None)
     repeats = induction.repeat_losses(trained.repeated.logits, trained.repeated_tokens, trained.block)
     fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, framework.SMOOTHING)
+    chance = induction.prefix_matching(uniform_attention(1 + 2 * trained.block), trained.block)
     logits, targets = trained.natural.logits, data.windows[:, 1:]
     summary = ForeignSummary(
         name=name,
@@ -72,7 +73,9 @@ def take_apart(
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=matching.prefix_matching if matching else None,
         prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
-        prefix_matching_chance=induction.prefix_matching(uniform_attention(1 + 2 * trained.block), trained.block).item(),
+        prefix_matching_chance=induction.prefix_matching(
+            uniform_attention(1 + 2 * trained.block), trained.block
+        ).item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
         copying_heads=sum(h.copies for h in heads),
@@ -105,8 +108,8 @@ def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: E
 
 @torch.no_grad()
 def certificate(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """The sum over all paths, those of the extras and b_U against the logits, in float64: max abs error relative to the
-    largest logit. Over the tokens that occur, as inputs and as outputs. None where there are more than MOST_PATHS."""
+    """Compare the sum over all paths, those of the extras and b_U with the logits, in float64: max abs error relative to
+    the largest logit. Over the tokens that occur, as inputs and as outputs. None where there are more than MOST_PATHS."""
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
     exact = model.to(torch.float64)

@@ -1,4 +1,4 @@
-"""`make compare BASE=…`: what moved in reports/metrics.json, against a git revision's or another file's."""
+"""`make compare BASE=…`: what changed in reports/metrics.json, against a git revision's or another file's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-from pathsum.report.compare import compare
-from pathsum.report.moves import check
+from pathsum.report.compare import Metrics, check, compare
 from pipelines.paths import REPORTS, stage
 
 METRICS = REPORTS / "metrics.json"
@@ -17,15 +15,15 @@ EXAMPLE = "make compare BASE=main"
 
 
 def text_of(base: str) -> str:
-    """The metrics.json that ``base`` names: a file, or a git revision. ValueError says what was found instead."""
+    """Return the metrics.json that ``base`` names, a file or a git revision. ValueError says what was found instead."""
     if not base:
         raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
     if Path(base).is_file():
         return Path(base).read_text(encoding="utf-8")
     if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
         raise ValueError(
-            f"BASE={base}: expected a git revision or the path of a metrics.json; no such file and no such revision "
-            f"is here. `git log --oneline` lists revisions; try {EXAMPLE}"
+            f"BASE={base}: expected a git revision or the path of a metrics.json; no such file or revision here. "
+            f"`git log --oneline` lists revisions; try {EXAMPLE}"
         )
     found = git("show", f"{base}:{METRICS.as_posix()}")
     if found is None:
@@ -34,12 +32,12 @@ def text_of(base: str) -> str:
 
 
 def git(*arguments: str) -> str | None:
-    """What git answers; None where it refuses."""
+    """Return git's output; None where it fails."""
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
     return done.stdout if done.returncode == 0 else None
 
 
-def metrics(text: str, where: str) -> Any:
+def metrics(text: str, where: str) -> Metrics:
     try:
         return check(json.loads(text), where)
     except json.JSONDecodeError as error:

@@ -14,8 +14,7 @@ import pytest
 
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
-from pathsum.report.compare import compare
-from pathsum.report.moves import check, moves
+from pathsum.report.compare import check, compare, moves
 from pipelines.paths import ROOT
 from tests.report import synthetic
 

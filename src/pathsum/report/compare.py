@@ -1,91 +1,153 @@
-"""What moved between two metrics.json, as Markdown for a pull request."""
+"""What moved between two metrics.json, as Markdown for a pull request: numbers against their spread over seeds."""
 
 from __future__ import annotations
 
 import math
 import re
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pathsum.claims.formatting import number, plural
-from pathsum.claims.metrics import CALIBRATION_METRICS, CORPUS_METRICS
+from pathsum.claims.metrics import CALIBRATION_METRICS, CELL_METRICS, CORPUS_METRICS
 from pathsum.report.document import markdown_text
-from pathsum.report.moves import IDENTITY, MEASURED, Metrics, Move, every_cell, is_number, moves, part
 
+Metrics = Mapping[str, Any]
 SHOWN = 12  # numbers
+IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a model is, not how it came out
+MEASURED = tuple(m for m in CELL_METRICS if m not in IDENTITY)
+PROMISED = {"cells": IDENTITY, "controls": IDENTITY, "claims": ("value", "threshold", "verdict"), "corpus": ()}
+ROUNDING = 1e-6  # share of a number by which machines differ
+
+
+@dataclass(frozen=True)
+class Move:
+    """A number of one model that differs."""
+
+    cell: str
+    metric: str
+    base: float
+    now: float
+    spread: float | None  # standard deviation over seeds, in the base; None with one seed
+    seeds: int
+
+    @property
+    def spreads(self) -> float | None:
+        """How many spreads; None with one seed."""
+        if self.spread is None:
+            return None
+        return abs(self.now - self.base) / self.spread if self.spread > 0 else math.inf
+
+
+def check(found: Any, where: str) -> Metrics:
+    """Return ``found`` if it is what reports/metrics.json holds; ValueError names what is missing."""
+    tables = found if isinstance(found, Mapping) else {}
+    absent = [key for key in PROMISED if key != "controls" and not isinstance(tables.get(key), Mapping)]
+    for key, fields in PROMISED.items():
+        rows = _part(tables, key).items() if fields else ()
+        absent += [f"{name}.{f}" for name, row in rows for f in fields if not isinstance(row, Mapping) or f not in row]
+    if absent:
+        raise ValueError(
+            f"{where}: expected the metrics.json of a report, got one without {', '.join(absent[:5])}; give a revision "
+            "that has reports/metrics.json, or the path of such a file"
+        )
+    return tables
 
 
 def compare(base: Metrics, now: Metrics, name: str) -> str:
-    """What moved from ``base``, called ``name``, to ``now``."""
-    told = [
-        *_cells(base, now),
-        *_corpus(base, now),
-        *_claims(base, now),
-        *_calibration(base, now),
-        *_numbers(base, now),
-        *_weights(base, now),
-    ]
+    """Say what moved from ``base``, called ``name``, to ``now``."""
+    sections = {
+        "Cells": [*_both("cells", _models(base), _models(now), _model), *_missing(base, now)],
+        "Corpus": [f"- {c}" for c in _changes(_part(base, "corpus"), _part(now, "corpus"), CORPUS_METRICS)],
+        "Claims": _both("claims", _part(base, "claims"), _part(now, "claims"), _claim),
+        "Detectors on synthetic corpora": _both(
+            "detectors", _part(base, "calibration"), _part(now, "calibration"), _detector
+        ),
+        "Numbers": _numbers(moves(base, now)),
+    }
+    told = [line for title, lines in sections.items() if lines for line in (f"**{title}**", "", *lines, "")]
+    told += _weights(base, now)
     return "\n".join([f"### What moved against {_named(name)}", "", *(told or ["Nothing moved."])]).rstrip()
+
+
+def moves(base: Metrics, now: Metrics) -> list[Move]:
+    """Find each number of a model in both that differs, the largest move in units of its spread first."""
+    before, after = _models(base), _models(now)
+    found = []
+    for cell in before.keys() & after.keys():
+        for metric in MEASURED:
+            a: Any = before[cell].get(metric)
+            b: Any = after[cell].get(metric)
+            if _is_number(a) and _is_number(b) and not math.isclose(a, b, rel_tol=ROUNDING, abs_tol=1e-10):
+                seeds = [c for n, c in before.items() if _but_for_seed(n, c) == _but_for_seed(cell, before[cell])]
+                values = [float(c[metric]) for c in seeds if _is_number(c.get(metric))]
+                spread = statistics.stdev(values) if len(values) > 1 else None
+                found.append(Move(cell, metric, a, b, spread, len(values)))
+    return sorted(found, key=_order)
+
+
+def _order(move: Move) -> tuple[bool, bool, float, float, str, str]:
+    """Moves with a spread first; of the others, and where the spread is 0, the largest share of the number itself."""
+    spreads, share = move.spreads, abs(move.now - move.base) / max(abs(move.base), abs(move.now))
+    finite = spreads is not None and math.isfinite(spreads)
+    return not finite, spreads is None, -(spreads or 0.0) if finite else 0.0, -share, move.cell, move.metric
+
+
+def _but_for_seed(name: str, cell: Metrics) -> tuple[Any, ...]:
+    return name.removesuffix(f"S{cell['seed']}"), *(cell.get(key) for key in IDENTITY if key != "seed")
 
 
 # ---- what is said ---------------------------------------------------------------------------------------------------
 
 
-def _cells(base: Metrics, now: Metrics) -> list[str]:
-    told, both = _paired("cells", every_cell(base), every_cell(now))
-    for name, a, b in both:
-        changed = [key for key in IDENTITY if a.get(key) != b.get(key)]
-        changed += [m for m in MEASURED if m in a and m in b and is_number(a[m]) != is_number(b[m])]
-        told += [f"- {_named(name)} {_change(key, a.get(key), b.get(key))}" for key in changed]
+def _both(what: str, before: Metrics, after: Metrics, describe: Callable[[str, Any, Any], list[str]]) -> list[str]:
+    """A line for what is new, one for what is gone, and the changes of what is in both."""
+    sets = {f"new {what}": after.keys() - before.keys(), f"{what} that went": before.keys() - after.keys()}
+    told = [f"- {title}: {', '.join(map(_named, sorted(names)))}" for title, names in sets.items() if names]
+    both = sorted(before.keys() & after.keys())
+    return told + [line for name in both for line in describe(name, before[name], after[name])]
+
+
+def _model(name: str, a: Metrics, b: Metrics) -> list[str]:
+    measured = [m for m in MEASURED if m in a and m in b and _is_number(a[m]) != _is_number(b[m])]
+    return [f"- {_named(name)} {change}" for change in _changes(a, b, (*IDENTITY, *measured))]
+
+
+def _missing(base: Metrics, now: Metrics) -> list[str]:
     missing = now.get("missing_cells")
-    if missing and missing != base.get("missing_cells"):
-        told.append(f"- declared, but without records now: {_names(missing)}")
-    return _titled("Cells", told)
+    if not missing or missing == base.get("missing_cells"):
+        return []
+    return [f"- declared, but without records now: {', '.join(map(_named, missing))}"]
 
 
-def _corpus(base: Metrics, now: Metrics) -> list[str]:
-    before, after = part(base, "corpus"), part(now, "corpus")
-    told = [f"- {_change(k, before.get(k), after.get(k))}" for k in CORPUS_METRICS if before.get(k) != after.get(k)]
-    return _titled("Corpus", told)
+def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
+    told = []
+    if a["verdict"] != b["verdict"]:
+        told.append(
+            f"- {_named(name)}: {markdown_text(a['verdict'])} → {markdown_text(b['verdict'])} "
+            f"({_shown(a['value'])} → {_shown(b['value'])}; reproduced if {markdown_text(b['threshold'])})"
+        )
+    if a["threshold"] != b["threshold"]:
+        told.append(f"- {_named(name)} is held to another bar: {_shown(a['threshold'])} → {_shown(b['threshold'])}")
+    return told
 
 
-def _claims(base: Metrics, now: Metrics) -> list[str]:
-    told, both = _paired("claims", part(base, "claims"), part(now, "claims"))
-    for claim, a, b in both:
-        if a["verdict"] != b["verdict"]:
-            values = f"{_shown(a['value'])} → {_shown(b['value'])}"
-            told.append(
-                f"- {_named(claim)}: {markdown_text(a['verdict'])} → {markdown_text(b['verdict'])} "
-                f"({values}; reproduced if {markdown_text(b['threshold'])})"
-            )
-        if a["threshold"] != b["threshold"]:
-            told.append(
-                f"- {_named(claim)} is held to another bar: {_shown(a['threshold'])} → {_shown(b['threshold'])}"
-            )
-    return _titled("Claims", told)
+def _detector(name: str, a: Metrics, b: Metrics) -> list[str]:
+    changes = _changes(a, b, CALIBRATION_METRICS)
+    return [f"- {_named(name)}: {', '.join(changes)}"] if changes else []
 
 
-def _calibration(base: Metrics, now: Metrics) -> list[str]:
-    told, both = _paired("detectors", part(base, "calibration"), part(now, "calibration"))
-    for name, a, b in both:
-        changes = [_change(k, a.get(k), b.get(k)) for k in CALIBRATION_METRICS if a.get(k) != b.get(k)]
-        told += [f"- {_named(name)}: {', '.join(changes)}"] if changes else []
-    return _titled("Detectors on synthetic corpora", told)
-
-
-def _numbers(base: Metrics, now: Metrics) -> list[str]:
-    found = moves(base, now)
+def _numbers(found: list[Move]) -> list[str]:
     if not found:
         return []
     beyond = sum(m.spreads is not None and m.spreads > 1 for m in found)
     alone = sum(m.spread is None for m in found)
     note = f"{plural(len(found), 'number')} of models moved, {beyond} by more than one spread over seeds"
     note += f"; {alone} in models with one seed, which has no spread." if alone else "."
-    most = f" The {SHOWN} that moved most:" if len(found) > SHOWN else ""
-    head = [
-        "| model | number | base | now | change | spread (seeds) | in spreads |",
-        "| --- | --- " + "| ---: " * 5 + "|",
-    ]
-    return _titled("Numbers", [note + most, "", *head, *(_row(m) for m in found[:SHOWN])])
+    note += f" The {SHOWN} that moved most:" if len(found) > SHOWN else ""
+    heading = "| model | number | base | now | change | spread (seeds) | in spreads |"
+    return [note, "", heading, "| --- | --- " + "| ---: " * 5 + "|", *map(_row, found[:SHOWN])]
 
 
 def _row(move: Move) -> str:
@@ -97,24 +159,27 @@ def _row(move: Move) -> str:
 
 
 def _weights(base: Metrics, now: Metrics) -> list[str]:
-    before, after = (part(part(m, "provenance"), "weights") for m in (base, now))
+    before, after = (_part(_part(m, "provenance"), "weights") for m in (base, now))
     both = before.keys() & after.keys()
     other = sum(before[name] != after[name] for name in both)
-    return [f"Weights differ in {other} of {plural(len(both), 'model')}.", ""] if other else []
+    return [f"Weights differ in {other} of {plural(len(both), 'model')}."] if other else []
 
 
 # ---- how ------------------------------------------------------------------------------------------------------------
 
 
-def _titled(title: str, told: list[str]) -> list[str]:
-    return [f"**{title}**", "", *told, ""] if told else []
+def _part(values: Metrics, key: str) -> Metrics:
+    found = values.get(key)
+    return found if isinstance(found, Mapping) else {}
 
 
-def _paired(what: str, before: Metrics, after: Metrics) -> tuple[list[str], list[tuple[str, Any, Any]]]:
-    """A line for what came and one for what went, and what is in both, by name."""
-    pairs = (f"new {what}", after.keys() - before.keys()), (f"{what} that went", before.keys() - after.keys())
-    told = [f"- {title}: {_names(sorted(names))}" for title, names in pairs if names]
-    return told, [(name, before[name], after[name]) for name in sorted(before.keys() & after.keys())]
+def _models(values: Metrics) -> dict[str, Metrics]:
+    """The grid's models and the controls."""
+    return {**_part(values, "cells"), **_part(values, "controls")}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _named(name: str) -> str:
@@ -122,20 +187,15 @@ def _named(name: str) -> str:
     return f"`{name}`" if re.fullmatch(r"[\w./~^@ -]+", name) else markdown_text(name)
 
 
-def _names(names: list[str]) -> str:
-    return ", ".join(_named(n) for n in names)
-
-
-def _change(what: str, before: Any, after: Any) -> str:
-    return f"{_named(what)} {_shown(before)} → {_shown(after)}"
+def _changes(a: Metrics, b: Metrics, keys: tuple[str, ...]) -> list[str]:
+    return [f"{_named(k)} {_shown(a.get(k))} → {_shown(b.get(k))}" for k in keys if a.get(k) != b.get(k)]
 
 
 def _shown(value: Any) -> str:
-    """Four digits that count, more for nothing."""
+    """Four significant digits; whole numbers in full."""
     if value is None:
         return "none"
-    if not is_number(value):
+    if not _is_number(value):
         return markdown_text(str(value))
-    if isinstance(value, int) or abs(value) >= 1e5:
-        return f"{value:,.0f}".replace("-", "−")
-    return f"{value:.4g}".replace("-", "−")
+    whole = isinstance(value, int) or abs(value) >= 1e5
+    return (f"{value:,.0f}" if whole else f"{value:.4g}").replace("-", "−")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 import pandas as pd
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label
 from pathsum.records.results import Results
-from pathsum.report.symbols import layer_colour
+from pathsum.report import symbols
 
 STYLE = {
     **sns.axes_style("ticks"),
@@ -87,16 +88,27 @@ def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
 
 
 def layer_palette(results: Results) -> dict[str, str]:
-    return {layers_label(n): layer_colour(n) for n in results.layer_counts()}
+    return {layers_label(n): symbols.layer_colour(n) for n in results.layer_counts()}
 
 
-def without_legend_title(ax: Axes) -> None:
-    legend = ax.get_legend()
-    if legend is not None:
-        legend.set_title("")
+def legend_of_depths(ax: Axes, depths: Iterable[int], style: str = "-", **line: Any) -> None:
+    """Name the colour of each number of layers."""
+    for n in depths:
+        ax.plot([], [], style, color=symbols.layer_colour(n), label=layers_label(n), **line)
+    ax.legend(loc="best")
 
 
-def drop_legend(ax: Axes) -> None:
-    legend = ax.get_legend()
-    if legend is not None:
-        legend.remove()
+def axes_through_zero(ax: Axes) -> None:
+    ax.axhline(0, color=symbols.FAINT, lw=0.8)
+    ax.axvline(0, color=symbols.FAINT, lw=0.8)
+
+
+def errors(data: pd.DataFrame, value: str = "value", low: str = "low", high: str = "high") -> list[pd.Series]:
+    """Lengths of error bars from the ends of intervals."""
+    return [data[value] - data[low], data[high] - data[value]]
+
+
+def side_by_side(groups: pd.Series, order: Sequence[object], width: float) -> list[float]:
+    """Place the rows of each group next to one another, over ``width`` around the group's place in ``order``."""
+    within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
+    return [order.index(g) + width * ((i + 0.5) / n - 0.5) for g, i, n in zip(groups, within, sizes, strict=True)]

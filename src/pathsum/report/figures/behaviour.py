@@ -14,7 +14,7 @@ from pathsum.records.logit_lens import LensRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.trajectories import TokenLossRow
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, errors, legend_of_depths, picture, row
 from pathsum.statistics.trajectories import principal_components
 
 LAYERS_READ = "layers before the unembedding"
@@ -40,12 +40,10 @@ def logit_lens(results: Results) -> Figure | None:
             ax.annotate(f"{model} model", (1, loss), xycoords=("axes fraction", "data"), ha="right", va="bottom")
         for name, part in data.groupby("cell", sort=False):
             colour = symbols.layer_colour(results.cells[str(name)].summary.n_layers)
-            errors = [part["loss_nats"] - part["low"], part["high"] - part["loss_nats"]]
-            ax.errorbar(part["layers"], part["loss_nats"], errors, color=colour, marker="o", alpha=0.7)
-        for n in dict.fromkeys(data["n_layers"]):
-            ax.plot([], [], color=symbols.layer_colour(n), marker="o", label=layers_label(n))
+            bars = errors(part, "loss_nats")
+            ax.errorbar(part["layers"], part["loss_nats"], bars, color=colour, marker="o", alpha=0.7)
         ax.set(xlabel=LAYERS_READ, ylabel=symbols.LOSS, xticks=sorted(set(data["layers"])))
-        ax.legend(loc="best")
+        legend_of_depths(ax, dict.fromkeys(data["n_layers"]), marker="o")
 
     after = [
         f"{layers_label(n)} "
@@ -70,10 +68,8 @@ def trajectories(results: Results) -> Figure | None:
         (ax,) = row(canvas, 1)
         for name, path in data.groupby("cell", sort=False):
             _path(ax, path, results.cells[str(name)])
-        for n in sorted(set(data["n_layers"])):
-            ax.plot([], [], color=symbols.layer_colour(n), marker=".", label=layers_label(n))
         ax.set(xlabel="component 1 (nats per token)", ylabel="component 2 (nats per token)")
-        ax.legend(loc="best")
+        legend_of_depths(ax, sorted(set(data["n_layers"])), marker=".")
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (

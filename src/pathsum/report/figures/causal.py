@@ -10,7 +10,7 @@ from pathsum.claims.formatting import head_label
 from pathsum.records.ablations import AblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture
+from pathsum.report.figures.base import Figure, errors, picture
 
 MOST_CELLS = 4
 PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
@@ -74,7 +74,7 @@ def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
         part = data[data["instead"] == method]
         x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
         y = part[f"{column}_nats"]
-        bars = [y - part[f"{column}_low"], part[f"{column}_high"] - y]
+        bars = errors(part, f"{column}_nats", f"{column}_low", f"{column}_high")
         colour = symbols.FAINT if method == "turned" else symbols.layer_colour(cell.summary.n_layers)
         ax.errorbar(x, y, yerr=bars, fmt=marker, color=colour, mfc=filling or colour, ms=5, lw=1.2, label=label)
     for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):

@@ -12,7 +12,7 @@ from pathsum.claims.formatting import span
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.results import Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
 
 KINDS = (
     *(kind for v in FuzzyKind.VARIANTS for kind in (FuzzyKind.equal(v), v, FuzzyKind.unrelated(v))),
@@ -71,19 +71,14 @@ def _dots(
     groups: pd.Series,
     order: Sequence[str],
     colour: str,
-    label: str = "",
+    label: str | None = None,
     lane: tuple[int, int] = (0, 1),
 ) -> None:
     """A dot per row at its group's height, models of one group below each other, with its interval; ``lane`` says which
     part of the height, of how many."""
-    groups = groups.loc[data.index]
-    within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
     at, lanes = lane
-    y = [
-        order.index(g) + SPREAD * ((at + (i + 0.5) / n) / lanes - 0.5)
-        for g, i, n in zip(groups, within, sizes, strict=True)
-    ]
-    error = [data["value"] - data["low"], data["high"] - data["value"]]
-    ax.errorbar(data["value"], y, xerr=error, fmt="o", ms=4, color=colour, elinewidth=1, label=label or None)
+    shift = SPREAD * ((at + 0.5) / lanes - 0.5)
+    y = [place + shift for place in side_by_side(groups.loc[data.index], order, SPREAD / lanes)]
+    ax.errorbar(data["value"], y, xerr=errors(data), fmt="o", ms=4, color=colour, elinewidth=1, label=label)
     ax.set_yticks(range(len(order)), [name.removeprefix(FuzzyMeasure.GAIN) for name in order])
     ax.set_ylim(len(order) - 0.4, -0.6)

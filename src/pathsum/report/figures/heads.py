@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, layers_label, number, span
-from pathsum.core.storage import frame
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, axes_through_zero, picture, row
 
 LONGEST_DISTANCE = 16
 
@@ -59,7 +60,7 @@ def eigenvalues(results: Results) -> Figure | None:
 def attention_by_distance(results: Results) -> Figure | None:
     """Mean attention by distance for every head; the strongest previous-token head of each model drawn bold."""
     rows = [
-        {"cell": c.name, "group": _group(c.summary.n_layers, r.layer), **frame([r], type(r)).iloc[0].to_dict()}
+        {"cell": c.name, "group": f"{layers_label(c.summary.n_layers)}: layer L{r.layer}", **dataclasses.asdict(r)}
         for c in results.cells.values()
         for r in c.rows(DistanceRow)
         if r.distance <= LONGEST_DISTANCE
@@ -91,10 +92,6 @@ def _previous_token_spans(results: Results) -> str:
     return "; ".join(spans)
 
 
-def _group(n_layers: int, layer: int) -> str:
-    return f"{layers_label(n_layers)}: layer L{layer}"
-
-
 def _most_copying(cells: list[Cell]) -> tuple[Cell, HeadRow] | None:
     pairs = [(c, h) for c in cells for h in c.rows(HeadRow) if c.rows(EigenvalueRow)]
     return max(pairs, key=lambda pair: pair[1].copying_positivity, default=None)
@@ -117,8 +114,7 @@ def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
         columns=["real", "imag"],
     )
     scale = max(float((table["real"] ** 2 + table["imag"] ** 2).max() ** 0.5), 1e-30) if len(table) else 1.0
-    ax.axhline(0, color=symbols.FAINT, lw=0.8)
-    ax.axvline(0, color=symbols.FAINT, lw=0.8)
+    axes_through_zero(ax)
     colour = symbols.layer_colour(cell.summary.n_layers)
     sns.scatterplot(x=table["real"] / scale, y=table["imag"] / scale, color=colour, s=45, alpha=0.75, ax=ax)
     ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
@@ -133,7 +129,6 @@ def _distances(ax: Axes, results: Results, data: pd.DataFrame) -> None:
         best = cell.previous_token_head()
         bold = best is not None and (layer, head) == (best.layer, best.head)
         colour = symbols.layer_colour(cell.summary.n_layers)
-        ax.plot(
-            part["distance"], part["attention"], color=colour, lw=2.4 if bold else 0.9, alpha=0.95 if bold else 0.35
-        )
+        width, alpha = (2.4, 0.95) if bold else (0.9, 0.35)
+        ax.plot(part["distance"], part["attention"], color=colour, lw=width, alpha=alpha)
     ax.set(xlabel=symbols.DISTANCE, ylabel=symbols.ATTENTION, ylim=(0, 1.02), xlim=(0, LONGEST_DISTANCE))

@@ -12,7 +12,7 @@ from pathsum.claims.formatting import head_label, layers_label, plural
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, layer_palette, picture
+from pathsum.report.figures.base import Figure, axes_through_zero, layer_palette, picture
 
 
 def induction_corner(results: Results) -> Figure | None:
@@ -39,8 +39,7 @@ def induction_corner(results: Results) -> Figure | None:
     def paint(canvas: Canvas) -> None:
         ax = canvas.subplots()
         ax.add_patch(Rectangle((0.5, 0.5), 0.55, 0.55, color="#000000", alpha=0.06, lw=0))
-        ax.axhline(0, color=symbols.FAINT, lw=0.8)
-        ax.axvline(0, color=symbols.FAINT, lw=0.8)
+        axes_through_zero(ax)
         sns.scatterplot(
             data,
             x="matching_positivity",
@@ -54,9 +53,8 @@ def induction_corner(results: Results) -> Figure | None:
             legend=False,
             ax=ax,
         )
-        ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
-        ax.set(xlabel=f"QK matches the same token: positivity of\n{symbols.PAIR_CIRCUIT}")
-        ax.set(ylabel=f"OV copies: positivity of {symbols.OV_CIRCUIT}")
+        ax.set(xlabel=f"QK matches the same token: positivity of\n{symbols.PAIR_CIRCUIT}", xlim=(-1.05, 1.05))
+        ax.set(ylabel=f"OV copies: positivity of {symbols.OV_CIRCUIT}", ylim=(-1.05, 1.05))
         ax.set_box_aspect(1)
         for share in (0.0, 0.25, 0.5):
             ax.scatter([], [], s=20 + 300 * share, color=symbols.FAINT, alpha=0.6, label=f"{share:g}")

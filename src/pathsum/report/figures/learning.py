@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.claims.formatting import layers_label, millions, plural, span
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, layer_palette, picture, row
+from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, picture, row
 
 
 def headline(results: Results) -> Figure | None:
@@ -18,13 +20,11 @@ def headline(results: Results) -> Figure | None:
     data = _training(results)
     if data.empty:
         return None
-    panels = [("loss_drop_nats", symbols.LOSS_DROP)]
-    if data["prefix_matching"].notna().any():
-        panels.insert(0, ("prefix_matching", symbols.PREFIX_MATCHING))
+    panels = _panels(data)
 
     def paint(canvas: Canvas) -> None:
-        for ax, (column, label) in zip(row(canvas, len(panels)), panels, strict=True):
-            _lines(ax, data, column, results, width=1.0, alpha=0.35)
+        for ax, (column, label) in zip(row(canvas, len(panels)), panels.items(), strict=True):
+            _lines(ax, data, column, results, lw=1.0, alpha=0.35)
             _means(ax, data, column, results)
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
@@ -40,26 +40,22 @@ def phase_change(results: Results) -> Figure | None:
     data = _training(results)
     if data.empty:
         return None
-    panels = [("loss_drop_nats", symbols.LOSS_DROP), ("repeat", symbols.REPEAT_LOSS)]
-    if data["prefix_matching"].notna().any():
-        panels.insert(0, ("prefix_matching", symbols.PREFIX_MATCHING))
+    panels = {**_panels(data), "repeat": symbols.REPEAT_LOSS}
 
     def paint(canvas: Canvas) -> None:
-        for ax, (column, label) in zip(row(canvas, len(panels)), panels, strict=True):
+        for ax, (column, label) in zip(row(canvas, len(panels)), panels.items(), strict=True):
             if column == "repeat":
-                _lines(ax, data, "repeat_first_nats", results, width=1.0, alpha=0.8, dash=(4, 2))
-                _lines(ax, data, "repeat_second_nats", results, width=1.6, alpha=0.9)
+                _lines(ax, data, "repeat_first_nats", results, lw=1.0, alpha=0.8, ls=(0, (4, 2)))
+                _lines(ax, data, "repeat_second_nats", results, lw=1.6, alpha=0.9)
                 for guessing in {c.summary.repeat_guessing_nats for c in results.cells.values()}:
                     ax.axhline(guessing, color=symbols.FAINT, ls=":", lw=1.4, zorder=0)
                 ax.set_title("first copy dashed, second solid; dotted: guessing", fontweight="normal", fontsize=10)
             else:
-                _lines(ax, data, column, results, width=1.4, alpha=0.9)
+                _lines(ax, data, column, results, lw=1.4, alpha=0.9)
             _mark_onsets(ax, results)
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
-        for n in results.layer_counts():
-            canvas.axes[-1].plot([], [], color=symbols.layer_colour(n), lw=2, label=layers_label(n))
-        canvas.axes[-1].legend(loc="best")
+        legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
         canvas.axes[0].set_title("dotted: onset", fontweight="normal", fontsize=10)
 
     caption = (
@@ -67,6 +63,12 @@ def phase_change(results: Results) -> Figure | None:
         f"guessing. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
+
+
+def _panels(data: pd.DataFrame) -> dict[str, str]:
+    """Column and label of each panel."""
+    matching = {"prefix_matching": symbols.PREFIX_MATCHING} if data["prefix_matching"].notna().any() else {}
+    return {**matching, "loss_drop_nats": symbols.LOSS_DROP}
 
 
 # ---- data -----------------------------------------------------------------------------------------------------------
@@ -101,52 +103,24 @@ def _training(results: Results) -> pd.DataFrame:
 # ---- painting -------------------------------------------------------------------------------------------------------
 
 
-def _lines(
-    ax: Axes,
-    data: pd.DataFrame,
-    column: str,
-    results: Results,
-    *,
-    width: float,
-    alpha: float,
-    dash: tuple[int, int] | None = None,
-) -> None:
-    """One line a model, coloured by depth; the first of each depth carries the legend entry."""
+def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style: Any) -> None:
+    """One line per model, coloured by depth."""
     for n_layers in results.layer_counts():
         for cell in results.with_layers(n_layers):
             part = data[data["cell"] == cell.name].dropna(subset=[column])
             if not part.empty:
-                style = (0, dash) if dash else "-"
-                ax.plot(
-                    part["tokens_millions"],
-                    part[column],
-                    color=symbols.layer_colour(n_layers),
-                    lw=width,
-                    alpha=alpha,
-                    ls=style,
-                )
+                ax.plot(part["tokens_millions"], part[column], color=symbols.layer_colour(n_layers), **style)
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
     """The mean over the models of a depth, where they were evaluated at the same tokens."""
     known = data.dropna(subset=[column])
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
-    shared = known[known["layers"].map(grids) == 1]
-    sns.lineplot(
-        shared,
-        x="tokens_millions",
-        y=column,
-        hue="layers",
-        palette=layer_palette(results),
-        errorbar=None,
-        lw=2.6,
-        ax=ax,
-        hue_order=list(layer_palette(results)),
-        legend=False,
-    )
-    for label in dict.fromkeys(known["layers"]):
-        ax.plot([], [], color=layer_palette(results)[label], lw=2.6, label=label)
-    ax.legend(loc="best")
+    shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
+    style = {"hue": "layers", "palette": palette, "hue_order": list(palette), "errorbar": None, "legend": False}
+    sns.lineplot(shared, x="tokens_millions", y=column, lw=2.6, ax=ax, **style)
+    depths = [n for n in results.layer_counts() if layers_label(n) in set(known["layers"])]
+    legend_of_depths(ax, depths, lw=2.6)
 
 
 def _mark_onsets(ax: Axes, results: Results) -> None:

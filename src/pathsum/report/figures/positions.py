@@ -13,7 +13,7 @@ from pathsum.claims.formatting import layers_label
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.results import Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, layer_palette, picture, row, without_legend_title
+from pathsum.report.figures.base import Figure, layer_palette, picture, row
 from pathsum.report.figures.learning import levels
 
 LEAST_BIN, WIDENING = 4, 1.12  # positions a bin: the least, and how much further each bin reaches than the last
@@ -42,7 +42,7 @@ def loss_by_position(results: Results) -> Figure | None:
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
         ax.set(xlabel=symbols.POSITION, ylabel=symbols.LOSS)
-        without_legend_title(ax)
+        ax.legend(title="")
 
     caption = (
         "A line that falls from the left grey band to the right one learns from its context. Lines are means over "

@@ -11,7 +11,7 @@ from pathsum.claims.formatting import head_label
 from pathsum.records.results import Cell, Results
 from pathsum.records.subspaces import DeletingRow, OverlapRow
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, drop_legend, picture, row
+from pathsum.report.figures.base import Figure, axes_through_zero, picture, row
 
 KINDS = ("Q", "K", "V")
 
@@ -93,9 +93,9 @@ def _deleting(ax: Axes, data: pd.DataFrame) -> None:
         ax.axvspan(-band, band, color=symbols.FAINT, alpha=0.25, lw=0)
         palette = {n: symbols.layer_colour(int(n)) for n in set(data["n_layers"])}
         sns.scatterplot(data, x="alignment", y="removed", hue="n_layers", palette=palette, s=45, alpha=0.75, ax=ax)
-        drop_legend(ax)
-    ax.axhline(0, color=symbols.FAINT, lw=0.8)
-    ax.axvline(0, color=symbols.FAINT, lw=0.8)
+        if (legend := ax.get_legend()) is not None:
+            legend.remove()
+    axes_through_zero(ax)
     reach = max(0.3, 1.1 * float(data[["alignment", "removed"]].abs().max().max())) if len(data) else 1.0
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
     ax.set(xlabel="alignment with earlier writes (−1..1)", ylabel="share of earlier writes removed")

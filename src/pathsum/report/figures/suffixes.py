@@ -21,7 +21,7 @@ from pathsum.claims.suffixes import (
 from pathsum.records.results import Cell, Results
 from pathsum.records.suffixes import SuffixCutRow
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
 
 SHOWN = {
     NONE: "none",
@@ -72,15 +72,9 @@ def _lines(cell: Cell) -> list[tuple[object, ...]]:
     ]
 
 
-def _places(groups: pd.Series, order: list[object]) -> list[float]:
-    """Models of one group side by side."""
-    within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
-    return [order.index(g) + SPREAD * ((i + 0.5) / n - 0.5) for g, i, n in zip(groups, within, sizes, strict=True)]
-
-
 def _attention(ax: Axes, data: pd.DataFrame) -> None:
     order = sorted(set(data["n_heads"]))
-    x = _places(data["n_heads"], order)
+    x = side_by_side(data["n_heads"], order, SPREAD)
     ax.vlines(x, data["shorter"], data["longer"], color=symbols.FAINT, lw=1)
     ax.plot(x, data["longer"], "o", color=symbols.ACCENT, label="after the longer match")
     ax.plot(x, data["shorter"], "o", color=symbols.ACCENT, mfc="white", label="after the shorter match")
@@ -90,9 +84,8 @@ def _attention(ax: Axes, data: pd.DataFrame) -> None:
 
 def _advantage(ax: Axes, data: pd.DataFrame) -> None:
     order = [cut for cut in SHOWN if cut in set(data["cut"])]
-    x = _places(data["cut"], list(order))
-    error = [data["advantage"] - data["low"], data["high"] - data["advantage"]]
+    x = side_by_side(data["cut"], order, SPREAD)
     ax.axhline(0, color=symbols.FAINT, lw=1)
-    ax.errorbar(x, data["advantage"], yerr=error, fmt="o", color=symbols.ACCENT, elinewidth=1)
+    ax.errorbar(x, data["advantage"], yerr=errors(data, "advantage"), fmt="o", color=symbols.ACCENT, elinewidth=1)
     ax.set_xticks(range(len(order)), [SHOWN[cut] for cut in order], fontsize=8)
     ax.set(ylabel="advantage (attention, −1..1)", xlim=(-0.5, len(order) - 0.5))

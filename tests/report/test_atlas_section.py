@@ -7,7 +7,7 @@ from typing import Any
 
 from pathsum.records.heads import DistanceRow
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.report.themes.atlas import BUGS, ENTRIES_A_HEAD, paragraphs, tables
+from pathsum.report.themes.skip_trigrams import BUGS, ENTRIES_A_HEAD, paragraphs, tables
 from tests.report import synthetic
 
 ONE = synthetic.cell(1, 3, 0)

@@ -12,7 +12,7 @@ from pathsum.records.ablations import AblationRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.answer import answer
-from pathsum.report.themes.copying import paragraph, table
+from pathsum.report.themes.one_layer import paragraph, table
 from tests.report import synthetic
 
 WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
@@ -63,8 +63,8 @@ def test_the_first_screen_and_the_table_give_all_three() -> None:
     results = with_cell(behaving(WORKS.cells[NAME], 1))
     said = "8 of 8 heads pass for copying by weights (OV eigenvalue positivity > 0.5), 5 of 8 by behaviour and 2 of 8"
     assert said in answer(results)[1]
-    assert said in paragraph(list(results.cells.values()))[0]
-    row = [e.text for e in table(results)[0].rows[0]]
+    assert said in paragraph(list(results.cells.values()))
+    row = [e.text for e in table(results).rows[0]]
     assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]
-    groups = [r[0].text for r in table(synthetic.results())[0].rows]
+    groups = [r[0].text for r in table(synthetic.results()).rows]
     assert {"grid, 2 layers", "control, smeared", "control, untrained"} <= set(groups)

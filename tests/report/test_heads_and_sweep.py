@@ -12,8 +12,7 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report.figures.composition import composition
 from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
-from pathsum.report.themes import mechanism
-from pathsum.report.themes.composition import paragraphs
+from pathsum.report.themes import two_layers
 from tests.report import synthetic
 
 
@@ -33,14 +32,15 @@ def test_a_deeper_model_has_a_graph_too() -> None:
     deep = dataclasses.replace(cell.summary, n_layers=3)
     third = [dataclasses.replace(h, layer=2) for h in cell.rows(HeadRow) if h.layer == 1]
     over = [dataclasses.replace(e, late_layer=2) for e in cell.rows(CompositionRow)]
-    wider = cell.having(heads=[*cell.rows(HeadRow), *third], composition=[*cell.rows(CompositionRow), *over])
-    changed = dataclasses.replace(wider, summary=deep)
+    changed = dataclasses.replace(cell, summary=deep).having(
+        heads=[*cell.rows(HeadRow), *third], composition=[*cell.rows(CompositionRow), *over]
+    )
     assert composition(dataclasses.replace(results, cells={name: changed})) is not None
 
 
 def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables() -> None:
     cells = synthetic.results().with_layers(2)
-    heads, edges = mechanism.tables(cells)
+    heads, edges = two_layers.tables(cells)
     assert [e.text for e in heads.rows[0]] == ["L2H2S0", "L0H0", "0.90", "L1H0", "0.70", "0.27 (0.18)"]
     assert len(edges.rows) == sum(e.composes for c in cells for e in c.rows(CompositionRow))
     assert [e.text for e in edges.rows[0][:3]] == ["L2H2S0", "L0H0 → L1H0", "keys"]
@@ -57,17 +57,17 @@ def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
     """The mistake: the report listed what lies above chance alone, and printed the floor of p as its value."""
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
-    said = paragraphs([cell])
+    said = two_layers.edges([cell])
     assert "Of 4 edges of all models, 2 score above chance and 1 below it" in said[0]
     assert "1 do not differ" in said[0]
     assert "2 lie beyond every random rotation: their p is a bound, < 0.0002" in said[0]
     assert "3 of 4 edges reject it, the median of them 0.100 from chance" in said[1]
-    assert [row[-1].text for row in mechanism.tables([cell])[1].rows] == ["< 0.0002", "0.010"]
+    assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["< 0.0002", "0.010"]
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
-    _, rule = paragraphs([cell])
+    _, rule = two_layers.edges([cell])
     assert rule.startswith("An edge composes if")
     assert "1 of 3 edges do" in rule
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathsum.claims.formatting import millions, number, plural, span
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.themes.copying import counts
+from pathsum.report.themes.one_layer import counts
 
 TITLE = "What zero, one and two layers of attention can do"
 QUESTION = (

@@ -10,14 +10,16 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pathsum.claims.formatting import head_label, interval, number
 from pathsum.report.figures.base import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -26,16 +28,64 @@ LONG = 12  # rows from which a table is folded on the page
 ORIGINS = "Where each number comes from"
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
 
+Kind = Literal["text", "number", "token", "verdict"]
+
 
 @dataclass(frozen=True)
 class Entry:
     """One field of a table. It may lead to a section, by its title (``target``), or to a file (``link``)."""
 
     text: str
-    kind: Literal["text", "number", "token", "verdict"] = "text"
+    kind: Kind = "text"
     target: str = ""
     link: str = ""
     anchor: str = ""  # by which the page's own links find it
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, and the value that a row has there.
+
+    A row is a record, or a tuple such as (model, record). ``value`` names an attribute of the record, or three for a
+    value with its interval, or is a function of all that is in the row. The function may return an ``Entry`` itself.
+    """
+
+    name: str
+    value: str | tuple[str, str, str] | Callable[..., Any]
+    digits: int = 2
+    kind: Kind = "number"
+
+    def entry(self, row: Any) -> Entry:
+        """Format the value of ``row`` in this column; – where it is None."""
+        parts = row if isinstance(row, tuple) else (row,)
+        if callable(self.value):
+            found = self.value(*parts)
+        else:
+            found = attrgetter(*([self.value] if isinstance(self.value, str) else self.value))(parts[-1])
+        return found if isinstance(found, Entry) else Entry(self._text(found), self.kind)
+
+    def _text(self, found: Any) -> str:
+        if isinstance(found, str):
+            return found
+        if isinstance(found, tuple):
+            return interval(*found)
+        return f"{found:,}" if isinstance(found, int) else number(found, self.digits)
+
+
+def plain(value: float | None) -> str:
+    """Two digits, whatever the size: a share below 0.005 prints as 0.00."""
+    return number(None if value is None else round(value, 2) + 0.0)
+
+
+@dataclass(frozen=True)
+class Text(Column):
+    """A column of words, such as names."""
+
+    kind: Kind = "text"
+
+
+MODEL = Text("model", lambda cell, *_: cell.name)
+HEAD = Text("head", lambda *row: head_label(row[-1].layer, row[-1].head))
 
 
 @dataclass(frozen=True)
@@ -47,6 +97,12 @@ class Table:
     source: str = ""  # by what name ``Document.sources`` knows it, where not by its file's
     levels: int = 0  # that many rows at the top are what the others are held against, and stay there when sorted
     fold: bool = True  # on the page, once it is long; one that is not becomes cards on a phone
+
+    @classmethod
+    def of(cls, rows: Iterable[Any], *columns: Column, caption: str, **options: Any) -> Table:
+        """A row for each of ``rows``; ``options`` are the table's other fields."""
+        entries = tuple(tuple(column.entry(row) for column in columns) for row in rows)
+        return cls(caption, tuple(column.name for column in columns), entries, **options)
 
     @property
     def name(self) -> str:
@@ -89,7 +145,13 @@ class Explorer:
 class Section:
     title: str
     paragraphs: tuple[str, ...]
-    blocks: tuple[Figure | Table | Explorer, ...]
+    blocks: tuple[Figure | Table | Explorer, ...] = ()
+
+    @classmethod
+    def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Figure | Table | Explorer]) -> Section:
+        """Leave out empty paragraphs and tables without rows."""
+        shown = (block for block in blocks if not isinstance(block, Table) or block.rows)
+        return cls(title, tuple(p for p in paragraphs if p), tuple(shown))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathsum.claims.formatting import number, plural
 from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.records.results import Results
-from pathsum.report.document import Entry, Table
+from pathsum.report.document import Table, Text
 
 FILE = "conf/claims.yaml"
 
@@ -38,11 +38,17 @@ def _values(change: Change) -> str:
 
 
 def _protocol(registered: Preregistration, results: Results) -> Table:
-    rows = [(Entry(heading), Entry(text)) for heading, text in registered.protocol.statements.items()]
+    rows = list(registered.protocol.statements.items())
     if names := _tuned_on(registered, results):
-        rows.append((Entry("Judged on seeds that were tuned on"), Entry(", ".join(names))))
-    caption = f"What was tuned, on what. {_state(registered)}"
-    return Table(caption, ("subject", "protocol"), tuple(rows), source="claims", fold=False)
+        rows.append(("Judged on seeds that were tuned on", ", ".join(names)))
+    return Table.of(
+        rows,
+        Text("subject", lambda subject, _: subject),
+        Text("protocol", lambda _, text: text),
+        caption=f"What was tuned, on what. {_state(registered)}",
+        source="claims",
+        fold=False,
+    )
 
 
 def _state(registered: Preregistration) -> str:
@@ -64,14 +70,18 @@ def _tuned_on(registered: Preregistration, results: Results) -> list[str]:
 
 
 def _changes(changes: Iterable[Change]) -> Table:
-    rows = tuple(
-        tuple(Entry(text) for text in (c.claim, str(c.date), c.what, _text(c.old), _text(c.new), c.why))
-        for c in changes
+    return Table.of(
+        changes,
+        Text("claim", "claim"),
+        Text("date", lambda c: str(c.date)),
+        Text("what", "what"),
+        Text("frozen or before", lambda c: _text(c.old)),
+        Text("now", lambda c: _text(c.new)),
+        Text("why", "why"),
+        caption="Changed after freezing.",
+        source="claims",
+        fold=False,
     )
-    return Table(
-        "Changed after freezing.", ("claim", "date", "what", "frozen or before", "now", "why"), rows,
-        source="claims", fold=False,
-    )  # fmt: skip
 
 
 def _text(value: str | float) -> str:

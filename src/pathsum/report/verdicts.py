@@ -10,7 +10,7 @@ from pathsum.claims.judging import OWN
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import Entry, Table
+from pathsum.report.document import Column, Entry, Table, Text
 from pathsum.report.preregistration import beside
 
 
@@ -18,34 +18,35 @@ def table(
     claims: Sequence[ClaimResult], results: Results, sections: Mapping[str, str], registered: Preregistration
 ) -> Table:
     """A row a claim, which leads to the section of the theme that states it."""
-    columns = ("claim", "verdict", "ours", "reproduced if", "chance", "papers", "where they say so")
     stated = registry.claims()
-    fields = tuple(
-        (
-            Entry(c.claim, target=sections[stated[c.id].theme]),
-            Entry(c.verdict, "verdict"),
-            Entry(f"{number(c.value, stated[c.id].digits)} {_range(c)}", "number"),
-            Entry(beside(registered, c.id, c.threshold)),
-            Entry(stated[c.id].chance(results), "number"),
-            Entry(stated[c.id].papers),
-            Entry(c.section),
-        )
-        for c in claims
+    return Table.of(
+        claims,
+        Text("claim", lambda c: Entry(c.claim, target=sections[stated[c.id].theme])),
+        Text("verdict", "verdict", kind="verdict"),
+        Column("ours", lambda c: f"{number(c.value, stated[c.id].digits)} {_range(c)}"),
+        Text("reproduced if", lambda c: beside(registered, c.id, c.threshold)),
+        Column("chance", lambda c: stated[c.id].chance(results)),
+        Text("papers", lambda c: stated[c.id].papers),
+        Text("where they say so", "section"),
+        caption=f"{tally(claims)} A claim is judged on every model it speaks about: reproduced where all of them pass, "
+        "partly where some do. Ours: the median over those models, in brackets their range, smallest to largest: a "
+        "range over models, no confidence interval. Chance: the value without the effect that the claim is about. Each "
+        "claim links to its evidence; the table below says how it is measured.",
+        csv="claims.csv",
+        fold=False,
     )
-    caption = (
-        f"{tally(claims)} A claim is judged on every model it speaks about: reproduced where all of them pass, partly "
-        "where some do. Ours: the median over those models, in brackets their range, smallest to largest: a range over "
-        "models, no confidence interval. Chance: the value without the effect that the claim is about. Each claim "
-        "links to its evidence; the table below says how it is measured."
-    )
-    return Table(caption, columns, fields, "claims.csv", fold=False)
 
 
 def measures(claims: Sequence[ClaimResult]) -> Table:
     """How each claim was measured, and what each model says."""
-    fields = tuple((Entry(c.claim), Entry(c.measure), Entry(c.detail)) for c in claims)
-    caption = "How each claim is measured, and how its models fare."
-    return Table(caption, ("claim", "measure", "models"), fields, "claims.csv")
+    return Table.of(
+        claims,
+        Text("claim", "claim"),
+        Text("measure", "measure"),
+        Text("models", "detail"),
+        caption="How each claim is measured, and how its models fare.",
+        csv="claims.csv",
+    )
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:

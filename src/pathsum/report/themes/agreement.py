@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from pathsum.claims.formatting import number, plural, span
@@ -22,7 +22,7 @@ from pathsum.report.agreement import (
     answers,
     judged,
 )
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Do they agree?"
@@ -145,59 +145,48 @@ def _yes(e: Evidence | None) -> bool:
 
 
 def _counts(items: Sequence[Judged]) -> Table:
-    groups = dict.fromkeys((i.question, i.n_layers) for i in items)
-    order = sorted(groups, key=lambda group: (QUESTIONS.index(group[0]), group[1]))
-    fields = tuple(_count(*group, [i for i in items if (i.question, i.n_layers) == group]) for group in order)
-    columns = ("question", "layers", *(f"{kind}: yes" for kind in KINDS), "all: yes")
-    columns += tuple(f"{a} – {b} (κ)" for a, b in PAIRS)
-    caption = (
-        "How many heads or edges each kind of evidence says yes of, how many all that were measured do, and the share "
-        "of which two say the same, all cells of a depth together. Where most are no, the share is high by chance: "
-        "Cohen's κ is 0 at chance and 1 where both always say the same (–: both give one answer for all)."
-    )
-    return Table(caption, columns, fields, "agreement.csv")
-
-
-def _count(question: str, n_layers: int, items: Sequence[Judged]) -> tuple[Entry, ...]:
-    known = [[e for i in items if (e := i.of(kind)) is not None] for kind in KINDS]
-    return (
-        Entry(question),
-        Entry(str(n_layers), "number"),
-        *(Entry(f"{sum(e.says for e in found)} of {len(found)}" if found else "–", "number") for found in known),
-        Entry(f"{sum(i.agreed for i in items)} of {len(items)}", "number"),
-        *(_pair(items, *pair) for pair in PAIRS),
+    groups = sorted({(i.question, i.n_layers) for i in items}, key=lambda group: (QUESTIONS.index(group[0]), group[1]))
+    return Table.of(
+        [(*group, [i for i in items if (i.question, i.n_layers) == group]) for group in groups],
+        Text("question", lambda question, *_: question),
+        Column("layers", lambda _, n_layers, __: n_layers),
+        *(Column(f"{kind}: yes", lambda *row, kind=kind: _says(row[-1], kind)) for kind in KINDS),
+        Column("all: yes", lambda *row: f"{sum(i.agreed for i in row[-1])} of {len(row[-1])}"),
+        *(Column(f"{a} – {b} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
+        caption="How many heads or edges each kind of evidence says yes of, how many all that were measured do, and "
+        "the share of which two say the same, all cells of a depth together. Where most are no, the share is high by "
+        "chance: Cohen's κ is 0 at chance and 1 where both always say the same (–: both give one answer for all).",
+        csv="agreement.csv",
     )
 
 
-def _pair(items: Sequence[Judged], first: str, second: str) -> Entry:
+def _says(items: Sequence[Judged], kind: str) -> str:
+    found = [e for i in items if (e := i.of(kind)) is not None]
+    return f"{sum(e.says for e in found)} of {len(found)}" if found else "–"
+
+
+def _pair(items: Sequence[Judged], first: str, second: str) -> str:
     found = agreement(answers(items, first, second))
-    text = "–" if found is None else f"{number(found.share)} of {found.n} ({number(found.kappa)})"
-    return Entry(text, "number")
+    return "–" if found is None else f"{number(found.share)} of {found.n} ({number(found.kappa)})"
 
 
 def _named(items: Sequence[Judged]) -> Table:
-    cells = dict.fromkeys(i.cell for i in items)
-    fields = tuple(_cell(cell, [i for i in items if i.cell == cell]) for cell in cells)
-    caption = (
-        "The heads and edges of which all evidence that was measured says yes, and the widest disagreements: the "
-        "largest excess of the weights' number over its bar that intervention does not confirm, and the largest rise "
-        "of the loss on the second copy where weights say no, among edges (with one layer, among heads)."
+    return Table.of(
+        [(cell, [i for i in items if i.cell == cell]) for cell in dict.fromkeys(i.cell for i in items)],
+        Text("model", lambda cell, _: cell),
+        Text("all say yes", lambda _, some: _agreed(some)),
+        Text("claimed by weights, not needed", lambda _, some: _widest(some, "weights", "intervention")),
+        Text("needed, not claimed by weights", lambda _, some: _widest(some, "intervention", "weights")),
+        caption="The heads and edges of which all evidence that was measured says yes, and the widest disagreements: "
+        "the largest excess of the weights' number over its bar that intervention does not confirm, and the largest "
+        "rise of the loss on the second copy where weights say no, among edges (with one layer, among heads).",
+        csv="agreement.csv",
     )
-    columns = ("cell", "all say yes", "claimed by weights, not needed", "needed, not claimed by weights")
-    return Table(caption, columns, fields, "agreement.csv")
 
 
-def _cell(cell: str, items: Sequence[Judged]) -> tuple[Entry, ...]:
+def _agreed(items: Sequence[Judged]) -> str:
     agreed = [_list(q, [i.name for i in items if i.question == q and i.agreed]) for q in QUESTIONS]
-    compared = [i for i in items if i.question in EDGES] or list(items)
-    claimed = [i for i in compared if _yes(i.weights) and i.intervention is not None and not i.intervention.says]
-    needed = [i for i in compared if _yes(i.intervention) and i.weights is not None and not i.weights.says]
-    return (
-        Entry(cell),
-        Entry("; ".join(a for a in agreed if a) or "none"),
-        Entry(_widest(claimed, lambda i: _excess(i.weights))),
-        Entry(_widest(needed, lambda i: _excess(i.intervention))),
-    )
+    return "; ".join(a for a in agreed if a) or "none"
 
 
 def _list(question: str, names: Sequence[str]) -> str:
@@ -207,14 +196,14 @@ def _list(question: str, names: Sequence[str]) -> str:
     return f"{question} {', '.join(names[:NAMED])}{more}"
 
 
-def _excess(e: Evidence | None) -> float:
-    return 0.0 if e is None else e.value - e.bar
-
-
-def _widest(items: Sequence[Judged], size: Callable[[Judged], float]) -> str:
-    if not items:
+def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
+    """The edge, or with one layer the head, that exceeds the bar of one kind of evidence most, of those of which the
+    other says no."""
+    compared = [i for i in items if i.question in EDGES] or items
+    found = [i for i in compared if _yes(i.of(yes)) and (e := i.of(no)) is not None and not e.says]
+    if not found:
         return "none"
-    item = max(items, key=size)
+    item = max(found, key=lambda i: (e := i.of(yes)) is not None and e.value - e.bar)
     assert item.weights is not None
     assert item.intervention is not None
     return (

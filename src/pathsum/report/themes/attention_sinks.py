@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import head_label, interval, number, plural
+from pathsum.claims.formatting import head_label, plural
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Attention sinks"
@@ -30,38 +30,25 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _table(cells: list[Cell]) -> Table:
-    columns = (
-        "model",
-        "heads",
-        "attention",
-        "uniform attention",
-        "value zeroed (nats per token)",
-        "first token masked (nats per token)",
-        "second token masked (nats per token)",
+    return Table.of(
+        [(c, r) for c in cells for r in _shown(c)],
+        MODEL,
+        Text("heads", lambda _, r: f"layer {r.layer}" if r.head is None else head_label(r.layer, r.head)),
+        Column("attention", ("attention", "attention_low", "attention_high")),
+        Column("uniform attention", "chance", 3),
+        Column("value zeroed (nats per token)", ("silenced_nats", "silenced_low", "silenced_high")),
+        Column("first token masked (nats per token)", ("forbidden_nats", "forbidden_low", "forbidden_high")),
+        Column("second token masked (nats per token)", ("control_nats", "control_low", "control_high")),
+        caption="How much the first token matters to the head of each model that attends to it most, and to each layer "
+        "as a whole: mean attention on held-out text (0..1), and the rise of the loss when its value is zeroed and "
+        "when it is masked, so that the other keys take its share. 95 % bootstrap intervals. Every head is in the CSV.",
+        csv="attention_sinks.csv",
     )
-    caption = (
-        "How much the first token matters to the head of each model that attends to it most, and to each layer as a "
-        "whole: mean attention on held-out text (0..1), and the rise of the loss when its value is zeroed and when it "
-        "is masked, so that the other keys take its share. 95 % bootstrap intervals. Every head is in the CSV."
-    )
-    return Table(caption, columns, tuple(_row(c, r) for c in cells for r in _shown(c)), "attention_sinks.csv")
 
 
 def _shown(cell: Cell) -> list[AttentionSinkRow]:
     heads = [r for r in cell.rows(AttentionSinkRow) if r.head is not None]
     return [max(heads, key=lambda r: r.attention), *(r for r in cell.rows(AttentionSinkRow) if r.head is None)]
-
-
-def _row(cell: Cell, r: AttentionSinkRow) -> tuple[Entry, ...]:
-    return (
-        Entry(cell.name),
-        Entry(f"layer {r.layer}" if r.head is None else head_label(r.layer, r.head)),
-        Entry(interval(r.attention, r.attention_low, r.attention_high), "number"),
-        Entry(number(r.chance, 3), "number"),
-        Entry(interval(r.silenced_nats, r.silenced_low, r.silenced_high), "number"),
-        Entry(interval(r.forbidden_nats, r.forbidden_low, r.forbidden_high), "number"),
-        Entry(interval(r.control_nats, r.control_low, r.control_high), "number"),
-    )
 
 
 THEME = Theme(TITLE, section, tables=("attention_sinks",))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pathsum.claims.formatting import head_label, layers_label, number, plural, span
+from pathsum.claims.formatting import layers_label, number, plural, span
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
 from pathsum.report.figures.behaviour import logit_lens
 from pathsum.report.theme import Detector, Figures, Theme, drawn
 
@@ -91,42 +92,37 @@ def _weighted(cells: Sequence[Cell]) -> str:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    columns = ("cell", "head", "called", *SCORES, "OV positivity", "copies top-1 / top-5", "QK matching")
-    everything = [r for c in cells for r in c.rows(LabelRow)]
-    fields = (
-        _level("chance", [_one(everything, name, "chance") for name in SCORES]),
-        _level("threshold", [_one(everything, name, "threshold") for name in SCORES]),
-        *(_row(c, h) for c in cells for h in c.rows(HeadRow)),
+    heads = [
+        (c, {r.behaviour: r for r in c.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head)}, h)
+        for c in cells
+        for h in c.rows(HeadRow)
+    ]
+    table = Table.of(
+        heads,
+        MODEL,
+        HEAD,
+        Text("called", lambda c, _, h: ", ".join(names(c, h.layer, h.head)) or _by_weights(h)),
+        *(Column(score, lambda _, labels, __, score=score: _score(labels.get(score))) for score in SCORES),
+        Column("OV positivity", "copying_positivity"),
+        Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
+        Column("QK matching", "qk_matching_positivity"),
+        caption="Every head: what it is called, and its scores with their 95 % intervals. Attention as a mean share, "
+        "0..1 (offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what "
+        "the head adds to the token that is repeated next, −1..1; from the weights alone: positivity of the OV and, "
+        "with the previous-token head, of the QK circuit, −1..1, and the share of tokens that raise themselves most. "
+        "With the value-weighted scores in the CSV.",
+        csv="labels.csv",
+        levels=2,
+        fold=False,
     )
-    caption = (
-        "Every head: what it is called, and its scores with their 95 % intervals. Attention as a mean share, 0..1 "
-        "(offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what the "
-        "head adds to the token that is repeated next, −1..1; "
-        "from the weights alone: positivity of the OV and, with the previous-token head, of the QK circuit, −1..1, "
-        "and the share of tokens that raise themselves most. With the value-weighted scores in the CSV."
-    )
-    return Table(caption, columns, fields, "labels.csv", levels=2, fold=False)
+    every = [r for c in cells for r in c.rows(LabelRow)]
+    return replace(table, rows=(_level("chance", every), _level("threshold", every), *table.rows))
 
 
-def _one(rows: Sequence[LabelRow], behaviour: str, field: str) -> str:
-    return span([v for r in rows if r.behaviour == behaviour and (v := getattr(r, field)) is not None])
-
-
-def _level(name: str, levels: Sequence[str]) -> tuple[Entry, ...]:
-    return (Entry(name), Entry("–"), Entry("–"), *(Entry(v, "number") for v in levels), *[Entry("–", "number")] * 3)
-
-
-def _row(cell: Cell, h: HeadRow) -> tuple[Entry, ...]:
-    rows = {r.behaviour: r for r in cell.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head)}
-    return (
-        Entry(cell.name),
-        Entry(head_label(h.layer, h.head)),
-        Entry(", ".join(names(cell, h.layer, h.head)) or _by_weights(h)),
-        *(Entry(_score(rows[name]) if name in rows else "–", "number") for name in SCORES),
-        Entry(number(h.copying_positivity), "number"),
-        Entry(f"{number(h.copying_top1)} / {number(h.copying_top5)}", "number"),
-        Entry(number(h.qk_matching_positivity), "number"),
-    )
+def _level(field: str, rows: Sequence[LabelRow]) -> tuple[Entry, ...]:
+    """A row of chance levels or of thresholds, to hold the others against."""
+    known = [[v for r in rows if r.behaviour == score and (v := getattr(r, field)) is not None] for score in SCORES]
+    return (Entry(field), *[Entry("–")] * 2, *(Entry(span(v), "number") for v in known), *[Entry("–", "number")] * 3)
 
 
 def _by_weights(h: HeadRow) -> str:
@@ -134,7 +130,9 @@ def _by_weights(h: HeadRow) -> str:
     return "– (copies, by weights)" if h.copies else "–"
 
 
-def _score(r: LabelRow) -> str:
+def _score(r: LabelRow | None) -> str:
+    if r is None:
+        return "–"
     at = "" if r.distance is None else f" at {r.distance}"
     return f"{r.score:.2f}{at} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−").replace("−0.00", "0.00")
 

@@ -9,7 +9,7 @@ from pathsum.claims.formatting import number, plural
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.results import Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.calibration import TRUSTED, calibration
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
@@ -85,32 +85,19 @@ def _limits(rows: Sequence[CalibrationRow]) -> str:
 
 
 def _table(rows: Sequence[CalibrationRow]) -> Table:
-    columns = (
-        "detector",
-        "planted; found if",
-        "n",
-        "worlds",
-        "planted",
-        "in worlds",
-        "found",
-        "precision (95 %)",
-        "recall (95 %)",
-    )
-    fields = tuple(
-        (
-            Entry(detectors()[r.detector].name),
-            Entry(detectors()[r.detector].planted),
-            *(Entry(str(count), "number") for count in (r.n, r.worlds, r.planted, r.planted_worlds, r.found)),
-            Entry(_share(r.precision, r.precision_low, r.precision_high), "number"),
-            Entry(_share(r.recall, r.recall_low, r.recall_high), "number"),
-        )
-        for r in rows
-    )
-    return Table(
-        "What each detector finds of what was planted: n units in independent worlds; 95 % intervals.",
-        columns,
-        fields,
-        "calibration.csv",
+    return Table.of(
+        rows,
+        Text("detector", lambda r: detectors()[r.detector].name),
+        Text("planted; found if", lambda r: detectors()[r.detector].planted),
+        Column("n", lambda r: str(r.n)),
+        Column("worlds", "worlds"),
+        Column("planted", lambda r: str(r.planted)),
+        Column("in worlds", "planted_worlds"),
+        Column("found", lambda r: str(r.found)),
+        Column("precision (95 %)", lambda r: _share(r.precision, r.precision_low, r.precision_high)),
+        Column("recall (95 %)", lambda r: _share(r.recall, r.recall_low, r.recall_high)),
+        caption="What each detector finds of what was planted: n units in independent worlds; 95 % intervals.",
+        csv="calibration.csv",
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pathsum.claims.causal import edge_label
 from pathsum.claims.formatting import head_label, interval, number, span
@@ -11,11 +12,12 @@ from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.terms import TermRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.causal import ablations
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "By intervention"
+Place = tuple[int, int]  # layer, head
 ORDERS = ("direct path", "single heads", "virtual heads")
 
 
@@ -42,43 +44,56 @@ def section(results: Results, figures: Figures) -> Section:
     return Section(TITLE, said, (*shown, heads(cells), edges(cells), terms(cells)))
 
 
+@dataclass(frozen=True)
+class Costs:
+    """Rise of the loss on the second copy by head: with its writes resampled, and with a perfect pattern."""
+
+    previous: Place
+    induction: Place
+    resampled: dict[Place, float]
+    perfect: dict[Place, float]
+
+    @classmethod
+    def of(cls, cell: Cell) -> Costs:
+        previous, induction = cell.previous_token_head(), cell.induction_head()
+        assert previous is not None
+        assert induction is not None
+        rows = cell.rows(AblationRow)
+        return cls(
+            (previous.layer, previous.head),
+            (induction.layer, induction.head),
+            {
+                (a.layer, a.head): a.second_copy_nats
+                for a in rows
+                if (a.target, a.method, a.patterns) == ("head", "resample", "recomputed")
+            },
+            {(a.layer, a.head): a.second_copy_nats for a in rows if a.target == "pattern"},
+        )
+
+
 def heads(cells: Sequence[Cell]) -> Table:
     """What either head of the mechanism is worth, the others beside them; and what a perfect pattern changes."""
-    columns = (
-        "cell",
-        "previous-token head",
-        "without it",
-        "induction head",
-        "without it",
-        "without another (median)",
-        "with a perfect pattern",
-        "another first-layer head with it",
-    )
-    caption = (
-        "Rise of the loss on the second copy of repeated random tokens (nats per token) with another window's writes "
-        "in a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which "
+    return Table.of(
+        [(c, Costs.of(c)) for c in cells],
+        MODEL,
+        Text("previous-token head", lambda _, x: head_label(*x.previous)),
+        Column("without it", lambda _, x: _signed(x.resampled.get(x.previous))),
+        Text("induction head", lambda _, x: head_label(*x.induction)),
+        Column("without it", lambda _, x: _signed(x.resampled.get(x.induction))),
+        Column(
+            "without another (median)",
+            lambda _, x: _median(v for at, v in x.resampled.items() if at not in (x.previous, x.induction)),
+        ),
+        Column("with a perfect pattern", lambda _, x: _signed(x.perfect.get(x.previous))),
+        Column(
+            "another first-layer head with it",
+            lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
+        ),
+        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) with another window's "
+        "writes in a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which "
         "changes little where it has one already, and into other first-layer heads instead of their own (range over "
-        "those heads)."
-    )
-    return Table(caption, columns, tuple(_cell(c) for c in cells), "ablations.csv")
-
-
-def _cell(cell: Cell) -> tuple[Entry, ...]:
-    ours = [(h.layer, h.head) for h in (cell.previous_token_head(), cell.induction_head()) if h is not None]
-    cost = {(a.layer, a.head): a.second_copy_nats for a in _heads(cell)}
-    others = [v for place, v in cost.items() if place not in ours]
-    ideal = {(a.layer, a.head): a.second_copy_nats for a in cell.rows(AblationRow) if a.target == "pattern"}
-    own = ideal.pop(ours[0], None) if ours else None
-    each = [(head_label(*place), _signed(cost[place]) if place in cost else "–") for place in ours]
-    numbers = (
-        _signed(statistics.median(others)) if others else "–",
-        "–" if own is None else _signed(own),
-        span(list(ideal.values())),
-    )
-    return (
-        Entry(cell.name),
-        *(entry for name, rise in each for entry in (Entry(name), Entry(rise, "number"))),
-        *(Entry(n, "number") for n in numbers),
+        "those heads).",
+        csv="ablations.csv",
     )
 
 
@@ -103,8 +118,7 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Whether the strongest Q-edges come from heads that attend to the present token."""
     shares = []
     for cell in cells:
-        costs = [a for a in cell.rows(AblationRow) if (a.target, a.kind, a.method) == ("edge", "Q", "resample")]
-        edge = max(costs, key=lambda a: a.second_copy_nats)
+        edge = max(_resampled(cell, "Q"), key=lambda a: a.second_copy_nats)
         early = (edge.early_layer or 0, edge.early_head or 0)
         shares += [d.attention for d in cell.rows(DistanceRow) if (d.layer, d.head, d.distance) == (*early, 0)]
     if not shares:
@@ -117,83 +131,70 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
 
 
-def _heads(cell: Cell) -> list[AblationRow]:
-    return [a for a in cell.rows(AblationRow) if (a.target, a.method, a.patterns) == ("head", "resample", "recomputed")]
+def _signed(value: float | None) -> str:
+    return "–" if value is None else ("+" if value > 0 else "") + number(value)
 
 
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value)
+def _median(values: Iterable[float]) -> str:
+    known = list(values)
+    return _signed(statistics.median(known) if known else None)
 
 
 def edges(cells: Sequence[Cell]) -> Table:
     """Of each kind, the edge that the second copy depends on most."""
-    columns = (
-        "cell",
-        "edge",
-        "zeros (nats)",
-        "mean (nats)",
-        "another window (nats)",
-        "other edges of its kind",
-        "held-out loss (nats)",
-        "prefix matching",
+    strongest = [(c, kind, by_method) for c in cells for kind in "KQV" if (by_method := _strongest(c, kind))]
+    return Table.of(
+        strongest,
+        MODEL,
+        Text("edge", lambda _, __, by: edge_label(by["resample"])),
+        Column("zeros (nats)", lambda _, __, by: _second_copy(by["zero"])),
+        Column("mean (nats)", lambda _, __, by: _second_copy(by["mean"])),
+        Column("another window (nats)", lambda _, __, by: _second_copy(by["resample"])),
+        Column(
+            "other edges of its kind",
+            lambda c, kind, by: _median(a.second_copy_nats for a in _resampled(c, kind) if a is not by["resample"]),
+        ),
+        Column("held-out loss (nats)", lambda _, __, by: _signed(by["resample"].loss_nats)),
+        Column("prefix matching", lambda _, __, by: _signed(by["resample"].prefix_matching)),
+        caption="The edge of each kind whose removal raises the loss on the second copy most, with another window's "
+        "writes in its place; by what stands there, with 95 % intervals. Last: other edges' median, and the change of "
+        "the held-out loss and of the best prefix matching, by another window's.",
+        csv="ablations.csv",
     )
-    fields = tuple(_edge(cell, kind) for cell in cells for kind in "KQV" if _of_kind(cell, kind))
-    caption = (
-        "The edge of each kind whose removal raises the loss on the second copy most, with another window's writes in "
-        "its place; by what stands there, with 95 % intervals. Last: other edges' median, and the change of the "
-        "held-out loss and of the best prefix matching, by another window's."
-    )
-    return Table(caption, columns, fields, "ablations.csv")
 
 
-def _of_kind(cell: Cell, kind: str) -> dict[tuple[str, str], AblationRow]:
-    """By edge and by what stands in its place."""
-    return {(edge_label(a), a.method): a for a in cell.rows(AblationRow) if a.target == "edge" and a.kind == kind}
+def _resampled(cell: Cell, kind: str) -> list[AblationRow]:
+    return [a for a in cell.rows(AblationRow) if (a.target, a.kind, a.method) == ("edge", kind, "resample")]
 
 
-def _edge(cell: Cell, kind: str) -> tuple[Entry, ...]:
-    found = _of_kind(cell, kind)
-    costs = {name: a.second_copy_nats for (name, method), a in found.items() if method == "resample"}
-    strongest = max(costs, key=lambda name: costs[name])
-    others = [v for name, v in costs.items() if name != strongest]
-    by_method = [found[strongest, method] for method in ("zero", "mean", "resample")]
-    last = by_method[-1]
-    return (
-        Entry(cell.name),
-        Entry(strongest),
-        *(_interval(a.second_copy_nats, a.second_copy_low, a.second_copy_high) for a in by_method),
-        Entry(_signed(statistics.median(others)) if others else "–", "number"),
-        Entry(_signed(last.loss_nats), "number"),
-        Entry(_signed(last.prefix_matching), "number"),
-    )
+def _strongest(cell: Cell, kind: str) -> dict[str, AblationRow]:
+    """The edge of ``kind`` that costs most when it is resampled, by method; empty without edges."""
+    most = max(_resampled(cell, kind), key=lambda a: a.second_copy_nats, default=None)
+    if most is None:
+        return {}
+    edges = [a for a in cell.rows(AblationRow) if a.target == "edge"]
+    return {a.method: a for a in edges if edge_label(a) == edge_label(most)}
+
+
+def _second_copy(a: AblationRow) -> str:
+    return interval(a.second_copy_nats, a.second_copy_low, a.second_copy_high)
 
 
 def terms(cells: Sequence[Cell]) -> Table:
     """What each order is worth."""
-    columns = ("cell", "order", "paths", "own scale (nats)", "scales frozen (nats)", "removed last (nats)")
-    fields = tuple(
-        (
-            Entry(cell.name),
-            Entry(ORDERS[min(t.order, 2)] if t.order < 3 else f"paths of {t.order} heads"),
-            Entry(str(t.paths), "number"),
-            _interval(t.own_scale_nats, t.own_scale_low, t.own_scale_high),
-            _interval(t.added_nats, t.added_low, t.added_high),
-            _interval(t.removed_nats, t.removed_low, t.removed_high),
-        )
-        for cell in cells
-        for t in cell.rows(TermRow)
-        if t.layer is None
+    return Table.of(
+        [(c, t) for c in cells for t in c.rows(TermRow) if t.layer is None],
+        MODEL,
+        Text("order", lambda _, t: ORDERS[t.order] if t.order < len(ORDERS) else f"paths of {t.order} heads"),
+        Column("paths", lambda _, t: str(t.paths)),
+        Column("own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
+        Column("scales frozen (nats)", ("added_nats", "added_low", "added_high")),
+        Column("removed last (nats)", ("removed_nats", "removed_low", "removed_high")),
+        caption="What each order of paths is worth on held-out text: the fall of the loss when it joins the lower "
+        "orders (from log d_vocab), and its rise when it is taken from all. 95 % intervals over windows. By layer and "
+        "by head in the CSV.",
+        csv="terms.csv",
     )
-    caption = (
-        "What each order of paths is worth on held-out text: the fall of the loss when it joins the lower orders "
-        "(from log d_vocab), and its rise when it is taken from all. 95 % intervals over windows. By layer and by head "
-        "in the CSV."
-    )
-    return Table(caption, columns, fields, "terms.csv")
-
-
-def _interval(value: float | None, low: float | None, high: float | None) -> Entry:
-    return Entry(interval(value, low, high), "number")
 
 
 THEME = Theme(TITLE, section, figures=(ablations,), tables=("ablations", "terms"))

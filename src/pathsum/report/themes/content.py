@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, order, share
-from pathsum.claims.formatting import head_label, interval, number, span
+from pathsum.claims.formatting import head_label, number, span
 from pathsum.claims.score_paths import share_of
 from pathsum.records.balance import BalanceRow
 from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text, plain
 from pathsum.report.figures.content import content_scores
 from pathsum.report.theme import Detector, Figures, Theme, drawn
 
@@ -64,127 +64,81 @@ def _small(small: Sequence[Cell]) -> tuple[str, ...]:
 
 def scores(models: Sequence[Cell]) -> Table:
     """By heads and by content, what the best induction head's preference comes from."""
-    columns = (
-        "model",
-        "head",
-        "by heads: K",
-        "by heads: Q&K",
-        "current × previous token",
-        "previous × two tokens back",
-        "all (nats)",
-    )
-    caption = (
-        "Shares of the best induction head's preference for the token after the earlier occurrence, on repeated random "
-        "tokens: by heads, K has a direct query and a composed key; by content, the first is read at the query, the "
-        "second at the key."
-    )
-    return Table(caption, columns, tuple(_score(c) for c in models), "content_scores.csv", source="content_claims")
-
-
-def _score(cell: Cell) -> tuple[Entry, ...]:
-    rows, head = of_induction_head(cell), cell.induction_head()
-    by_content = [share(rows, CURRENT, PREVIOUS), share(rows, PREVIOUS, TWO_BACK)]
-    numbers = [share_of(cell, "K"), share_of(cell, "Q&K"), *by_content, sum(r.preference_nats for r in rows)]
-    return (
-        Entry(cell.name),
-        Entry("–" if head is None else head_label(head.layer, head.head)),
-        *(Entry("–" if x is None else number(round(x, 2) + 0.0), "number") for x in numbers),
+    return Table.of(
+        [(c, of_induction_head(c), c.induction_head()) for c in models],
+        MODEL,
+        Text("head", lambda _, __, head: "–" if head is None else head_label(head.layer, head.head)),
+        Column("by heads: K", lambda c, *_: plain(share_of(c, "K"))),
+        Column("by heads: Q&K", lambda c, *_: plain(share_of(c, "Q&K"))),
+        Column("current × previous token", lambda _, rows, __: plain(share(rows, CURRENT, PREVIOUS))),
+        Column("previous × two tokens back", lambda _, rows, __: plain(share(rows, PREVIOUS, TWO_BACK))),
+        Column("all (nats)", lambda _, rows, __: plain(sum(r.preference_nats for r in rows))),
+        caption="Shares of the best induction head's preference for the token after the earlier occurrence, on "
+        "repeated random tokens: by heads, K has a direct query and a composed key; by content, the first is read at "
+        "the query, the second at the key.",
+        csv="content_scores.csv",
+        source="content_claims",
     )
 
 
 def worth(models: Sequence[Cell]) -> Table:
     """What each number of hops and each number of heads is worth."""
-    columns = (
-        "model",
-        "count",
-        "by heads: own scale (nats)",
-        "by hops: own scale (nats)",
-        "by hops: scales frozen (nats)",
+    counted = [(c, n, order(c, n), hops(c, n)) for c in models for n in range(c.summary.n_layers + 1)]
+    return Table.of(
+        [row for row in counted if row[-1] is not None],
+        MODEL,
+        Column("count", lambda _, n, *__: n),
+        Column("by heads: own scale (nats)", lambda _, __, by_heads, ___: by_heads and by_heads.own_scale_nats),
+        Column("by hops: own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
+        Column("by hops: scales frozen (nats)", ("added_nats", "added_low", "added_high")),
+        caption="Fall of the held-out loss (nats per token) as paths through 0, 1, 2 heads are added, and as content "
+        "that 0, 1, 2 heads moved is added; attention patterns fixed, 95 % intervals. The split by offset is in the "
+        "CSV.",
+        csv="content.csv",
+        source="content_worth",
     )
-    fields = tuple(
-        (
-            Entry(cell.name),
-            Entry(str(n), "number"),
-            Entry("–" if by_heads is None else number(by_heads.own_scale_nats), "number"),
-            Entry(interval(row.own_scale_nats, row.own_scale_low, row.own_scale_high), "number"),
-            Entry(interval(row.added_nats, row.added_low, row.added_high), "number"),
-        )
-        for cell in models
-        for n in range(cell.summary.n_layers + 1)
-        if (row := hops(cell, n)) is not None
-        for by_heads in (order(cell, n),)
-    )
-    caption = (
-        "Fall of the held-out loss (nats per token) as paths through 0, 1, 2 heads are added, and as content that 0, "
-        "1, 2 heads moved is added; attention patterns fixed, 95 % intervals. The split by offset is in the CSV."
-    )
-    return Table(caption, columns, fields, "content.csv", source="content_worth")
 
 
 def corner(models: Sequence[Cell]) -> Table:
     """Matching of each best induction head, on the pair that carries its score and on AMF's own."""
-    columns = (
-        "model",
-        "head",
-        "path to queries",
-        "path to keys",
-        "its share",
-        "matching on it",
-        "on direct × previous-token head",
+    found = [(c, h, matching(c, h.layer, h.head)) for c in models if (h := c.induction_head()) is not None]
+    return Table.of(
+        [row for row in found if row[-1] is not None],
+        MODEL,
+        Text("head", lambda _, head, __: head_label(head.layer, head.head)),
+        Text("path to queries", "query"),
+        Text("path to keys", "key"),
+        Column("its share", "judged_share"),
+        Column("matching on it", "positivity"),
+        Column("on direct × previous-token head", lambda _, head, __: head.qk_matching_positivity),
+        caption="The pair of paths that most of the best induction head's preference comes by, chosen on half of the "
+        "repeated windows, with its share on the other half; and the eigenvalue positivity of matching on that pair "
+        "and on AMF's, with a direct query and a key through the previous-token head (1: every token matches itself).",
+        csv="matching.csv",
+        source="corner",
     )
-    caption = (
-        "The pair of paths that most of the best induction head's preference comes by, chosen on half of the repeated "
-        "windows, with its share on the other half; and the eigenvalue positivity of matching on that pair and on "
-        "AMF's, with a direct query and a key through the previous-token head (1: every token matches itself)."
-    )
-    fields = tuple(
-        (
-            Entry(cell.name),
-            Entry(head_label(head.layer, head.head)),
-            Entry(pair.query),
-            Entry(pair.key),
-            *(Entry(number(x), "number") for x in (pair.judged_share, pair.positivity, head.qk_matching_positivity)),
-        )
-        for cell in models
-        if (head := cell.induction_head()) is not None and (pair := matching(cell, head.layer, head.head)) is not None
-    )
-    return Table(caption, columns, fields, "matching.csv", source="corner")
 
 
 def balance(models: Sequence[Cell]) -> Table:
     """How large the embedding and each layer's writes are, and the direct path's share of what each reader reads."""
-    columns = (
-        "model",
-        "read by",
-        "embedding (norm)",
-        "layers (norm)",
-        "heads (norm)",
-        "direct path: power",
-        "projection",
+    return Table.of(
+        [(c, n, _parts(c, n)) for c in models for n in range(1, c.summary.n_layers + 1)],
+        MODEL,
+        Text("read by", lambda c, n, _: f"layer {n}" if n < c.summary.n_layers else "unembedding"),
+        Column("embedding (norm)", lambda _, __, parts: parts["embedding"].norm, 1),
+        Column("layers (norm)", lambda _, n, parts: "; ".join(number(parts[f"L{i}"].norm, 1) for i in range(n))),
+        Column("heads (norm)", lambda _, n, parts: "; ".join(_heads(parts, i) for i in range(n))),
+        Column("direct path: power", lambda _, __, parts: parts["embedding"].power_share),
+        Column("projection", lambda _, __, parts: parts["embedding"].projection_share),
+        caption="How the residual stream is balanced: root-mean-square norms over positions of held-out text of the "
+        "embedding, of what each layer below writes and of what each head there writes; and the direct path's share of "
+        "what is read, as power (Σ ‖embedding‖² / Σ ‖x‖²) and as projection (Σ ⟨embedding, x⟩ / Σ ‖x‖²).",
+        csv="balance.csv",
     )
-    fields = tuple(_balance(cell, reader) for cell in models for reader in range(1, cell.summary.n_layers + 1))
-    caption = (
-        "How the residual stream is balanced: root-mean-square norms over positions of held-out text of the embedding, "
-        "of what each layer below writes and of what each head there writes; and the direct path's share of what is "
-        "read, as power (Σ ‖embedding‖² / Σ ‖x‖²) and as projection (Σ ⟨embedding, x⟩ / Σ ‖x‖²)."
-    )
-    return Table(caption, columns, fields, "balance.csv")
 
 
-def _balance(cell: Cell, reader: int) -> tuple[Entry, ...]:
-    rows = {r.part: r for r in cell.rows(BalanceRow) if r.reader == reader}
-    layers = [rows[f"L{n}"].norm for n in range(reader)]
-    heads = [_heads(rows, n) for n in range(reader)]
-    embedding = rows["embedding"]
-    return (
-        Entry(cell.name),
-        Entry(f"layer {reader}" if reader < cell.summary.n_layers else "unembedding"),
-        Entry(number(embedding.norm, 1), "number"),
-        Entry("; ".join(number(x, 1) for x in layers), "number"),
-        Entry("; ".join(heads), "number"),
-        Entry(number(embedding.power_share), "number"),
-        Entry(number(embedding.projection_share), "number"),
-    )
+def _parts(cell: Cell, reader: int) -> dict[str, BalanceRow]:
+    return {r.part: r for r in cell.rows(BalanceRow) if r.reader == reader}
 
 
 def _heads(rows: Mapping[str, BalanceRow], layer: int) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathsum.claims.controls import NOT_FORMED
-from pathsum.claims.formatting import millions, number
+from pathsum.claims.formatting import millions
 from pathsum.records.results import FORMED, Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.controls import controls
 from pathsum.report.theme import Figures, Theme, drawn
 
@@ -23,23 +23,23 @@ KINDS = {  # what is said of each, and whether induction must form
 def section(results: Results, figures: Figures) -> Section:
     """What the controls are, and whether each came out as it must."""
     if not results.controls:
-        return Section(TITLE, ("This sweep has no controls.",), ())
+        return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
     text = " ".join(["A measurement that cannot fail shows nothing.", *(KINDS[kind][0] for kind in kinds)])
-    shown = drawn(figures, "controls")
-    columns = (
-        "control",
-        "layers",
-        "expected",
-        "prefix matching",
-        "previous token",
-        "loss drop (nats)",
-        "tokens",
-        "verdict",
+    table = Table.of(
+        results.controls.values(),
+        Text("control", "name"),
+        Column("layers", "summary.n_layers"),
+        Text("expected", lambda c: _outcome(c)[0]),
+        Column("prefix matching", "summary.prefix_matching", 3),
+        Column("previous token", "summary.previous_token"),
+        Column("loss drop (nats)", "summary.in_context_loss_drop_nats"),
+        Column("tokens", lambda c: millions(c.summary.tokens_seen)),
+        Text("verdict", lambda c: _outcome(c)[1]),
+        caption="Each control against what it must show.",
+        csv="controls.csv",
     )
-    rows = tuple(_row(c) for c in results.controls.values())
-    table = Table("Each control against what it must show.", columns, rows, "controls.csv")
-    return Section(TITLE, (text,), (*shown, table))
+    return Section(TITLE, (text,), (*drawn(figures, "controls"), table))
 
 
 def _kind(cell: Cell) -> str | None:
@@ -52,24 +52,15 @@ def _kind(cell: Cell) -> str | None:
     return "smeared" if s.smeared_keys and s.n_layers == 1 else None
 
 
-def _row(cell: Cell) -> tuple[Entry, ...]:
-    s, kind = cell.summary, _kind(cell)
-    expected, verdict = "–", "–"
-    if kind is not None and s.prefix_matching is not None:
-        formed = KINDS[kind][1]
-        expected = f"prefix matching {f'≥ {FORMED}' if formed else f'≤ {NOT_FORMED}'}"
-        holds = s.prefix_matching >= FORMED if formed else s.prefix_matching <= NOT_FORMED
-        verdict = "as expected" if holds else "not as expected"
-    return (
-        Entry(s.cell),
-        Entry(str(s.n_layers), "number"),
-        Entry(expected),
-        Entry(number(s.prefix_matching, 3), "number"),
-        Entry(number(s.previous_token), "number"),
-        Entry(number(s.in_context_loss_drop_nats), "number"),
-        Entry(millions(s.tokens_seen), "number"),
-        Entry(verdict),
-    )
+def _outcome(cell: Cell) -> tuple[str, str]:
+    """What a control must show, and whether it does."""
+    matching, kind = cell.summary.prefix_matching, _kind(cell)
+    if kind is None or matching is None:
+        return "–", "–"
+    formed = KINDS[kind][1]
+    holds = matching >= FORMED if formed else matching <= NOT_FORMED
+    expected = f"prefix matching {f'≥ {FORMED}' if formed else f'≤ {NOT_FORMED}'}"
+    return expected, "as expected" if holds else "not as expected"
 
 
 THEME = Theme(TITLE, section, figures=(controls,), sources={"controls": ("log", "summary")}, tables=("controls",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Why to trust it"
@@ -12,7 +12,17 @@ TITLE = "Why to trust it"
 
 def section(results: Results, _: Figures) -> Section:
     """The largest error of the path sums of every model."""
-    return Section(TITLE, _text(results), _table(results))
+    table = Table.of(
+        results.cells.values(),
+        MODEL,
+        Column("checkpoints", lambda c: len(c.rows(ExactnessRow))),
+        Column("largest relative error, logits", lambda c: _worst(c, "max_relative_error")),
+        Column("scores", lambda c: _worst(c, "scores_max_relative_error")),
+        Text("weights", lambda c: c.summary.weights_hash[:12], kind="token"),
+        caption="Exactness of the path expansion, float64: of logits over paths, of attention scores over pairs.",
+        csv="exactness.csv",
+    )
+    return Section.of(TITLE, _text(results), (table,))
 
 
 def _text(results: Results) -> tuple[str, ...]:
@@ -27,33 +37,9 @@ def _text(results: Results) -> tuple[str, ...]:
     )
 
 
-def _table(results: Results) -> tuple[Table, ...]:
-    """The exactness certificate of every model."""
-    fields = tuple(
-        (
-            Entry(c.name),
-            Entry(str(len(c.rows(ExactnessRow))), "number"),
-            *(Entry(e, "number") for e in _errors(c)),
-            Entry(c.summary.weights_hash[:12], "token"),
-        )
-        for c in results.cells.values()
-    )
-    if not fields:
-        return ()
-    columns = ("cell", "checkpoints", "largest relative error, logits", "scores", "weights")
-    return (
-        Table(
-            "Exactness of the path expansion, float64: of logits over paths, of attention scores over pairs.",
-            columns,
-            fields,
-            "exactness.csv",
-        ),
-    )
-
-
-def _errors(cell: Cell) -> tuple[str, str]:
-    scores = [e.scores_max_relative_error for e in cell.rows(ExactnessRow) if e.scores_max_relative_error is not None]
-    return f"{max(e.max_relative_error for e in cell.rows(ExactnessRow)):.1e}", f"{max(scores):.1e}" if scores else "–"
+def _worst(cell: Cell, field: str) -> str:
+    errors = [e for r in cell.rows(ExactnessRow) if (e := getattr(r, field)) is not None]
+    return f"{max(errors):.1e}" if errors else "–"
 
 
 THEME = Theme(TITLE, section, opens_part=True, tables=("exactness",))

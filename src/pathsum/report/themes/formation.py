@@ -11,7 +11,7 @@ from pathsum.claims.formation import change_of
 from pathsum.claims.formatting import number, plural, span
 from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Column, Section, Table
 from pathsum.report.figures.formation import QUANTITIES, formation
 from pathsum.report.theme import Figures, Theme, drawn
 
@@ -122,26 +122,24 @@ def _bends(results: Results) -> str:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    columns = ("heads a layer", "seeds", *QUANTITIES.values())
     heads = sorted({c.summary.n_heads for c in cells})
-    fields = tuple(_row(n, [c for c in cells if c.summary.n_heads == n]) for n in heads)
-    caption = (
-        "Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where no "
-        "model changes. Intervals over windows of each model are in the CSV."
+    return Table.of(
+        [(n, [c for c in cells if c.summary.n_heads == n]) for n in heads],
+        Column("heads a layer", lambda n, _: n),
+        Column("seeds", lambda _, some: len(some)),
+        *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
+        caption="Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where "
+        "no model changes. Intervals over windows of each model are in the CSV.",
+        csv="changes.csv",
     )
-    return Table(caption, columns, fields, "changes.csv")
 
 
-def _row(n_heads: int, cells: Sequence[Cell]) -> tuple[Entry, ...]:
-    return (Entry(str(n_heads), "number"), Entry(str(len(cells)), "number"), *(_dated(cells, q) for q in QUANTITIES))
-
-
-def _dated(cells: Sequence[Cell], quantity: str) -> Entry:
+def _dated(cells: Sequence[Cell], quantity: str) -> str:
     tokens = [change.tokens_seen / 1e6 for c in cells if (change := change_of(c, quantity))]
     if not tokens:
-        return Entry("–", "number")
+        return "–"
     few = f", {len(tokens)} of {len(cells)}" if len(tokens) < len(cells) else ""
-    return Entry(f"{number(statistics.median(tokens))} ({span(tokens)}{few})", "number")
+    return f"{number(statistics.median(tokens))} ({span(tokens)}{few})"
 
 
 THEME = Theme(

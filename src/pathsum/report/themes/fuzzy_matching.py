@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathsum.claims.formatting import head_label, interval, plural, span
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.fuzzy_matching import fuzzy_matching
 from pathsum.report.theme import Figures, Theme, drawn
 
@@ -111,31 +111,37 @@ def _renamed(cells: Sequence[Cell]) -> str:
 
 def _table(cells: Sequence[Cell]) -> Table:
     tokens = [name for kind in FuzzyKind.VARIANTS for name in (FuzzyKind.equal(kind), kind)]
-    asked = {
-        **{f"{name}: attention": (name, FuzzyMeasure.ATTENTION_OVER) for name in tokens},
-        **{f"{name}: match score": (name, FuzzyMeasure.SCORE_OVER) for name in tokens},
-        **{
-            f"{m.removeprefix(FuzzyMeasure.GAIN)} (nats per token)": (FuzzyKind.OVER_SHUFFLED, m)
-            for m in FuzzyMeasure.GAINS
-        },
-    }
-    rows = []
-    for c in cells:
-        by = {(r.kind, r.measure): r for r in c.rows(FuzzyMatchingRow)}
-        head = next((head_label(r.layer, r.head or 0) for r in c.rows(FuzzyMatchingRow) if r.layer is not None), "–")
-        values = ((by[key].value, by[key].low, by[key].high) if key in by else None for key in asked.values())
-        rows.append((Entry(c.name), Entry(head), *(Entry(interval(*v) if v else "–", "number") for v in values)))
     every = [r for c in cells for r in c.rows(FuzzyMatchingRow)]
     families, documents = (span([r.n for r in every if (r.layer is None) == gain], 0) for gain in (False, True))
-    caption = (
-        "A variant with attention above 0 is matched, fully if it has as much as an equal token: attention to the "
-        "follower (−1..1) and the score by weights (standard deviations over all pairs of tokens), both minus that of "
-        "an unrelated token. Then the gain from a first copy whose names differ minus that from its tokens in random "
-        "order. "
-        f"{plural(len(cells), 'model')}; 95 % bootstrap over {families} families of alike tokens "
-        f"or {documents} documents in brackets."
+    return Table.of(
+        cells,
+        MODEL,
+        Text("head", _head),
+        *(_column(f"{name}: attention", name, FuzzyMeasure.ATTENTION_OVER) for name in tokens),
+        *(_column(f"{name}: match score", name, FuzzyMeasure.SCORE_OVER) for name in tokens),
+        *(
+            _column(f"{m.removeprefix(FuzzyMeasure.GAIN)} (nats per token)", FuzzyKind.OVER_SHUFFLED, m)
+            for m in FuzzyMeasure.GAINS
+        ),
+        caption="A variant with attention above 0 is matched, fully if it has as much as an equal token: attention to "
+        "the follower (−1..1) and the score by weights (standard deviations over all pairs of tokens), both minus that "
+        "of an unrelated token. Then the gain from a first copy whose names differ minus that from its tokens in "
+        f"random order. {plural(len(cells), 'model')}; 95 % bootstrap over {families} families of alike tokens or "
+        f"{documents} documents in brackets.",
+        csv="fuzzy_matching.csv",
     )
-    return Table(caption, ("model", "head", *asked), tuple(rows), "fuzzy_matching.csv")
+
+
+def _head(cell: Cell) -> str:
+    rows = (r for r in cell.rows(FuzzyMatchingRow) if r.layer is not None)
+    return next((head_label(r.layer or 0, r.head or 0) for r in rows), "–")
+
+
+def _column(name: str, kind: str, measure: str) -> Column:
+    def value(cell: Cell) -> str:
+        return next((interval(r.value, r.low, r.high) for r in found([cell], kind, measure)), "–")
+
+    return Column(name, value)
 
 
 THEME = Theme(TITLE, section, figures=(fuzzy_matching,), tables=("fuzzy_matching",))

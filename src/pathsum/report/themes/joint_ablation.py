@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import interval, number
+from pathsum.claims.formatting import number
 from pathsum.claims.joint_ablation import at_the_end, controls
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.joint_ablation import joint_ablation
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Without any induction head"
+IN_PLACE = {
+    "zero": "zeros",
+    "mean": "mean",
+    "resample": "another window",
+    "turned": "random directions (control)",
+}
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -31,34 +37,27 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _table(cells: list[Cell]) -> Table:
-    columns = ("model", "heads", "in place", "loss drop lost (nats)", "share", "second-copy gain lost (nats)", "share")
-    rows = tuple(_row(c, r) for c in cells for r in _shown(at_the_end(c)))
-    caption = (
-        "How much a model without its induction heads loses of its in-context loss drop on held-out text, and of the "
-        "gain of the second copy over the first on repeated random tokens, at the last checkpoint (nats per token). "
-        "The last rows of each model are the controls that lose most: other heads, and random directions. 95 % "
-        "intervals."
+    return Table.of(
+        [(c, r) for c in cells for r in _shown(at_the_end(c))],
+        MODEL,
+        Text("heads", lambda c, r: r.heads if r.ablated == "induction" else f"{r.heads} (control{_fewer(c, r)})"),
+        Text("in place", lambda _, r: IN_PLACE[r.method]),
+        Column("loss drop lost (nats)", ("loss_drop_lost", "loss_drop_lost_low", "loss_drop_lost_high")),
+        Column("share", lambda _, r: share(r.loss_drop_lost, r.loss_drop_nats)),
+        Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),
+        Column("share", lambda _, r: share(r.repeat_gain_lost, r.repeat_gain_nats)),
+        caption="How much a model without its induction heads loses of its in-context loss drop on held-out text, and "
+        "of the gain of the second copy over the first on repeated random tokens, at the last checkpoint (nats per "
+        "token). The last rows of each model are the controls that lose most: other heads, and random directions. 95 % "
+        "intervals.",
+        csv="joint_ablation.csv",
     )
-    return Table(caption, columns, rows, "joint_ablation.csv")
 
 
 def _shown(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     others = controls(rows)
     kinds = [[r for r in others if r.ablated == kind] for kind in ("others", "induction")]
     return [*(r for r in rows if r not in others), *(max(k, key=lambda r: r.loss_drop_lost) for k in kinds if k)]
-
-
-def _row(cell: Cell, r: JointAblationRow) -> tuple[Entry, ...]:
-    place = {"zero": "zeros", "mean": "mean", "resample": "another window", "turned": "random directions"}[r.method]
-    return (
-        Entry(cell.name),
-        Entry(r.heads if r.ablated == "induction" else f"{r.heads} (control{_fewer(cell, r)})"),
-        Entry(place + " (control)" * (r.method == "turned")),
-        Entry(interval(r.loss_drop_lost, r.loss_drop_lost_low, r.loss_drop_lost_high), "number"),
-        Entry(share(r.loss_drop_lost, r.loss_drop_nats), "number"),
-        Entry(interval(r.repeat_gain_lost, r.repeat_gain_lost_low, r.repeat_gain_lost_high), "number"),
-        Entry(share(r.repeat_gain_lost, r.repeat_gain_nats), "number"),
-    )
 
 
 def _fewer(cell: Cell, r: JointAblationRow) -> str:

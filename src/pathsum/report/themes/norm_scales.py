@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pathsum.claims.formatting import interval, number, span
+from pathsum.claims.formatting import number, span
 from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "What frozen norm scales hide"
@@ -44,30 +44,25 @@ def _correlations(cells: list[Cell]) -> list[float]:
 
 
 def _table(cells: list[Cell]) -> Table:
-    columns = ("model", "path", "scales frozen (nats)", "own scale (nats)", "difference (nats)", "random directions")
-    caption = (
-        "A path's worth depends on the scale at which norms read it. Fall of the held-out loss when the path joins the "
-        "direct path and its own heads' single paths, attention patterns fixed: the most valuable path of each order "
-        "in each model. Last: the control, as much written in random directions (frozen; own scale). 95 % intervals."
+    return Table.of(
+        [(c, r) for c in cells for r in _most(c)],
+        MODEL,
+        Text("path", "path"),
+        Column("scales frozen (nats)", ("frozen_nats", "frozen_low", "frozen_high")),
+        Column("own scale (nats)", ("own_nats", "own_low", "own_high")),
+        Column("difference (nats)", ("difference_nats", "difference_low", "difference_high")),
+        Column("random directions", lambda _, r: f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}"),
+        caption="A path's worth depends on the scale at which norms read it. Fall of the held-out loss when the path "
+        "joins the direct path and its own heads' single paths, attention patterns fixed: the most valuable path of "
+        "each order in each model. Last: the control, as much written in random directions (frozen; own scale). 95 % "
+        "intervals.",
+        csv="norm_scales.csv",
     )
-    rows = tuple(_row(c, r) for c in cells for r in _most(c))
-    return Table(caption, columns, rows, "norm_scales.csv")
 
 
 def _most(cell: Cell) -> list[NormScaleRow]:
     orders = sorted({r.order for r in cell.rows(NormScaleRow)})
     return [max((r for r in cell.rows(NormScaleRow) if r.order == n), key=lambda r: r.frozen_nats) for n in orders]
-
-
-def _row(cell: Cell, r: NormScaleRow) -> tuple[Entry, ...]:
-    return (
-        Entry(cell.name),
-        Entry(r.path),
-        Entry(interval(r.frozen_nats, r.frozen_low, r.frozen_high), "number"),
-        Entry(interval(r.own_nats, r.own_low, r.own_high), "number"),
-        Entry(interval(r.difference_nats, r.difference_low, r.difference_high), "number"),
-        Entry(f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}", "number"),
-    )
 
 
 THEME = Theme(TITLE, section, tables=("norm_scales",))

@@ -1,38 +1,93 @@
-"""One layer: skip-trigrams and copying."""
+"""One layer: skip-trigrams (``skip_trigrams.py``), and three kinds of evidence that heads copy."""
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import span
-from pathsum.records.results import Results
-from pathsum.report.document import Section
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import layers_label, plural, span
+from pathsum.claims.one_layer import Copying, copying_heads, count
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.heads import eigenvalues
 from pathsum.report.theme import Detector, Figures, Theme, drawn
-from pathsum.report.themes import atlas, copying
+from pathsum.report.themes import skip_trigrams
 
 TITLE = "One layer"
+KINDS = ("weights", "behaviour", "intervention")
 
 
 def section(results: Results, figures: Figures) -> Section:
     """What heads of one layer do: tables of skip-trigrams, spent on copying or not."""
     cells = results.with_layers(1)
-    return Section(
-        TITLE,
-        (*_text(results), *atlas.paragraphs(cells)),
-        (*drawn(figures, "eigenvalues"), *copying.table(results), *atlas.tables(cells)),
-    )
+    text = (_text(cells), paragraph(cells), *skip_trigrams.paragraphs(cells))
+    return Section.of(TITLE, text, (*drawn(figures, "eigenvalues"), table(results), *skip_trigrams.tables(cells)))
 
 
-def _text(results: Results) -> tuple[str, ...]:
-    cells = results.with_layers(1)
+def _text(cells: Sequence[Cell]) -> str:
     if not cells:
-        return ("This sweep has no one-layer model.",)
+        return "This sweep has no one-layer model."
     best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
     return (
         "One layer adds a table of skip-trigrams for each head: a source, seen from a destination, raises an output. "
         "A head of one layer sees which tokens came before but not what "
-        f"preceded them, so it cannot look for what followed the present token last time: best prefix matching {best}.",
-        *copying.paragraph(cells),
+        f"preceded them, so it cannot look for what followed the present token last time: best prefix matching {best}."
     )
+
+
+def counts(cells: Sequence[Cell]) -> str:
+    """Say how many heads of ``cells`` pass each kind of evidence."""
+    found = [c for cell in cells for c in copying_heads(cell)]
+    return (
+        f"{count(found, 'weights')} heads pass for copying by weights (OV eigenvalue positivity > 0.5), "
+        f"{count(found, 'behaviour')} by behaviour and {count(found, 'intervention')} by intervention"
+    )
+
+
+def paragraph(cells: Sequence[Cell]) -> str:
+    """Say what the three kinds of evidence mean, and how far they agree, for one-layer models."""
+    found = [c for cell in cells for c in copying_heads(cell)]
+    if not found:
+        return ""
+    by_weights = [c for c in found if c.weights]
+    top1 = span([c.head.copying_top1 for c in by_weights])
+    return (
+        f"{counts(cells)}; weights and behaviour agree on {sum(c.shown for c in found)} of "
+        f"{plural(len(found), 'head')}. A positive trace means that attending to a token raises its own logit on "
+        "average, not that it raises it most: among the heads that pass by weights, the share of tokens that raise "
+        f"their own logit most is {top1} (range over heads). By behaviour: on repeated random tokens the head's output "
+        "raises the next token's logit, 95 % interval of the mean sign above that for another window's tokens. By "
+        "intervention: the loss on the second copy rises without the head (another window's writes in its place), "
+        "interval above 0 and above the control's; where several heads copy, ablating one understates its part."
+    )
+
+
+def table(results: Results) -> Table:
+    """The three kinds of evidence side by side, by depth, with each control as a check."""
+    models = {f"grid, {layers_label(n)}": results.with_layers(n) for n in results.layer_counts()}
+    models |= {f"control, {name}": [cell] for name, cell in results.controls.items()}
+    heads = {name: [c for cell in cells for c in copying_heads(cell)] for name, cells in models.items()}
+    return Table.of(
+        [(name, found) for name, found in heads.items() if found],
+        Text("models", lambda name, _: name),
+        *(Column(kind, lambda _, found, kind=kind: count(found, kind)) for kind in KINDS),
+        Column("weights and behaviour", lambda _, found: f"{sum(c.shown for c in found)} of {len(found)}"),
+        Column("all three", lambda _, found: _all_three(found)),
+        Column("positivity (median over heads)", lambda _, found: _median_positivity(found)),
+        caption="Heads that copy, by each kind of evidence, of the heads that it was measured on. A control without "
+        "order or without training shows how many pass where there is nothing to copy for.",
+        csv="heads.csv",
+        source="copying",
+    )
+
+
+def _all_three(found: Sequence[Copying]) -> str:
+    asked = [c for c in found if c.behaviour is not None and c.intervention is not None]
+    return f"{sum(c.shown and bool(c.intervention) for c in asked)} of {len(asked)}"
+
+
+def _median_positivity(found: Sequence[Copying]) -> float:
+    positivity = sorted(c.head.copying_positivity for c in found)
+    return positivity[len(positivity) // 2]
 
 
 THEME = Theme(

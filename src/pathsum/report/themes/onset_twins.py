@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import number
 from pathsum.claims.onset_twins import CLAMPED, SMEARED, onset, twin
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "What limits the onset"
@@ -33,23 +32,18 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _table(pairs: list[tuple[Cell, Cell]]) -> Table:
-    columns = ("control", "built in", "onset", "onset without it", "prefix matching", "prefix matching without it")
-    caption = (
-        "Onset of induction with a piece of the mechanism built in, and in the same model without it: tokens seen at "
-        "half of the rise of prefix matching, in brackets the evaluations on either side."
+    return Table.of(
+        pairs,
+        Text("control", lambda control, _: control.name),
+        Text("built in", lambda control, _: GIVEN[control.name]),
+        Column("onset", lambda control, _: onset(control)),
+        Column("onset without it", lambda _, plain: onset(plain)),
+        Column("prefix matching", lambda control, _: control.summary.prefix_matching),
+        Column("prefix matching without it", "summary.prefix_matching"),
+        caption="Onset of induction with a piece of the mechanism built in, and in the same model without it: tokens "
+        "seen at half of the rise of prefix matching, in brackets the evaluations on either side.",
+        csv="controls.csv",
     )
-    rows = tuple(
-        (
-            Entry(control.name),
-            Entry(GIVEN[control.name]),
-            Entry(onset(control), "number"),
-            Entry(onset(plain), "number"),
-            Entry(number(control.summary.prefix_matching), "number"),
-            Entry(number(plain.summary.prefix_matching), "number"),
-        )
-        for control, plain in pairs
-    )
-    return Table(caption, columns, rows, "controls.csv")
 
 
 THEME = Theme(TITLE, section)

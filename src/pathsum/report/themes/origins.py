@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathsum.records.registry import origins
 from pathsum.records.results import Results
-from pathsum.report.document import ORIGINS, Entry, Section, Table, anchor
+from pathsum.report.document import ORIGINS, Entry, Section, Table, Text, anchor
 from pathsum.report.theme import Figures, Theme
 
 PAPERS = (
@@ -16,24 +16,22 @@ PAPERS = (
 
 def section(_: Results, __: Figures) -> Section:
     """A row a record."""
-    columns = ("record", "what it holds", "equation", "code", "where it lies", "stage")
-    fields = tuple(
-        (
-            Entry(o.record, anchor=anchor(o.record)),
-            Entry(o.holds),
-            Entry(o.equation),
-            Entry(o.code, link=f"../src/pathsum/{o.code}"),
-            Entry(o.stored),
-            Entry(o.stage),
-        )
-        for o in origins().values()
-    )
     text = (
         "Beside every figure and table stand the records that it was drawn from: they lead here. CELL stands for a "
         "cell's folder in circuits/; code lies in src/pathsum/; dvc repro -fs STAGE makes a stage's records again, "
         "make report this page. How each claim is judged stands in src/pathsum/claims/."
     )
-    table = Table("Every record.", columns, fields, fold=False)
+    table = Table.of(
+        origins().values(),
+        Text("record", lambda o: Entry(o.record, anchor=anchor(o.record))),
+        Text("what it holds", "holds"),
+        Text("equation", "equation"),
+        Text("code", lambda o: Entry(o.code, link=f"../src/pathsum/{o.code}")),
+        Text("where it lies", "stored"),
+        Text("stage", "stage"),
+        caption="Every record.",
+        fold=False,
+    )
     return Section(ORIGINS, (text, PAPERS), (table,))
 
 

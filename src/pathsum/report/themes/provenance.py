@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pathsum.records.results import Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Provenance"
@@ -15,16 +15,15 @@ TITLE = "Provenance"
 
 def section(results: Results, _: Figures) -> Section:
     """The command, the machine, the libraries, and the hash of every set of weights."""
-    return Section(
-        TITLE,
-        ("The command make repro makes this report again; dvc repro reruns only what changed.",),
-        (_table(results),),
+    table = Table.of(
+        _flat(results.provenance),
+        Text("what", lambda name, _: name),
+        Text("value", lambda _, value: value, kind="token"),
+        caption="What this was made from.",
     )
-
-
-def _table(results: Results) -> Table:
-    fields = tuple((Entry(name), Entry(value, "token")) for name, value in _flat(results.provenance))
-    return Table("What this was made from.", ("what", "value"), fields)
+    return Section(
+        TITLE, ("The command make repro makes this report again; dvc repro reruns only what changed.",), (table,)
+    )
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

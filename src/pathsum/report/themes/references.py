@@ -12,7 +12,7 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.terms import TermRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Against the papers' numbers"
@@ -41,14 +41,14 @@ def _table(results: Results) -> Table:
         ),
         _joint_copying(two),
     )
-    caption = (
-        "Reference values, ours beside them (ranges over models). Agreement is of kind and size, not a test. A number "
-        "is compared with the papers' only where it is measured as theirs."
-    )
-    return Table(
-        caption,
-        ("quantity", "papers", "ours", "agrees"),
-        tuple(tuple(Entry(x) for x in f) for f in fields),
+    return Table.of(
+        fields,
+        Text("quantity", lambda quantity, *_: quantity),
+        Text("papers", lambda _, papers, *__: papers),
+        Text("ours", lambda _, __, ours, ___: ours),
+        Text("agrees", lambda *row: row[-1]),
+        caption="Reference values, ours beside them (ranges over models). Agreement is of kind and size, not a test. A "
+        "number is compared with the papers' only where it is measured as theirs.",
         source="references",
     )
 

@@ -9,7 +9,7 @@ from pathsum.claims.score_paths import POSITION, TERMS, of_induction_head, term,
 from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import ScorePathRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import HEAD, MODEL, Column, Section, Table, Text, plain
 from pathsum.report.figures.score_paths import score_paths
 from pathsum.report.theme import Figures, Theme, drawn
 
@@ -40,45 +40,31 @@ def section(results: Results, figures: Figures) -> Section:
 
 def terms(cells: Sequence[Cell]) -> Table:
     """What each term is worth in each best induction head."""
-    columns = (
-        "cell",
-        "head",
-        *TERMS,
-        "all (nats)",
-        "keys through the previous-token head",
-        "strongest path to queries",
-    )
     error = max(r.preference_error_nats for c in cells for r in of_induction_head(c))
-    caption = (
-        "Preference of the best induction head for the token after the earlier occurrence (nats above its mean over "
-        "keys; in brackets the term's share of the variance of scores over keys), on repeated random tokens. Last: the "
-        "path to queries that most of it comes by, and how much that head attends to the present token on held-out "
-        f"text. Standard errors over windows: at most {number(error)} nats a pair."
+    return Table.of(
+        [(c, of_induction_head(c), c.induction_head()) for c in cells],
+        MODEL,
+        HEAD,
+        *(Column(name, lambda _, rows, __, name=name: _worth([r for r in rows if term(r) == name])) for name in TERMS),
+        Column("all (nats)", lambda _, rows, __: total(rows)),
+        Text("keys through the previous-token head", lambda c, *_: _through_keys(c)),
+        Text("strongest path to queries", lambda c, rows, _: _carrier(c, rows)),
+        caption="Preference of the best induction head for the token after the earlier occurrence (nats above its mean "
+        "over keys; in brackets the term's share of the variance of scores over keys), on repeated random tokens. "
+        "Last: the path to queries that most of it comes by, and how much that head attends to the present token on "
+        f"held-out text. Standard errors over windows: at most {number(error)} nats a pair.",
+        csv="score_paths.csv",
     )
-    return Table(caption, columns, tuple(_row(c) for c in cells), "score_paths.csv")
 
 
-def _row(cell: Cell) -> tuple[Entry, ...]:
-    rows, head, previous = of_induction_head(cell), cell.induction_head(), cell.previous_token_head()
-    assert head is not None
+def _through_keys(cell: Cell) -> str:
+    previous = cell.previous_token_head()
     assert previous is not None
-    return (
-        Entry(cell.name),
-        Entry(head_label(head.layer, head.head)),
-        *(Entry(_worth([r for r in rows if term(r) == name]), "number") for name in TERMS),
-        Entry(number(total(rows)), "number"),
-        Entry(f"{head_label(previous.layer, previous.head)} {number(through_keys(cell))}"),
-        Entry(_carrier(cell, rows)),
-    )
+    return f"{head_label(previous.layer, previous.head)} {number(through_keys(cell))}"
 
 
 def _worth(rows: list[ScorePathRow]) -> str:
-    return f"{_plain(total(rows))} ({_plain(sum(r.variance_share for r in rows))})" if rows else "–"
-
-
-def _plain(value: float) -> str:
-    """Two digits, whatever the size: what is 0.00 beside the other terms is nothing."""
-    return number(round(value, 2) + 0.0)
+    return f"{plain(total(rows))} ({plain(sum(r.variance_share for r in rows))})" if rows else "–"
 
 
 def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:

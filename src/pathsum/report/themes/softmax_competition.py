@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import head_label, interval, number
+from pathsum.claims.formatting import head_label, interval
 from pathsum.claims.softmax_competition import preferring
 from pathsum.records.results import Cell, Results
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Softmax competition"
@@ -28,28 +28,32 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _table(cells: list[Cell]) -> Table:
-    columns = ("model", "head", "token after the match", "the match itself", "token before it", "inhibition by 1 nat")
-    caption = (
-        "Whether a match makes a head prefer the token after it: an interval above 0 says that it does. Preference "
-        "over keys two to five tokens away from the place, in nats of log attention: repeated random tokens minus "
-        "windows that do not repeat, for the head that prefers the token after the match most; 0 is chance. Last: the "
-        "change of every other key's log attention when the score of a query's strongest key rises by one nat. 95 % "
-        "intervals over windows."
+    return Table.of(
+        [(c, _by_place(c)) for c in cells],
+        MODEL,
+        Text("head", lambda _, at: head_label(at["after"].layer, at["after"].head)),
+        Column("token after the match", lambda _, at: _preference(at["after"])),
+        Column("the match itself", lambda _, at: _preference(at["match"])),
+        Column("token before it", lambda _, at: _preference(at["before"])),
+        Column("inhibition by 1 nat", lambda _, at: at["after"].inhibition_nats),
+        caption="Whether a match makes a head prefer the token after it: an interval above 0 says that it does. "
+        "Preference over keys two to five tokens away from the place, in nats of log attention: repeated random tokens "
+        "minus windows that do not repeat, for the head that prefers the token after the match most; 0 is chance. "
+        "Last: the change of every other key's log attention when the score of a query's strongest key rises by one "
+        "nat. 95 % intervals over windows.",
+        csv="softmax_competition.csv",
     )
-    return Table(caption, columns, tuple(_row(c) for c in cells), "softmax_competition.csv")
 
 
-def _row(cell: Cell) -> tuple[Entry, ...]:
+def _by_place(cell: Cell) -> dict[str, SoftmaxCompetitionRow]:
+    """What the head that prefers the token after the match most prefers, by place."""
     best = preferring(cell)
     assert best is not None
-    of_head = {r.place: r for r in cell.rows(SoftmaxCompetitionRow) if (r.layer, r.head) == (best.layer, best.head)}
-    shown = (of_head[place] for place in ("after", "match", "before"))
-    return (
-        Entry(cell.name),
-        Entry(head_label(best.layer, best.head)),
-        *(Entry(interval(r.preference_nats, r.preference_low, r.preference_high), "number") for r in shown),
-        Entry(number(best.inhibition_nats), "number"),
-    )
+    return {r.place: r for r in cell.rows(SoftmaxCompetitionRow) if (r.layer, r.head) == (best.layer, best.head)}
+
+
+def _preference(r: SoftmaxCompetitionRow) -> str:
+    return interval(r.preference_nats, r.preference_low, r.preference_high)
 
 
 THEME = Theme(TITLE, section, tables=("softmax_competition",))

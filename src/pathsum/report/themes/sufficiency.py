@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import head_label, interval
+from pathsum.claims.formatting import head_label
 from pathsum.claims.sufficiency import best_control, kept
 from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import SufficiencyRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "The induction circuit alone"
@@ -27,25 +27,23 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _table(cells: list[Cell]) -> Table:
-    columns = ("model", "kept", "prefix matching left (share)", "second-copy gain left (share)")
-    rows = tuple(_row(c, r) for c in cells for r in (kept(c), best_control(c)) if r is not None)
-    caption = (
-        "The previous-token head, its key edge and the induction head keep this share of the whole model's prefix "
-        "matching and second-copy gain; below it, the control that keeps most. 95 % intervals over windows of repeated "
-        "random tokens."
+    return Table.of(
+        [(c, r) for c in cells for r in (kept(c), best_control(c)) if r is not None],
+        MODEL,
+        Text("kept", lambda _, r: _edge(r)),
+        Column("prefix matching left (share)", ("matching_share", "matching_low", "matching_high")),
+        Column("second-copy gain left (share)", ("gain_share", "gain_low", "gain_high")),
+        caption="The previous-token head, its key edge and the induction head keep this share of the whole model's "
+        "prefix matching and second-copy gain; below it, the control that keeps most. 95 % intervals over windows of "
+        "repeated random tokens.",
+        csv="sufficiency.csv",
     )
-    return Table(caption, columns, rows, "sufficiency.csv")
 
 
-def _row(cell: Cell, r: SufficiencyRow) -> tuple[Entry, ...]:
+def _edge(r: SufficiencyRow) -> str:
     late = head_label(r.layer, r.head)
     edge = f"no edge, {late} (control)" if r.early_head is None else f"{head_label(0, r.early_head)} → {late} (K)"
-    return (
-        Entry(cell.name),
-        Entry(edge + " (control)" * (r.kept == "another head")),
-        Entry(interval(r.matching_share, r.matching_low, r.matching_high), "number"),
-        Entry(interval(r.gain_share, r.gain_low, r.gain_high), "number"),
-    )
+    return edge + " (control)" * (r.kept == "another head")
 
 
 THEME = Theme(TITLE, section, tables=("sufficiency",))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from pathsum.claims import content
-from pathsum.claims.formatting import head_label, interval, number, plural, span
+from pathsum.claims.formatting import interval, number, plural, span
 from pathsum.claims.suffixes import (
     CONTROL,
     KEY_EDGE,
@@ -20,7 +20,7 @@ from pathsum.claims.suffixes import (
 )
 from pathsum.records.results import Cell, Results
 from pathsum.records.suffixes import SuffixCutRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import HEAD, MODEL, Column, Section, Table, plain
 from pathsum.report.figures.suffixes import suffixes
 from pathsum.report.theme import Figures, Theme, drawn
 
@@ -120,52 +120,53 @@ def _heads(cells: Sequence[Cell]) -> str:
 
 
 def _table(cells: Sequence[Cell]) -> Table:
-    columns = (
-        "model", "head", "two tokens", "one token", "difference", "three against two", "log-probability (nats)",
-        *(f"without {cut}" for cut in (QUERY_EDGE, KEY_EDGE)), "second copy, one-token matching alone (nats)",
-        *(f"score: {label}" for label in CONTENT),
-    )  # fmt: skip
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     windows = span([r.windows for c in cells for r in c.rows(SuffixCutRow)], 0)
-    caption = (
-        "Attention of the best induction head to what followed two competing matches (share of its attention, 0..1), "
-        "their difference, the same for three tokens against two, the difference in log-probability; the difference in "
-        "attention without one edge (another window's writes); rise of the loss on the second copy of repeated random "
-        f"tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over {sequences} sequences "
-        f"({windows} windows for the second copy). Last: shares of the "
-        "head's preference for the token after the earlier occurrence, on repeated random tokens, by the offset of the "
-        "content at the query × at the key. Matching one token compares current × previous, a second token previous × "
-        "two back, a third two back × three back; the last share has all keys from three back on. The CSV has both "
-        "ablation methods and every cut."
+    cut_edges = [_cut_column(f"without {cut}", cut) for cut in (QUERY_EDGE, KEY_EDGE)]
+    return Table.of(
+        [(c, of_induction_head(c, LONGER_RIVALS), uncut(c), of_induction_head(c, RIVALS)) for c in cells],
+        MODEL,
+        HEAD,
+        Column("two tokens", "longer"),
+        Column("one token", "shorter"),
+        Column("difference", ("advantage", "low", "high")),
+        Column("three against two", lambda _, third, *__: interval(third.advantage, third.low, third.high)),
+        Column("log-probability (nats)", lambda _, __, r, ___: interval(r.gain_nats, r.gain_low, r.gain_high)),
+        *cut_edges,
+        Column("second copy, one-token matching alone (nats)", lambda c, *_: _one_token_alone(c)),
+        *(_score_column(f"score: {label}", *offsets) for label, offsets in CONTENT.items()),
+        caption="Attention of the best induction head to what followed two competing matches (share of its attention, "
+        "0..1), their difference, the same for three tokens against two, the difference in log-probability; the "
+        "difference in attention without one edge (another window's writes); rise of the loss on the second copy of "
+        "repeated random tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over "
+        f"{sequences} sequences ({windows} windows for the second copy). Last: shares of the head's preference for the "
+        "token after the earlier occurrence, on repeated random tokens, by the offset of the content at the query × at "
+        "the key. Matching one token compares current × previous, a second token previous × two back, a third two back "
+        "× three back; the last share has all keys from three back on. The CSV has both ablation methods and every "
+        "cut.",
+        csv="suffix_cuts.csv",
     )
-    return Table(caption, columns, tuple(_row(c) for c in cells), "suffix_cuts.csv")
 
 
-def _row(cell: Cell) -> tuple[Entry, ...]:
-    clean, rivals, third = uncut(cell), of_induction_head(cell, RIVALS), of_induction_head(cell, LONGER_RIVALS)
-    assert clean is not None
-    assert rivals is not None
-    assert third is not None
-    resampled = {r.cut: r for r in cell.rows(SuffixCutRow) if r.method == "resample"}
-    cut = [_advantage(resampled[name]) if name in resampled else "–" for name in (QUERY_EDGE, KEY_EDGE)]
-    one = resampled.get(ONE_TOKEN)
-    numbers = (
-        number(rivals.longer),
-        number(rivals.shorter),
-        interval(rivals.advantage, rivals.low, rivals.high),
-        interval(third.advantage, third.low, third.high),
-        interval(clean.gain_nats, clean.gain_low, clean.gain_high),
-        *cut,
-        "–" if one is None else interval(one.second_copy_nats, one.second_copy_low, one.second_copy_high),
-    )
-    scores = content.of_induction_head(cell)
-    shares = [content.share(scores, query, key) for query, key in CONTENT.values()]
-    numbers += tuple("–" if x is None else number(round(x, 2) + 0.0) for x in shares)
-    return (Entry(cell.name), Entry(head_label(clean.layer, clean.head)), *(Entry(n, "number") for n in numbers))
+def _resampled(cell: Cell, cut: str) -> SuffixCutRow | None:
+    return next((r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")), None)
 
 
-def _advantage(r: SuffixCutRow) -> str:
-    return interval(r.advantage, r.low, r.high)
+def _cut_column(name: str, cut: str) -> Column:
+    def left(cell: Cell, *_: object) -> str:
+        r = _resampled(cell, cut)
+        return "–" if r is None else interval(r.advantage, r.low, r.high)
+
+    return Column(name, left)
+
+
+def _one_token_alone(cell: Cell) -> str:
+    r = _resampled(cell, ONE_TOKEN)
+    return "–" if r is None else interval(r.second_copy_nats, r.second_copy_low, r.second_copy_high)
+
+
+def _score_column(name: str, query: str, key: str) -> Column:
+    return Column(name, lambda c, *_: plain(content.share(content.of_induction_head(c), query, key)))
 
 
 THEME = Theme(

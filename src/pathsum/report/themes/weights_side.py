@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from pathsum.claims.formatting import head_label, number, plural, span
 from pathsum.records.heads import HeadRow
@@ -12,7 +11,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
 from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
 from pathsum.records.virtual_heads import VirtualHeadRow
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
 from pathsum.report.figures.subspaces import induction_edge, subspaces
 from pathsum.report.symbols import visible
 from pathsum.report.theme import Figures, Theme, drawn
@@ -28,17 +27,9 @@ def section(results: Results, figures: Figures) -> Section:
     """What heads are made of, by weights first and by effect last."""
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
-        return Section(TITLE, ("This sweep has no heads.",), ())
-    shown = drawn(figures, "subspaces")
-    paragraphs = (
-        _clusters(cells),
-        _joint(cells),
-        _bandwidth(cells),
-        _reading(cells),
-        _deleting(cells),
-        _virtual(cells),
-    )
-    return Section(TITLE, tuple(p for p in paragraphs if p), (*_token_table(results), *shown, *_virtual_table(cells)))
+        return Section(TITLE, ("This sweep has no heads.",))
+    said = (part(cells) for part in (_clusters, _joint, _bandwidth, _reading, _deleting, _virtual))
+    return Section.of(TITLE, said, (_token_table(results), *drawn(figures, "subspaces"), _virtual_table(cells)))
 
 
 # ---- what is said ---------------------------------------------------------------------------------------------------
@@ -143,8 +134,8 @@ def _virtual(cells: Sequence[Cell]) -> str:
 # ---- what is shown --------------------------------------------------------------------------------------------------
 
 
-def _token_table(results: Results) -> tuple[Table, ...]:
-    fields: list[tuple[Entry, ...]] = []
+def _token_table(results: Results) -> Table:
+    rows: list[tuple[Cell, TokenClusterRow | DirectionRow]] = []
     for n in results.layer_counts():
         known = [c for c in results.with_layers(n) if len(c.rows(TokenClusterRow)) + len(c.rows(DirectionRow))]
         if not known:
@@ -152,76 +143,61 @@ def _token_table(results: Results) -> tuple[Table, ...]:
         best = min(known, key=lambda c: c.summary.val_loss_nats)
         clusters = sorted(best.rows(TokenClusterRow), key=_beyond, reverse=True)[:CLUSTERS]
         leading = sorted((d for d in best.rows(DirectionRow) if d.rank == 1), key=lambda d: -d.share)[:DIRECTIONS]
-        fields += [_cluster(best, r) for r in clusters] + [_direction(best, d) for d in leading]
-    if not fields:
-        return ()
-    caption = (
-        "What heads are about, in the model of lowest loss of each depth: the groups of tokens that raise each other "
-        "most clearly (cohesion in standard deviations of the circuit's entries; in brackets, with the head's writes "
-        "rotated at random), and the singular directions of the largest share of W_OV (read → written). Every head of "
-        "every model is in token_clusters.csv and directions.csv."
+        rows += [*((best, r) for r in clusters), *((best, d) for d in leading)]
+    return Table.of(
+        rows,
+        MODEL,
+        HEAD,
+        Text("tokens", lambda _, r: _tokens(r.read if isinstance(r, DirectionRow) else r.tokens), kind="token"),
+        Text(
+            "→ written", lambda _, r: Entry(_tokens(r.written), "token") if isinstance(r, DirectionRow) else "the same"
+        ),
+        Column("cohesion (by chance)", lambda _, r: "–" if isinstance(r, DirectionRow) else _cohesion(r)),
+        Column("share of W_OV", lambda _, r: r.share if isinstance(r, DirectionRow) else None),
+        caption="What heads are about, in the model of lowest loss of each depth: the groups of tokens that raise each "
+        "other most clearly (cohesion in standard deviations of the circuit's entries; in brackets, with the head's "
+        "writes rotated at random), and the singular directions of the largest share of W_OV (read → written). Every "
+        "head of every model is in token_clusters.csv and directions.csv.",
+        csv="token_clusters.csv",
     )
-    columns = ("cell", "head", "tokens", "→ written", "cohesion (by chance)", "share of W_OV")
-    return (Table(caption, columns, tuple(fields), "token_clusters.csv"),)
 
 
-def _cluster(cell: Cell, r: TokenClusterRow) -> tuple[Entry, ...]:
-    chance = f"{number(r.cohesion)} ({number(r.chance)} ± {number(r.spread)})"
-    return (*_names(cell, r), _tokens(r.tokens), Entry("the same"), Entry(chance, "number"), Entry("–", "number"))
+def _cohesion(r: TokenClusterRow) -> str:
+    return f"{number(r.cohesion)} ({number(r.chance)} ± {number(r.spread)})"
 
 
-def _direction(cell: Cell, d: DirectionRow) -> tuple[Entry, ...]:
-    share = Entry(number(d.share), "number")
-    return (*_names(cell, d), _tokens(d.read), _tokens(d.written), Entry("–", "number"), share)
-
-
-def _names(cell: Cell, r: TokenClusterRow | DirectionRow) -> tuple[Entry, Entry]:
-    return Entry(cell.name), Entry(head_label(r.layer, r.head))
-
-
-def _tokens(joined: str) -> Entry:
-    return Entry(" ".join(visible(t, 24) for t in joined.split("␟")[:TOKENS]), "token")
+def _tokens(joined: str) -> str:
+    return " ".join(visible(t, 24) for t in joined.split("␟")[:TOKENS])
 
 
 def _beyond(r: TokenClusterRow) -> float:
     return (r.cohesion - r.chance) / r.spread if r.spread > 0 else 0.0
 
 
-def _virtual_table(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    known = sorted(((c, v) for c in cells for v in c.rows(VirtualHeadRow)), key=lambda pair: -pair[1].cost_nats)
-    by_cell = [list(part)[:VIRTUAL] for _, part in groupby(sorted(known, key=lambda p: p[0].name), lambda p: p[0].name)]
-    fields = tuple(_virtual_row(c, v) for part in by_cell for c, v in part)
-    if not fields:
-        return ()
-    columns = (
-        "cell",
-        "early → late",
-        "cost (nats)",
-        "V-composition (chance)",
-        "copying positivity",
-        "looks",
-        "prefix matching",
+def _virtual_table(cells: Sequence[Cell]) -> Table:
+    dearest = [
+        (c, v)
+        for c in sorted(cells, key=lambda c: c.name)
+        for v in sorted(c.rows(VirtualHeadRow), key=lambda v: -v.cost_nats)[:VIRTUAL]
+    ]
+    return Table.of(
+        dearest,
+        MODEL,
+        Text("early → late", lambda _, v: _pair(v)),
+        Column("cost (nats)", lambda _, v: f"{number(v.cost_nats, 3)} ± {number(v.cost_error_nats, 3)}"),
+        Column("V-composition (chance)", lambda _, v: f"{number(v.composition)} ({number(v.composition_chance)})"),
+        Column("copying positivity", "positivity"),
+        Text("looks", lambda _, v: _distance(v)),
+        Column("prefix matching", "prefix_matching"),
+        caption=f"The {VIRTUAL} virtual heads of each model that cost most: loss without the path minus loss with it, "
+        "± standard error over windows of held-out text; weights, and mean attention of A^late A^early (to its "
+        f"favourite distance where that is ≥ {FIXED}, and prefix matching on repeated random tokens).",
+        csv="virtual_heads.csv",
     )
-    caption = (
-        f"The {VIRTUAL} virtual heads of each model that cost most: loss without the path minus loss with it, ± "
-        "standard error over windows of held-out text; weights, and mean attention of A^late A^early "
-        f"(to its favourite distance where that is ≥ {FIXED}, and prefix matching on repeated random tokens)."
-    )
-    return (Table(caption, columns, fields, "virtual_heads.csv"),)
 
 
-def _virtual_row(cell: Cell, v: VirtualHeadRow) -> tuple[Entry, ...]:
-    return (
-        Entry(cell.name),
-        Entry(_pair(v)),
-        Entry(f"{number(v.cost_nats, 3)} ± {number(v.cost_error_nats, 3)}", "number"),
-        Entry(f"{number(v.composition)} ({number(v.composition_chance)})", "number"),
-        Entry(number(v.positivity), "number"),
-        Entry(
-            f"{v.peak_distance} back: {number(v.peak_attention)}" if v.peak_attention >= FIXED else "no fixed distance"
-        ),
-        Entry(number(v.prefix_matching), "number"),
-    )
+def _distance(v: VirtualHeadRow) -> str:
+    return f"{v.peak_distance} back: {number(v.peak_attention)}" if v.peak_attention >= FIXED else "no fixed distance"
 
 
 def _pair(v: VirtualHeadRow) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pathsum.claims.formatting import number, span
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Entry, Section, Table
+from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.bigrams import bigrams
 from pathsum.report.symbols import visible
 from pathsum.report.theme import Detector, Figures, Theme, drawn
@@ -19,7 +17,7 @@ BIGRAMS = 12
 
 def section(results: Results, figures: Figures) -> Section:
     """What the text is, and how near a model without layers comes to its bigrams."""
-    return Section(TITLE, _text(results), (*drawn(figures, "bigrams"), *_table(results.with_layers(0))))
+    return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 
 def _text(results: Results) -> tuple[str, ...]:
@@ -44,31 +42,18 @@ def _text(results: Results) -> tuple[str, ...]:
     )
 
 
-def _table(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The commonest bigrams of the first of ``cells``."""
-    if not cells or not cells[0].rows(BigramRow):
-        return ()
-    pairs = sorted(cells[0].rows(BigramRow), key=lambda b: -b.count)[:BIGRAMS]
-    fields = tuple(
-        (
-            _token(b.token),
-            _token(b.next),
-            Entry(f"{b.count:,}", "number"),
-            _n(b.corpus_log_prob_nats),
-            _n(b.model_log_prob_nats),
-        )
-        for b in pairs
+def _table(cell: Cell) -> Table:
+    """The most frequent bigrams."""
+    return Table.of(
+        sorted(cell.rows(BigramRow), key=lambda b: -b.count)[:BIGRAMS],
+        Text("token", lambda b: visible(b.token), kind="token"),
+        Text("next", lambda b: visible(b.next), kind="token"),
+        Column("count", "count"),
+        Column("corpus log P (nats)", "corpus_log_prob_nats"),
+        Column("W_U W_E log P (nats)", "model_log_prob_nats"),
+        caption=f"The commonest bigrams, corpus against {cell.name}.",
+        csv="bigrams.csv",
     )
-    columns = ("token", "next", "count", "corpus log P (nats)", "W_U W_E log P (nats)")
-    return (Table(f"The commonest bigrams, corpus against {cells[0].name}.", columns, fields, "bigrams.csv"),)
-
-
-def _n(value: float | None, digits: int = 2) -> Entry:
-    return Entry(number(value, digits), "number")
-
-
-def _token(text: str) -> Entry:
-    return Entry(visible(text), "token")
 
 
 THEME = Theme(

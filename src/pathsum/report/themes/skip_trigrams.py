@@ -1,21 +1,30 @@
-"""One layer's skip-trigrams: what they are worth on text, what the text says of them, and what their bugs cost."""
+"""Skip-trigrams, a part of the theme of one layer: their effect on text, how often the text confirms them, and bugs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.one_layer import copying_heads, copying_share, passing_share
 from pathsum.records.heads import DistanceRow, HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.report.document import Entry, Table
+from pathsum.report.document import HEAD, Column, Table, Text
 from pathsum.report.symbols import visible
 
 ENTRIES_A_HEAD = 4
 BUGS = 8
 NEAR = 8  # tokens back, within which a head that looks far has under half of its attention
+
+NAMES = (
+    HEAD,
+    Text("source", lambda r: visible(r.source), kind="token"),
+    Text("… destination", lambda r: visible(r.destination), kind="token"),
+    Text("→ out", lambda r: visible(r.out), kind="token"),
+    Column("places", "places"),
+)
+LIFT = Column("lift of the text", lambda r: f"{number(r.text_lift)} ({r.text_hits:,} of {r.text_places:,})")
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -126,57 +135,41 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The atlas of the model with the lowest loss, and its most expensive bugs."""
+    """The atlas of the model with the lowest loss, and its most expensive bugs; none without skip-trigrams."""
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
     best = min(known, key=lambda c: c.summary.val_loss_nats)
-    names = ("head", "source", "… destination", "→ out", "places")
-    shown = [
-        r
-        for r in sorted(best.rows(SkipTrigramRow), key=lambda r: (r.layer, r.head, r.rank))
-        if r.rank <= ENTRIES_A_HEAD
-    ]
-    atlas = Table(
-        f"Each head's skip-trigrams with the largest summed effect on held-out text in {best.name}, among those that "
-        "occur more often than chance in the choosing documents. Effect and change are means over places; the change "
-        "in log P is with the source against without it. Lift: how much more often the output follows the destination "
-        "with the source before it (counts: followed by the output, of places with the source, in the judging "
-        "documents); – where too few. Every head of every model is in the CSV.",
-        (*names, "effect (logits)", "change in log P (nats)", "lift of the text"),
-        tuple((*_names(r), _n(r.effect_logits), _n(r.change_nats), _lift(r)) for r in shown),
-        "skip_trigrams.csv",
+    ranked = sorted(best.rows(SkipTrigramRow), key=lambda r: (r.layer, r.head, r.rank))
+    atlas = Table.of(
+        [r for r in ranked if r.rank <= ENTRIES_A_HEAD],
+        *NAMES,
+        Column("effect (logits)", "effect_logits"),
+        Column("change in log P (nats)", "change_nats"),
+        LIFT,
+        caption="Each head's skip-trigrams with the largest summed effect on held-out text in "
+        f"{best.name}, among those that occur more often than chance in the choosing documents. Effect and change are "
+        "means over places; the change in log P is with the source against without it. Lift: how much more often the "
+        "output follows the destination with the source before it (counts: followed by the output, of places with the "
+        "source, in the judging documents); – where too few. Every head of every model is in the CSV.",
+        csv="skip_trigrams.csv",
     )
-    worst = sorted(best.rows(SkipTrigramBugRow), key=lambda b: -b.price_nats * b.places)[:BUGS]
-    if not worst:
-        return (atlas,)
-    bugs = Table(
-        f"Skip-trigram bugs of {best.name}, most expensive over the text first. Price: mean rise of the loss by the "
-        "head's effect on the output's logit, at places where something else follows, and on balance over all places. "
-        "Lift as above, of the judging documents.",
-        (*names, "price (nats)", "on balance (nats)", "QK (nats)", "OV (logit)", "lift of the text"),
-        tuple(
-            (*_names(b), _n(b.price_nats, 3), _n(b.balance_nats, 3), _n(b.qk_nats), _n(b.ov_logit), _lift(b))
-            for b in worst
-        ),
-        "skip_trigram_bugs.csv",
+    bugs = Table.of(
+        sorted(best.rows(SkipTrigramBugRow), key=lambda b: -b.price_nats * b.places)[:BUGS],
+        *NAMES,
+        Column("price (nats)", "price_nats", 3),
+        Column("on balance (nats)", "balance_nats", 3),
+        Column("QK (nats)", "qk_nats"),
+        Column("OV (logit)", "ov_logit"),
+        LIFT,
+        caption=f"Skip-trigram bugs of {best.name}, most expensive over the text first. Price: mean rise of the loss "
+        "by the head's effect on the output's logit, at places where something else follows, and on balance over all "
+        "places. Lift as above, of the judging documents.",
+        csv="skip_trigram_bugs.csv",
     )
-    return (atlas, bugs)
+    return (atlas, bugs) if bugs.rows else (atlas,)
 
 
 def _share(holds: Iterable[bool]) -> str:
     known = list(holds)
     return f"{sum(known)} of {len(known)}"
-
-
-def _n(value: float, digits: int = 2) -> Entry:
-    return Entry(number(value, digits), "number")
-
-
-def _names(r: SkipTrigramRow | SkipTrigramBugRow) -> tuple[Entry, ...]:
-    tokens = (Entry(visible(t), "token") for t in (r.source, r.destination, r.out))
-    return (Entry(head_label(r.layer, r.head)), *tokens, Entry(f"{r.places:,}", "number"))
-
-
-def _lift(r: SkipTrigramRow | SkipTrigramBugRow) -> Entry:
-    return Entry(f"{number(r.text_lift)} ({r.text_hits:,} of {r.text_places:,})", "number")

@@ -40,7 +40,7 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
         for hits, lift in told
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigrams=rows)]))
-    assert "the output is likelier to the model for 0 of 4" in text
+    assert "the model finds the output more probable in 0 of 4" in text
     assert "The judging documents confirm 1 of 3 (one head)" in text
 
 
@@ -49,7 +49,7 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     shares = [(100, 200), (50, 200), (30, 200)]
     tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)]
     text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
-    assert "unselected, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
+    assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
     assert "of all candidates that both halves hold, 0.40; of triples drawn from the text that both halves" in text
     assert "whatever heads add there, 0.016 (n = 250); of all candidates before either test, 0.30." in text
 

@@ -24,14 +24,14 @@ def told(**changes: object) -> tuple[str, str]:
 
 def test_where_shares_and_lower_bounds_reach_it_nothing_is_added() -> None:
     board, word = told()
-    assert board.startswith("All reach 0.9 in both. Real models")
+    assert board.startswith("All reach 0.9 in both. In models of real text")
     assert word == ""
 
 
 def test_a_lower_bound_under_it_is_said() -> None:
     board, word = told(recall_low=0.86)
     assert "At or above 0.9, with a lower bound under it: induction heads." in board
-    assert "recall of 1.00 (0.86 to 1.00): too few worlds to say that both are above 0.9" in word
+    assert "recall of 1.00 (0.86 to 1.00): too few corpora to show that both are above 0.9" in word
 
 
 def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> None:

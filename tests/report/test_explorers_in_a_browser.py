@@ -56,9 +56,9 @@ def strength(page: Browser, token: int, way: str) -> float:
 
 
 def test_hovering_and_arrow_keys_show_where_a_token_looks(page: Browser) -> None:
-    choose(page, "#x-head", "0")  # looks at the token before
+    choose(page, "#x-head", "0")  # attends to the previous token
     page.hover(TOKENS, 5)
-    page.until("document.querySelector('#x-said').textContent.includes(' (5) looks at ')")
+    page.until("document.querySelector('#x-said').textContent.includes(' (5) attends to ')")
     assert [strength(page, i, "out") for i in (3, 4, 5)] == [0, 1, 0]
     assert [strength(page, i, "in") for i in (5, 6, 7)] == [0, 1, 0]
     page.ask(f"document.querySelectorAll('{TOKENS}')[5].focus()")

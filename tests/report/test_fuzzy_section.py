@@ -27,7 +27,7 @@ def test_a_match_is_told_with_its_size_beside_an_equal_token_s() -> None:
     assert "case 2.10; equal (case) 4.20; leading space 2.10; equal (leading space) 4.20." in variants
     assert "it helps: 0.20 nats more than the control does (0.30 nats more than another passage does)" in renamed
     assert "is predicted worse after the first copy than after the control (−1.20 nats; against another" in renamed
-    assert "a finding without a verdict: the claims had been frozen before it was measured." in variants
+    assert "It has no verdict: the claims were frozen before it was measured." in variants
 
 
 def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:

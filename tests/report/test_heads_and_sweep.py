@@ -97,7 +97,7 @@ def test_two_seeds_have_a_range_and_no_interval() -> None:
 def test_no_phase_change_is_named_and_not_drawn() -> None:
     figure = sweep(synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False))
     assert figure is not None
-    assert "No phase change, and no point, in 1 of 1 models with 2 layers" in figure.caption
+    assert "No phase change, and so no point, in 1 of 1 models with 2 layers" in figure.caption
     assert math.isnan(figure.data["onset_millions"].iloc[0])
 
 
@@ -126,7 +126,7 @@ def test_heads_of_other_widths_have_a_figure_of_their_own() -> None:
     assert over_heads is not None
     assert set(zip(figure.data["heads"], figure.data["d_head"], strict=True)) == {(4, 32), (8, 16)}
     assert set(figure.data["layers"]) == {1, 2}
-    assert "all heads of a layer 128 wide" in figure.title
+    assert "at a total width of 128 per layer" in figure.title
     assert set(over_heads.data["d_head"]) == {32}
     assert set(over_heads.data["heads"]) == {2, 4}
 

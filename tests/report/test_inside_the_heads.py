@@ -33,19 +33,19 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     table = found.blocks[-1]
     assert isinstance(table, Table)
     assert table.rows[0][1].text == "L0H1 → L1H1"
-    told = "most in L2H3S0 (L0H1 → L1H1). Where an induction head has formed, it ends there in 0 of 1 model"
+    told = "most in L2H3S0 (L0H1 → L1H1). Where an induction head has formed, the path ends there in 0 of 1 model"
     assert f"costs 0.50 nats per token, {told}" in " ".join(found.paragraphs)
 
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
     rows = [replace(CELL.rows(DeletingRow)[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
-    assert "1 of 3 heads write against what they read of it beyond chance (alignment −0.90 to 0.90" in said(
+    assert "1 of 3 heads write against what they read of it, beyond chance (alignment −0.90 to 0.90" in said(
         deleting=rows
     )
 
 
 def test_where_no_two_heads_look_alike_the_report_says_so() -> None:
-    assert "No two heads of a layer look at the same places" in said(joint_copying=[])
+    assert "No two heads of a layer attend to the same positions" in said(joint_copying=[])
 
 
 def test_the_figure_marks_the_edge_from_the_previous_token_head_to_the_induction_head() -> None:

@@ -223,8 +223,8 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     cell = next(iter(results.cells.values()))
     taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000, curriculum_share=0.05))
     said = (
-        " came from the 5 % of windows that repeat most: whether and when heads form is then a matter of this "
-        "curriculum, not of the text as it comes."
+        " came from the 5 % of windows that repeat most: whether and when heads form therefore depends on this "
+        "curriculum."
     )
     assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
     both = replace(results, cells={"a": taught, "b": cell})

@@ -69,7 +69,7 @@ def test_an_edge_without_which_the_advantage_stays_or_all_matching_goes_explains
 
 def test_without_measurements_nothing_is_said_or_judged() -> None:
     results = only(WORKS.having(suffix_cuts=[]))
-    assert section(results, {}).paragraphs == ("This sweep has no model of two layers to ask.",)
+    assert section(results, {}).paragraphs == ("This sweep has no two-layer model.",)
     assert suffixes(results) is None
     assert set(verdicts(results).values()) == {UNTESTABLE}
 

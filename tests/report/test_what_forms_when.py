@@ -35,7 +35,7 @@ def test_the_section_tells_the_order_and_which_losses_bend() -> None:
     assert "in-context loss drop before it in 0 of 4 models (0.10 M tokens)" in told.paragraphs[1]
     assert "before the attention of the previous-token head does in 0 of 4 models" in told.paragraphs[2]
     assert "fires in 0 of 4 models whose prefix" in told.paragraphs[3]
-    assert "in 2 of 6 models (0 whatever windows are drawn) where it does not" in told.paragraphs[3]
+    assert "in 2 of 6 models (0 for any sample of windows) where it does not" in told.paragraphs[3]
     assert "It fires more often where prefix matching does not rise: a negative result." in told.paragraphs[3]
 
 

@@ -12,7 +12,7 @@ METHODS = ("zero", "resample")  # both must say the same
 
 
 def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
-    """Whose removal hurts the second copy most?"""
+    """Find the edge whose removal raises the loss on the second copy most."""
     edges = [a for a in cell.rows(AblationRow) if a.target == "edge" and a.method == method]
     return max(edges, key=lambda a: a.second_copy_nats, default=None)
 
@@ -31,7 +31,7 @@ def _key_edge(cell: Cell) -> Finding:
 
 
 def edge_label(edge: AblationRow) -> str:
-    """Early head → late head, and through what it is read."""
+    """Print early head → late head, and the kind of composition."""
     early = head_label(edge.early_layer or 0, edge.early_head or 0)
     return f"{early} → {head_label(edge.layer, edge.head)} ({edge.kind})"
 

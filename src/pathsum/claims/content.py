@@ -31,22 +31,22 @@ def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
 
 
 def hops(cell: Cell, n: int) -> ContentRow | None:
-    """Return what content that moved at ``n`` heads is worth."""
+    """Return the worth of content that moved at ``n`` heads."""
     return next((row for row in cell.rows(ContentRow) if (row.kind, row.content) == ("hops", str(n))), None)
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
-    """Return the pair of paths that a head's preference comes by most; None where scores do not split."""
+    """Return the pair of paths with the largest part of a head's preference; None where scores do not split."""
     return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
 
 
 def order(cell: Cell, n: int) -> TermRow | None:
-    """All paths through ``n`` heads."""
+    """Return all paths through ``n`` heads."""
     return next((t for t in cell.rows(TermRow) if t.order == n and t.layer is None), None)
 
 
 def virtual_heads_little(cell: Cell) -> Finding:
-    """Is the interval of what content of two hops adds below those of no hop and of one?"""
+    """Judge whether the interval of what two hops add lies below those of no hop and of one."""
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:
         return Finding(None, False, "not measured")

@@ -1,4 +1,4 @@
-"""What the induction-heads paper says of one layer whose keys see the token before."""
+"""A claim of the induction-heads paper on one layer whose keys see the previous token."""
 
 from __future__ import annotations
 

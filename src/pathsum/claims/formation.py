@@ -1,4 +1,4 @@
-"""What must have formed before an induction head can."""
+"""The order in which the parts of induction form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathsum.records.results import Cell
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
-    """Where a quantity of ``FormationRow`` changes, if it does."""
+    """Return the change-point of a quantity of ``FormationRow``; None without one."""
     return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
 
 

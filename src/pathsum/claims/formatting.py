@@ -15,7 +15,7 @@ def head_label(layer: int, head: int) -> str:
 
 
 def millions(tokens: float | int) -> str:
-    """A token count as a person says it."""
+    """Format a token count."""
     return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
@@ -31,7 +31,7 @@ def number(value: float | int | None, digits: int = 2) -> str:
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """From the smallest to the largest, or the one number where they print alike."""
+    """Print the range of ``values``, or one number where its ends print alike."""
     if not values:
         return "–"
     low, high = number(min(values), digits), number(max(values), digits)

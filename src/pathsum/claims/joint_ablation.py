@@ -1,4 +1,4 @@
-"""What in-context learning loses without its induction heads."""
+"""In-context learning without the induction heads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Other heads, and as much taken away in random directions."""
+    """Other heads, and the same amount removed in random directions."""
     return [r for r in rows if r.ablated != "induction" or r.method == "turned"]
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Controls that ablate as many heads: others that are fewer control nothing."""
+    """Controls that ablate as many heads: fewer heads are no control."""
     most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
     return [r for r in controls(rows) if r.n_heads >= most]
 

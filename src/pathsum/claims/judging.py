@@ -1,4 +1,4 @@
-"""How a claim is judged: a finding for each model that it speaks about, and a verdict over all of them."""
+"""How a claim is judged: a finding for each model that it concerns, and a verdict over all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = "this suite"  # the section of a claim that is in neither paper
 
 @dataclass(frozen=True)
 class Finding:
-    """What one model says about a claim: its number, whether that is enough, and what to know besides."""
+    """The result of one model for a claim: its number, whether it passes, and a note."""
 
     value: float | None
     passes: bool
@@ -45,7 +45,7 @@ class Claim:
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:
-    """Does ``claim`` hold here? ``value`` is the median over models; ``values`` has each."""
+    """Judge ``claim`` on ``results``. ``value`` is the median over models; ``values`` has each."""
     findings = claim.evaluate(results)
     passing = sum(f.passes for f in findings.values())
     known = [f.value for f in findings.values() if f.value is not None]
@@ -85,7 +85,7 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """``find`` asked of every model with ``n_layers`` layers, or of all."""
+    """Apply ``find`` to every model with ``n_layers`` layers, or to all."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
@@ -95,10 +95,10 @@ def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Res
 
 
 def within(threshold: float, low: float | None, high: float | None) -> bool:
-    """Does ``threshold`` lie between the ends of an interval? No where there is none."""
+    """Whether ``threshold`` lies between the ends of an interval; false without one."""
     return low is not None and high is not None and low <= threshold <= high
 
 
 def at_least(value: float | None, threshold: float, note: str = "") -> Finding:
-    """Does ``value`` reach ``threshold``?"""
+    """Test whether ``value`` reaches ``threshold``."""
     return Finding(value, value is not None and value >= threshold, note)

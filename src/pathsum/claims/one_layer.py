@@ -16,7 +16,7 @@ from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 
 @dataclass(frozen=True)
 class Copying:
-    """Does a head copy, by each kind of evidence? None where it was not measured."""
+    """Whether a head copies, by each kind of evidence; None where it was not measured."""
 
     head: HeadRow
     weights: bool  # OV eigenvalue positivity > 0.5 (AMF's criterion)
@@ -25,12 +25,12 @@ class Copying:
 
     @property
     def shown(self) -> bool:
-        """Do weights and behaviour agree that it copies?"""
+        """Whether weights and behaviour agree that it copies."""
         return self.weights and bool(self.behaviour)
 
 
 def copying_heads(cell: Cell) -> list[Copying]:
-    """Ask each head of a model."""
+    """Judge each head of a model."""
     labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
     ablated = {
         ((a.layer, a.head), a.method): a
@@ -50,7 +50,7 @@ def copying_heads(cell: Cell) -> list[Copying]:
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Print how many heads pass one kind of evidence, of those that were asked."""
+    """Print how many heads pass one kind of evidence, of those that it was measured on."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
@@ -64,8 +64,7 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Of the listed skip-trigrams that the judging documents bear out, which share copies its source? None where there
-    is none."""
+    """Return the share that copies of the listed skip-trigrams that the judging documents confirm; None without any."""
     copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.borne_out]
     return sum(copying) / len(copying) if copying else None
 
@@ -75,7 +74,7 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 
 
 def _no_induction(cell: Cell) -> Finding:
-    """Ask every head, whichever training's last evaluation chose: the claim is that there is none."""
+    """Judge every head, not only the one that was selected: the claim is that there is none."""
     best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
     return Finding(best, best is not None and best <= 0.05)
 

@@ -1,4 +1,4 @@
-"""Controls that are given a piece of the mechanism, and when induction forms in them and in their plain twin."""
+"""Onset of induction in controls with a built-in part of the mechanism, and in the same models without it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SMEARED, CLAMPED = "smeared_two", "clamped_previous"  # names of the controls
 
 
 def twin(control: Cell, results: Results) -> Cell | None:
-    """The model of the grid that differs by nothing else: same depth, heads and seed."""
+    """Find the model of the grid with the same depth, heads and seed."""
     shape = (control.summary.n_layers, control.summary.n_heads, control.summary.seed)
     plain = results.cells.values()
     return next((c for c in plain if (c.summary.n_layers, c.summary.n_heads, c.summary.seed) == shape), None)

@@ -51,7 +51,7 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Take what verdict documents say at the evaluations of ``across_onset``; None where there is no such row."""
+    """Return the rows on verdict documents at the evaluations of ``across_onset``; None where there is none."""
     if (around := across_onset(cell)) is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}

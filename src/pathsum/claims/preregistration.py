@@ -53,7 +53,7 @@ class Preregistration(Frozen):
         return [change for change in self.changes if change.claim == claim]
 
     def tuned(self, seeds: Iterable[int]) -> list[int]:
-        """Which of ``seeds`` were tuned on?"""
+        """Return which of ``seeds`` were tuned on."""
         return sorted(set(seeds) & set(self.protocol.tuning_seeds))
 
 
@@ -78,7 +78,7 @@ def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenCl
 
 
 def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
-    """Apply ``changes`` to the frozen claims in order, and compare the outcome with ``claims``: a line a complaint."""
+    """Apply ``changes`` to the frozen claims in order, and compare the outcome with ``claims``: a line per mistake."""
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim

@@ -16,7 +16,7 @@ TERMS = ("direct", "Q", "K", "Q&K", "position")  # which side reads an earlier h
 
 
 def term(row: ScorePathRow) -> str:
-    """Which kind of composition is a pair of paths?"""
+    """Name the kind of composition of a pair of paths."""
     if POSITION in (row.query, row.key):
         return POSITION
     return {(False, False): "direct", (True, False): "Q", (False, True): "K", (True, True): "Q&K"}[
@@ -25,7 +25,7 @@ def term(row: ScorePathRow) -> str:
 
 
 def of_induction_head(cell: Cell) -> list[ScorePathRow]:
-    """Its pairs; none where it is in the first layer or scores do not split."""
+    """Return its pairs; none where it is in the first layer or scores do not split."""
     head = cell.induction_head()
     return [] if head is None else [r for r in cell.rows(ScorePathRow) if (r.layer, r.head) == (head.layer, head.head)]
 

@@ -1,4 +1,4 @@
-"""Why one layer has no induction: a match cannot raise the attention to the token after it."""
+"""One layer has no induction: a match cannot raise the attention to the next token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE = 0.5  # nats; a head of prefix matching 0.4 prefers the token after the ma
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
-    """The head that a repetition makes prefer ``place`` most."""
+    """Find the head whose preference for ``place`` a repetition raises most."""
     rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
     return max(rows, key=lambda r: r.preference_high, default=None)
 

@@ -11,12 +11,12 @@ MOST = 0.5  # half: more than all else together
 
 
 def kept(cell: Cell) -> SufficiencyRow | None:
-    """What remains with the previous-token head's edge to the keys of the induction head."""
+    """Return what remains with the previous-token head's edge to the keys of the induction head."""
     return next((r for r in cell.rows(SufficiencyRow) if r.kept == "circuit"), None)
 
 
 def best_control(cell: Cell) -> SufficiencyRow | None:
-    """Find the other first-layer head, or no edge at all, whose interval reaches highest."""
+    """Find the control, another first-layer head or no edge, whose interval reaches highest."""
     return max(
         (r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"), key=lambda r: r.matching_high, default=None
     )

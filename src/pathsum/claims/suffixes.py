@@ -17,7 +17,7 @@ LEFT = 0.5  # of the advantage at most, and of one-token matching at least, once
 
 
 def uncut(cell: Cell) -> SuffixCutRow | None:
-    """The induction head as it is; None where it was not measured."""
+    """Return the induction head without ablation; None where it was not measured."""
     return next((r for r in cell.rows(SuffixCutRow) if r.cut == NONE), None)
 
 
@@ -27,7 +27,7 @@ def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
-    """What the same head does in another condition."""
+    """Return the row of the same head in another condition."""
     head = uncut(cell)
     rows = cell.rows(SuffixMatchRow) if head is not None else []
     return next(

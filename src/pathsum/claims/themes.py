@@ -1,4 +1,4 @@
-"""The themes, in the report's order: the one list of them. Every room finds its own file of that name."""
+"""The list of themes, in the order of the report. Each folder has its own file of that name."""
 
 THEMES = (
     "zero_layers",

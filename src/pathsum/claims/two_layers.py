@@ -1,4 +1,4 @@
-"""Two layers: induction heads, and the composition that makes them."""
+"""Two layers: induction heads, and the composition behind them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathsum.records.results import Cell, Results
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Which earlier head K-composes most with the best induction head?"""
+    """Find the earlier head that K-composes most with the best induction head."""
     induction = cell.induction_head()
     edges = [
         e

@@ -1,4 +1,4 @@
-"""Do weights, behaviour and intervention say the same of a head or an edge? Each yes or no, by a bar."""
+"""Agreement of weights, behaviour and intervention on heads and edges: each is yes or no, by a threshold."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Agreement:
 
 
 def agreement(said: Sequence[tuple[bool, bool]]) -> Agreement | None:
-    """How often do two kinds of evidence say the same, and how much more often than their counts of yes alone would
-    have it? κ = (share − chance) / (1 − chance). None without answers."""
+    """Return how often two kinds of evidence agree, and how much more often than their counts of yes alone would
+    give: κ = (share − chance) / (1 − chance). None without answers."""
     n = len(said)
     if not n:
         return None
@@ -87,7 +87,7 @@ def answers(items: Sequence[Judged], first: str, second: str) -> list[tuple[bool
 
 
 def table(results: Results) -> pd.DataFrame:
-    """Every head and edge of every cell."""
+    """Every head and edge of every model."""
     columns = ["cell", "n_layers", "question", "name"]
     parts = ("says", "value", "low", "bar")
     rows = [
@@ -107,7 +107,7 @@ def table(results: Results) -> pd.DataFrame:
 
 
 def judged(cell: Cell) -> list[Judged]:
-    """Every head for each question that can be asked of it, and every edge. Empty without heads."""
+    """Judge each head on each question that applies, and each edge. Empty without heads."""
     return [*_heads(cell), *_edges(cell)]
 
 
@@ -179,13 +179,13 @@ def _composes(e: CompositionRow | None) -> Evidence | None:
 
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:
-    """A head that copies need not look where the next token stands, so any clear excess over chance will do."""
+    """A head that copies need not attend to the next token, so any clear excess over chance counts."""
     rows = [r for r in cell.rows(LabelRow) if (r.layer, r.head, r.behaviour) == (*place, "copies the next token")]
     return Evidence(rows[0].low > rows[0].chance, rows[0].score, rows[0].low, rows[0].chance) if rows else None
 
 
 def _called(cell: Cell, place: Place, behaviour: str) -> Evidence | None:
-    """Of several tests, the one that is nearest to failing. Of an offset, whether it is 0: the head looks at itself."""
+    """Of several tests, the one that is nearest to failing. An offset must be 0: the head attends to itself."""
     found = [
         Evidence(r.labelled and r.distance in (None, 0), r.score, r.low, r.threshold)
         for r in cell.rows(LabelRow)

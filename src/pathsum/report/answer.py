@@ -1,4 +1,4 @@
-"""The question, and the answer in three sentences, one for each depth; a fourth where training chose its text."""
+"""The question, and the answer: a sentence for each depth, and one on the curriculum."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ def answer(results: Results) -> tuple[str, ...]:
 
 
 def _curriculum(results: Results) -> tuple[str, ...]:
-    """What text training began with, where it chose; models are named where not all with layers did."""
+    """Name the curriculum of the models that had one; models are listed unless all with layers had it."""
     cells = [c for c in results.cells.values() if c.summary.n_layers]
     kinds: dict[tuple[int, float], list[str]] = {}
     for summary in (c.summary for c in cells if c.summary.curriculum_tokens):
         kinds.setdefault((summary.curriculum_tokens, summary.curriculum_share), []).append(summary.cell)
     return tuple(
         f"The first {millions(tokens)} tokens of training{_of(names, len(cells))} came from the {100 * share:g} % of "
-        "windows that repeat most: whether and when heads form is then a matter of this curriculum, not of the text as "
-        "it comes."
+        "windows that repeat most: whether and when heads form therefore depends on this curriculum."
         for (tokens, share), names in sorted(kinds.items())
     )
 
@@ -47,7 +46,7 @@ def _zero(results: Results) -> str:
     worst = max(excess, key=abs)
     side = "above" if worst > 0 else "below"
     return (
-        "Without layers, the model is a bigram table: it predicts from the present token alone, and its loss lies "
+        "Without layers, the model is a bigram table: it predicts from the current token alone, and its loss lies "
         f"{number(abs(worst), 3)} nats {side} that of the best smoothed bigram model of the same text."
         if abs(worst) <= 0.05
         else f"Without layers, the model's loss lies {number(abs(worst), 3)} nats {side} that of the best smoothed "
@@ -63,8 +62,8 @@ def _one(results: Results) -> str:
     none = max(scores, default=0) <= 0.05
     return (
         f"With one layer, heads carry earlier tokens to the current one: {counts(cells)}. "
-        f"{'None looks' if none else 'Some look'} for what followed the current token last time (induction: best "
-        f"prefix matching {span(scores, 3)} of 1, range over models)."
+        f"{'No head attends' if none else 'Some heads attend'} to what followed the current token last time "
+        f"(induction: best prefix matching {span(scores, 3)} of 1, range over models)."
     )
 
 
@@ -86,7 +85,8 @@ def _two(results: Results) -> str:
     return (
         f"With two layers, heads read one another, and induction heads appear in a phase change in {len(onsets)} of "
         f"{plural(len(cells), 'model')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
-        f"continue what stood before (prefix matching {scores}), and {context}. Two numbers are a range over models."
+        f"predict the continuation of earlier text (prefix matching {scores}), and {context}. Two numbers give the "
+        "range over models."
     )
 
 

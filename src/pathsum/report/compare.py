@@ -15,7 +15,7 @@ from pathsum.report.document import markdown_text
 
 Metrics = Mapping[str, Any]
 SHOWN = 12  # numbers
-IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a model is, not how it came out
+IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a model is, not what it measures
 MEASURED = tuple(m for m in CELL_METRICS if m not in IDENTITY)
 PROMISED = {"cells": IDENTITY, "controls": IDENTITY, "claims": ("value", "threshold", "verdict"), "corpus": ()}
 ROUNDING = 1e-6  # share of a number by which machines differ
@@ -125,8 +125,8 @@ def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
     told = []
     if a["verdict"] != b["verdict"]:
         told.append(
-            f"- {_named(name)}: {markdown_text(a['verdict'])} → {markdown_text(b['verdict'])} "
-            f"({_shown(a['value'])} → {_shown(b['value'])}; reproduced if {markdown_text(b['threshold'])})"
+            f"- {_named(name)}: {markdown_text(a['verdict'])} → {markdown_text(b['verdict'])} ({_shown(a['value'])} → "
+            f"{_shown(b['value'])}; reproduced if {markdown_text(b['threshold'])})"
         )
     if a["threshold"] != b["threshold"]:
         told.append(f"- {_named(name)} is held to another bar: {_shown(a['threshold'])} → {_shown(b['threshold'])}")

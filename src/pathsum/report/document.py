@@ -95,7 +95,7 @@ class Table:
     rows: tuple[tuple[Entry, ...], ...]
     csv: str = ""  # the file under tables/ that has all of it
     source: str = ""  # by what name ``Document.sources`` knows it, where not by its file's
-    levels: int = 0  # that many rows at the top are what the others are held against, and stay there when sorted
+    levels: int = 0  # rows at the top, such as chance levels, that stay there when sorted
     fold: bool = True  # on the page, once it is long; one that is not becomes cards on a phone
 
     @classmethod
@@ -114,7 +114,7 @@ class Table:
 
     @property
     def folded(self) -> bool:
-        """Is it shown only when asked for?"""
+        """Whether the page shows it only on request."""
         return self.fold and self.long
 
 
@@ -159,7 +159,7 @@ class Document:
     title: str
     question: str
     answer: tuple[str, ...]
-    shortcuts: tuple[str, ...]  # titles of what most readers look for
+    shortcuts: tuple[str, ...]  # titles of the sections that most readers want
     warnings: tuple[str, ...]
     opening: tuple[Figure | Table, ...]  # the one picture and the verdicts
     parts: tuple[tuple[Section, ...], ...]  # of the story; the first section of each leads it

@@ -74,7 +74,7 @@ def splits(cell: Cell, words: Words) -> str:
 
 
 def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
-    """All of a model's tables, one after the other, ``k`` entries a token."""
+    """All of a model's tables, one after the other, ``k`` entries per token."""
     found, values = [], []
     for row in rows:
         found += words.all_of(row.found)

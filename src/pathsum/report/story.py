@@ -17,7 +17,7 @@ from pathsum.report.figures.learning import headline
 from pathsum.report.theme import Figures, drawn, sources, themes
 from pathsum.report.themes.calibration import marked
 
-SHORTCUTS = ("behaviour", "explorers", "references", "origins")  # themes that most readers look for
+SHORTCUTS = ("behaviour", "explorers", "references", "origins")  # themes that most readers want
 UNFROZEN = Preregistration()
 
 

@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.ft2font import FT2Font
 
 LAYER_COLOURS = ("#6e6e6e", "#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe–Ito; grey for zero layers
-ACCENT = "#000000"  # what a figure asks to look at
+ACCENT = "#000000"  # what a figure highlights
 FAINT = "#9a9a9a"  # references: chance, thresholds, the corpus
 
 DIRECT_PATH = r"$W_U W_E$"

@@ -21,7 +21,7 @@ Figures = Mapping[str, Figure]
 
 @dataclass(frozen=True)
 class Detector:
-    """How the report names a calibrated detector, and what was planted for it and counts as found."""
+    """How the report names a calibrated detector, and what its ground truth is and what counts as found."""
 
     name: str
     planted: str
@@ -37,7 +37,7 @@ class Theme:
     detectors: Mapping[str, Detector] = field(default_factory=dict)
     """Detectors of this theme, by their name in the calibration's records."""
     relies_on: tuple[str, ...] = ()
-    """Detectors by whose word the section speaks: it says so where one is not certain."""
+    """Detectors that the section relies on: it has a note on each that is not certain."""
     tables: tuple[str, ...] = ()
     """Files under tables/ that dashboards show with the section."""
     opens_part: bool = False

@@ -1,4 +1,4 @@
-"""The claims at a glance: verdict, our value, what it must reach, what chance gives, what the papers have."""
+"""The claims at a glance: verdict, value, threshold, chance level, and the value in the papers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathsum.report.preregistration import beside
 def table(
     claims: Sequence[ClaimResult], results: Results, sections: Mapping[str, str], registered: Preregistration
 ) -> Table:
-    """A row a claim, which leads to the section of the theme that states it."""
+    """One row per claim, linked to the section of the theme that states it."""
     stated = registry.claims()
     return Table.of(
         claims,
@@ -27,24 +27,24 @@ def table(
         Text("reproduced if", lambda c: beside(registered, c.id, c.threshold)),
         Column("chance", lambda c: stated[c.id].chance(results)),
         Text("papers", lambda c: stated[c.id].papers),
-        Text("where they say so", "section"),
-        caption=f"{tally(claims)} A claim is judged on every model it speaks about: reproduced where all of them pass, "
-        "partly where some do. Ours: the median over those models, in brackets their range, smallest to largest: a "
-        "range over models, no confidence interval. Chance: the value without the effect that the claim is about. Each "
-        "claim links to its evidence; the table below says how it is measured.",
+        Text("section of the paper", "section"),
+        caption=f"{tally(claims)} A claim is judged on every model that it concerns: reproduced if all of them pass, "
+        "partly if some do. Ours: the median over those models, with the range over models in brackets (not a "
+        "confidence interval). Chance: the value without the effect that the claim is about. Each claim links to its "
+        "evidence; the table below says how it is measured.",
         csv="claims.csv",
         fold=False,
     )
 
 
 def measures(claims: Sequence[ClaimResult]) -> Table:
-    """How each claim was measured, and what each model says."""
+    """How each claim was measured, and the result for each model."""
     return Table.of(
         claims,
         Text("claim", "claim"),
         Text("measure", "measure"),
         Text("models", "detail"),
-        caption="How each claim is measured, and how its models fare.",
+        caption="How each claim is measured, and the result for its models.",
         csv="claims.csv",
     )
 

@@ -22,7 +22,7 @@ COMPONENTS = 2
 
 
 def logit_lens(results: Results) -> Figure | None:
-    """The held-out loss if the residual stream is unembedded after each layer, a line a model."""
+    """The held-out loss if the residual stream is unembedded after each layer, a line per model."""
     rows = [
         (c.name, c.summary.n_layers, r.layers, r.loss_nats, r.low, r.high)
         for c in results.cells.values()
@@ -51,9 +51,9 @@ def logit_lens(results: Results) -> Figure | None:
         for n in results.layer_counts()
     ]
     caption = (
-        "Where the early dots of a line lie above the bigram model, the residual stream does not hold predictions yet, "
-        f"but what later layers read. Loss in nats after 0, 1, … layers: {'; '.join(after)}. Each line is a model; "
-        "bars are 95 % intervals over windows."
+        "Where the early points of a line lie above the bigram model, the residual stream does not hold predictions "
+        f"yet, only what later layers read. Loss in nats after 0, 1, … layers: {'; '.join(after)}. Each line is a "
+        "model; bars are 95 % intervals over windows."
     )
     return picture("logit_lens", "What is known after each layer", caption, data, (6.6, 4.2), paint)
 
@@ -74,16 +74,16 @@ def trajectories(results: Results) -> Figure | None:
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (
         "The losses on the same held-out tokens at each checkpoint of all models, on their two leading principal "
-        f"components ({shares} of all movement). Each line is a model on its way through training, from the circle; "
-        "the dot without colour is the first checkpoint after the onset of induction. Where the ways of two depths "
-        "part, one learns what the other cannot. A bend alone says little: any smooth path bends in a plane."
+        f"components ({shares} of all movement). Each line is the training of one model, from the circle; the black "
+        "dot is the first checkpoint after the onset of induction. Where the lines of two depths separate, one depth "
+        "learns what the other cannot. A bend alone is no evidence: any smooth path bends in a plane."
     )
     return picture("trajectories", "How the losses on single tokens moved", caption, data, (7.4, 5.0), paint)
 
 
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
-    """A row a checkpoint, and the share of each component. Cells with another context see other tokens: those with the
-    commonest number of tokens are drawn."""
+    """A row per checkpoint, and the share of each component. Models with another context see other tokens: only models
+    with the most frequent number of tokens are drawn."""
     sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.rows(TokenLossRow))
     size = max(sizes, key=lambda n: sizes[n], default=0)
     rows = [

@@ -1,4 +1,4 @@
-"""The direct path against the corpus: what is left when no head is looked at."""
+"""The direct path against the corpus's bigrams."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ def bigrams(results: Results) -> Figure | None:
             _bars(axes[-1], results, zero)
 
     fits = "; ".join(
-        f"{c.name} {number(c.summary.bigram_correlation)} (unigram "
-        f"{number(c.summary.unigram_correlation)}; partial "
+        f"{c.name} {number(c.summary.bigram_correlation)} (unigram {number(c.summary.unigram_correlation)}; partial "
         f"{number(c.summary.bigram_partial_correlation)})"
         for c in shown
     )
     caption = (
         "Points on the diagonal are bigrams that the direct path W_U W_E predicts as often as the corpus has them. "
-        f"Frequency-weighted correlation over all pairs, in brackets that of the unigram log P(next) alone and the "
+        "Frequency-weighted correlation over all pairs, in brackets that of the unigram log P(next) alone and the "
         f"partial correlation with it held constant (0 for a unigram model): {fits}."
     )
     if zero:
@@ -78,7 +77,7 @@ def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:
 
 
 def _label(ax: Axes, pairs: pd.DataFrame) -> None:
-    """The commonest pairs by name, below the diagonal where nothing else is, their leaders as good as level."""
+    """Label the most frequent pairs at the right edge, below the diagonal."""
     low, high = ax.get_ylim()
     gap, at = 0.07 * (high - low), high
     for _, pair in pairs.head(LABELS).sort_values("model_log_prob_nats", ascending=False, kind="stable").iterrows():

@@ -11,11 +11,11 @@ from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import calibrated, detectors
 
-TRUSTED = 0.9  # precision and recall from which a detector's word is taken
+TRUSTED = 0.9  # precision and recall from which a detector is trusted
 
 
 def calibration(results: Results) -> Figure | None:
-    """Both shares with their intervals, a row a detector."""
+    """Both shares with their intervals, a row per detector."""
     if not results.calibration:
         return None
     rows = calibrated(results)
@@ -38,7 +38,8 @@ def calibration(results: Results) -> Figure | None:
 
     caption = (
         "Precision and recall of each detector in models trained on synthetic corpora; the dashed line is at "
-        f"{TRUSTED}. Each corpus has rules and a model of its own. n: found (precision) and planted (recall) units. "
-        "Bars: 95 % Wilson intervals for the number of independent units, from the variance between corpora."
+        f"{TRUSTED}. Each corpus has rules and a model of its own. n: found units (precision) and units of the ground "
+        "truth (recall). Bars: 95 % Wilson intervals for the number of independent units, from the variance between "
+        "corpora."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)

@@ -14,16 +14,16 @@ from pathsum.report.figures.base import Figure, errors, picture
 
 MOST_CELLS = 4
 PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
-STYLES = {  # mark, its filling (None: that of its edge) and what stands in the head's place
-    "zero": ("o", "white", "zeros"),
-    "mean": ("s", "#b9d7ea", "its mean"),
-    "resample": ("D", None, "another window's"),
+STYLES = {  # mark, its filling (None: that of its edge) and label
+    "zero": ("o", "white", "zero ablation"),
+    "mean": ("s", "#b9d7ea", "mean ablation"),
+    "resample": ("D", None, "resample ablation"),
     "turned": ("x", None, "control: as much in random directions"),
 }
 
 
 def ablations(results: Results) -> Figure | None:
-    """The rise of either loss when a head's output is replaced, by what; later layers computed again."""
+    """The rise of either loss when a head's output is replaced, by what; later layers recomputed."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return None
@@ -39,10 +39,9 @@ def ablations(results: Results) -> Figure | None:
 
     windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.rows(AblationRow)}))
     caption = (
-        "Shaded: the first-layer head that looks most at the token before, and the head of best prefix matching: where "
-        "induction has formed, repeats are lost without them. "
-        "A negative value means that the loss falls. Bars: 95 % bootstrap intervals over "
-        f"{windows} windows. Later layers are computed again."
+        "Shaded: the first-layer head that attends most to the previous token, and the head of best prefix matching: "
+        "where induction has formed, the loss on repeats rises without them. A negative value means that the loss "
+        f"falls. Bars: 95 % bootstrap intervals over {windows} windows. Later layers are recomputed."
     )
     if len(cells) > len(shown):
         caption += f" Drawn are the first {len(shown)} of {len(cells)} models; the table has all."

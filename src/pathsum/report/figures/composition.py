@@ -23,7 +23,7 @@ NODE = 25.0  # points, diameter
 
 
 def composition(results: Results) -> Figure | None:
-    """Q, K and V composition as edges from earlier to later heads, a row of panels for the best cell of each width."""
+    """Q, K and V composition as edges from earlier to later heads, a row of panels for the best model of each width."""
     shown = _shown(results)
     if not shown:
         return None
@@ -57,7 +57,7 @@ def composition(results: Results) -> Figure | None:
 
 
 def _shown(results: Results) -> list[Cell]:
-    """Of each depth and number of heads, the cell of the lowest loss."""
+    """Of each depth and number of heads, the model of the lowest loss."""
     best: dict[tuple[int, int], Cell] = {}
     for cell in sorted(results.cells.values(), key=lambda c: c.summary.val_loss_nats):
         if cell.rows(CompositionRow):

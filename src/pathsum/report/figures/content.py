@@ -35,9 +35,8 @@ def content_scores(results: Results) -> Figure | None:
     caption = (
         "The best induction head's preference by content: rows are how many tokens back the content read at the query "
         "comes from, columns the same at the key, whatever heads carried it; BOS is the first position. Box: current "
-        f"token against previous token, {span(shares)} of the preference in "
-        f"{plural(len(shares), 'model')}. Nats above the query's mean over keys, on repeated random tokens; "
-        "chance is 0. Position's own terms are left out."
+        f"token against previous token, {span(shares)} of the preference in {plural(len(shares), 'model')}. Nats above "
+        "the query's mean over keys, on repeated random tokens; chance is 0. Position's own terms are left out."
     )
     if len(models) > len(shown):
         caption += f" Drawn are {len(shown)} of {len(models)} models; the CSV has all."

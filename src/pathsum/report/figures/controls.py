@@ -1,4 +1,4 @@
-"""What must and what must not show induction, beside the grid."""
+"""Controls that must, or must not, show induction, with the grid."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def controls(results: Results) -> Figure | None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     caption = (
-        "What must rise does so as two layers do, what must not stays at the bottom; the table says which is which. "
-        f"Thin lines: the models of the grid.{curriculum_caption(results)}"
+        "Controls that must form induction heads rise like two-layer models, the others stay near zero; the table "
+        f"lists both kinds. Thin lines: the models of the grid.{curriculum_caption(results)}"
     )
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)

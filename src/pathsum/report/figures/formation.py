@@ -23,12 +23,12 @@ QUANTITIES = {  # in the order in which a mechanism would form
     "loss_drop_nats": "in-context loss drop",
     "loss_nats": "bend of the loss",
 }
-MARKS = "osD^v"  # by heads a layer
+MARKS = "osD^v"  # by heads per layer
 SHARE = 0.7  # of a row's height that its models stand in
 
 
 def formation(results: Results) -> Figure | None:
-    """A row a quantity, a mark a two-layer model, with the evaluations on either side and the interval over windows."""
+    """A row per quantity, a mark per two-layer model, with neighbouring evaluations and the interval over windows."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     fields = [f.name for f in dataclasses.fields(ChangePointRow)]
     rows = [
@@ -56,14 +56,14 @@ def formation(results: Results) -> Figure | None:
         ax.set_ylim(len(labels) - 0.5, -0.5)
         for h, mark in marks.items():
             ax.plot([], [], color=symbols.layer_colour(2), marker=mark, ls="", label=plural(h, "head"))
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="a layer")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="per layer")
 
     caption = (
-        "If marks move to the right from row to row, what stands above forms first. Each mark is a two-layer model, in "
-        "the same order in every row: half of a quantity's rise, and for the loss the bend to a steeper slope over log "
-        "tokens. Faint bars reach to the evaluations on either side: where they overlap, the order is open. Lines are "
-        "95 % intervals over windows; hollow marks depend on which windows are drawn. Composition is of the weights "
-        "and has no windows."
+        "Where marks move to the right from one row to the next, the upper quantity forms first. Each mark is a "
+        "two-layer model, in the same order in every row: half of a quantity's rise, and for the loss the bend to a "
+        "steeper slope over log tokens. Faint bars reach to the evaluations on either side: where they overlap, the "
+        "order is open. Lines are 95 % intervals over windows; hollow marks depend on which windows are sampled. "
+        "Composition is of the weights and has no windows."
     )
     return picture("formation", "What forms when", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 

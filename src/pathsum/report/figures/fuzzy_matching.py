@@ -58,9 +58,9 @@ def fuzzy_matching(results: Results) -> Figure | None:
         "If the dots of variants (case, leading space) lie to the right of the unrelated token's, the induction head "
         "matches tokens that are alike but not equal. Left: its attention to the follower of an earlier token, by that "
         "token's kind, in sequences of random tokens. Right: loss of a passage behind the beginning of the sequence "
-        "minus its loss behind a first copy, behind a first copy whose names differ, behind the first "
-        "copy's tokens in random order, behind another passage. A dot "
-        f"per model; bars: 95 % bootstrap over {left_n} families of alike tokens (left) or {right_n} documents (right)."
+        "minus its loss behind a first copy, behind a first copy whose names differ, behind the first copy's tokens in "
+        f"random order, behind another passage. A dot per model; bars: 95 % bootstrap over {left_n} families of alike "
+        f"tokens (left) or {right_n} documents (right)."
     )
     return picture("fuzzy_matching", "Matches of tokens that are alike", caption, data, (11.0, 4.0), paint)
 

@@ -1,4 +1,4 @@
-"""What single heads do: copy, and look back by a fixed distance."""
+"""What single heads do: copy, and attend at a fixed distance."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def eigenvalues(results: Results) -> Figure | None:
     ]
     caption = (
         "Heads right of the dashed line have an OV circuit of mostly positive eigenvalues, AMF's criterion of copying; "
-        "the table of three kinds of evidence tests whether they do copy. "
-        f"Above 0.5: {'; '.join(share)}. Right: the eigenvalues of the head of highest positivity of each depth."
+        f"the table of three kinds of evidence tests whether they do copy. Above 0.5: {'; '.join(share)}. Right: the "
+        "eigenvalues of the head of highest positivity of each depth."
     )
     return picture(
         "eigenvalues", "Which heads may copy, by their weights", caption, data, (4.4 * (1 + len(shown)), 4.0), paint
@@ -77,11 +77,9 @@ def attention_by_distance(results: Results) -> Figure | None:
 
     caption = (
         "A spike at distance 1 is a previous-token head. Bold: the strongest of each model's first layer; its mean "
-        f"attention to the token before: {_previous_token_spans(results)}."
+        f"attention to the previous token: {_previous_token_spans(results)}."
     )
-    return picture(
-        "attention_by_distance", "Where heads look by distance", caption, data, (4.4 * len(groups), 3.8), paint
-    )
+    return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(groups), 3.8), paint)
 
 
 def _previous_token_spans(results: Results) -> str:

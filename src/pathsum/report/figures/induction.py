@@ -1,4 +1,4 @@
-"""How two heads make one: the corner where induction heads sit."""
+"""Matching and copying of each head: the corner of induction heads."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def induction_corner(results: Results) -> Figure | None:
     strong = data[data["prefix_matching"] >= 0.3]
     inside = strong[(strong["matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]
     caption = (
-        f"Induction heads sit in the shaded corner: of {plural(len(strong), 'head')} with prefix matching "
-        f"≥ 0.3, {len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
+        f"Induction heads lie in the shaded corner: of {plural(len(strong), 'head')} with prefix matching ≥ 0.3, "
+        f"{len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
         f"{int(((data['matching_positivity'] > 0.5) & (data['copying_positivity'] > 0.5)).sum()) - len(inside)}. "
-        "Matching is judged on the pair of paths, one to the query and one to the key, that carries the "
-        "largest part of a head's preference; M is the product of the OV matrices on a path."
+        "Matching is judged on the pair of paths, one to the query and one to the key, that carries the largest part "
+        "of a head's preference; M is the product of the OV matrices on a path."
     )
     return picture("induction_corner", "The induction corner", caption, data, (6.6, 5.2), paint)

@@ -38,8 +38,8 @@ def joint_ablation(results: Results) -> Figure | None:
     caption = (
         "In-context learning is lost without the induction heads where dashed lines stay near 0; where dotted and "
         "dash-dotted lines stay near the solid one, the controls lose little. Thin lines: each of "
-        f"{plural(len(cells), 'two-layer model')}; thick: the median. All heads with prefix matching of at "
-        "least 0.1 at the end of training are ablated together (resample ablation). 95 % intervals are in the table."
+        f"{plural(len(cells), 'two-layer model')}; thick: the median. All heads with prefix matching of at least 0.1 "
+        "at the end of training are ablated together (resample ablation). 95 % intervals are in the table."
     )
     return picture("joint_ablation", "Without any induction head", caption, data, (11.0, 3.8), paint)
 

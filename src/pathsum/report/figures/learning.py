@@ -1,4 +1,4 @@
-"""What training looks like from outside: induction and in-context learning against tokens seen."""
+"""Learning curves: induction and in-context learning against tokens seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths,
 
 
 def headline(results: Results) -> Figure | None:
-    """Prefix matching and the loss drop against tokens seen, a thin line a model, a thick one a depth."""
+    """Prefix matching and the loss drop against tokens seen, a thin line per model, a thick one per depth."""
     data = _training(results)
     if data.empty:
         return None
@@ -59,8 +59,8 @@ def phase_change(results: Results) -> Figure | None:
         canvas.axes[0].set_title("dotted: onset", fontweight="normal", fontsize=10)
 
     caption = (
-        "Where prefix matching rises, the loss drop does, and the second copy of random tokens becomes easier than "
-        f"guessing. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
+        "Where prefix matching rises, so does the loss drop, and the loss on the second copy of random tokens falls "
+        f"below guessing. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -131,7 +131,7 @@ def _mark_onsets(ax: Axes, results: Results) -> None:
 
 
 def shade_curricula(ax: Axes, results: Results) -> None:
-    """The tokens that training began with where it chose its windows, over millions of tokens."""
+    """Shade the tokens of each curriculum, on an axis in millions of tokens."""
     for tokens in sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0}):
         ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
 
@@ -144,23 +144,23 @@ def _onset_caption(results: Results) -> str:
 
 
 def _contrast(results: Results) -> str:
-    """What to see, where it is so."""
+    """State the contrast between one and two layers, where it holds."""
     one, two = ([c.summary.onset_tokens is not None for c in results.with_layers(n)] for n in (1, 2))
     if not one or not two or any(one) or not all(two):
         return ""
-    return "With two layers both lines leave the ground at once; with one, neither does. "
+    return "With two layers, both quantities rise together; with one layer, neither does. "
 
 
 def levels(results: Results) -> str:
-    """Where the curves' level would be with all windows."""
+    """The final loss drop over all held-out windows."""
     drops = "; ".join(
         f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in cells])}"
         for n in results.layer_counts()
         if (cells := results.with_layers(n))
     )
     return (
-        "Curves are of the few held-out windows that training looks at; over all held-out windows the loss drop ends "
-        f"at, in nats: {drops}."
+        "Curves show the few held-out windows that training evaluates; over all held-out windows, the final loss drop "
+        f"in nats is: {drops}."
     )
 
 
@@ -174,8 +174,8 @@ def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
     if not onsets:
         return f"{label}: no phase change within {millions(budget)} tokens, {reach}."
     return (
-        f"{label}: a phase change in {len(onsets)} of {plural(len(cells), 'model')}, half-way after "
-        f"{span(onsets, 1)} M tokens; {reach}."
+        f"{label}: a phase change in {len(onsets)} of {plural(len(cells), 'model')}, half-way after {span(onsets, 1)} "
+        f"M tokens; {reach}."
     )
 
 
@@ -194,6 +194,6 @@ def _repeat_caption(results: Results) -> str:
         parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
     return (
         "Gain of the second copy over a uniform guess among the sampled tokens (per token), and top-1 accuracy there, "
-        f"range over models: {'; '.join(parts)}. The first copy costs more than guessing, because random tokens do "
-        "not follow the statistics of the text."
+        f"range over models: {'; '.join(parts)}. The loss on the first copy is above guessing, because random tokens "
+        "do not follow the statistics of the text."
     )

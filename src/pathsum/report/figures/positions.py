@@ -1,4 +1,4 @@
-"""Where in the window a model loses what."""
+"""Loss by position in the window."""
 
 from __future__ import annotations
 

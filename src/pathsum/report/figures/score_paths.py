@@ -1,4 +1,4 @@
-"""Which pairs of paths make an induction head look where it looks."""
+"""Which pairs of paths the scores of an induction head come from."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ def score_paths(results: Results) -> Figure | None:
         "Nats by which the best induction head's score of the token after the earlier occurrence exceeds its mean over "
         "keys, on repeated random tokens; chance is 0. Each square is one path to the query and one to the key. In the "
         "top row the query reads the embedding: its first square is direct, the others are K-composition. Box: keys "
-        "that come through the "
-        f"strongest previous-token head, {span(keys)} nats where all squares have {span(everything)}. "
-        "A bias by distance is left out."
+        f"that come through the strongest previous-token head, {span(keys)} nats where all squares have "
+        f"{span(everything)}. A bias by distance is left out."
     )
     if len(cells) > len(shown):
         caption += f" Drawn are the first {len(shown)} of {len(cells)} models; the table has all."

@@ -1,4 +1,4 @@
-"""How heads share the residual stream: who reads what whom wrote, and who takes it away."""
+"""How heads share the residual stream: overlap of reads and writes, and deletion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("Q", "K", "V")
 
 
 def subspaces(results: Results) -> Figure | None:
-    """Overlap of what earlier heads write with what later ones read, and what later ones make of it."""
+    """Overlap of what earlier heads write with what later ones read, and deletion by later heads."""
     rows = [
         {
             "cell": c.name,
@@ -53,15 +53,15 @@ def subspaces(results: Results) -> Figure | None:
 
     caption = (
         f"Left: {len(data) // 3} pairs of heads; line and band, a random rotation between the two, ± 2 standard "
-        "deviations. Above the band a head reads where the other writes, below it keeps out of its way; without "
-        "colour, the previous-token head as read by the induction head. Right: a head that deletes what earlier layers "
-        "wrote lies far to the left and high up, at −1 and 1 where it takes away all."
+        "deviations. Above the band, a head reads more of what the other writes than by chance; below it, less. Black: "
+        "the previous-token head as read by the induction head. Right: a head that deletes what earlier layers wrote "
+        "lies at the upper left, at (−1, 1) if it removes all of it."
     )
-    return picture("subspaces", "Who reads what whom wrote", caption, data, (10.4, 4.2), paint)
+    return picture("subspaces", "Overlap of reads and writes", caption, data, (10.4, 4.2), paint)
 
 
 def induction_edge(cell: Cell, edge: OverlapRow) -> bool:
-    """Is this the previous-token head, as read by the induction head?"""
+    """Whether this is the previous-token head as read by the induction head."""
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     if previous is None or induction is None:
         return False

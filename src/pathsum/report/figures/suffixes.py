@@ -56,8 +56,7 @@ def suffixes(results: Results) -> Figure | None:
         "matches. Left and middle: its attention to both followers in one sequence, a pair of dots per model, by heads "
         "per layer. Right: the difference (two tokens minus one) without ablation and with edges into the head ablated "
         "(resample ablation), a dot per model; 0 is a head that matches the current token alone. Mean over "
-        f"{span([r.sequences for r in rows], 0)} sequences, each in both orders; bars: 95 % bootstrap over "
-        "sequences."
+        f"{span([r.sequences for r in rows], 0)} sequences, each in both orders; bars: 95 % bootstrap over sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

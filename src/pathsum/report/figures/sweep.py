@@ -28,13 +28,13 @@ ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", 
 
 
 def sweep(results: Results) -> Figure | None:
-    """A point a seed over the number of heads, coloured by depth, with the mean and its interval."""
+    """A point per seed over the number of heads, coloured by depth, with the mean and its interval."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None
     usual = statistics.mode(c.summary.d_head for c in cells if c.rows(HeadRow))
     shown = [c for c in cells if not c.rows(HeadRow) or c.summary.d_head == usual]  # the others are the next figure's
-    return _drawn("sweep", "What depth, heads and seed change", shown, ("heads", "heads a layer"))
+    return _drawn("sweep", "What depth, heads and seed change", shown, ("heads", "heads per layer"))
 
 
 def widths(results: Results) -> Figure | None:
@@ -46,7 +46,7 @@ def widths(results: Results) -> Figure | None:
     if len({c.summary.d_head for c in cells}) < 2:
         return None
     width = cells[0].summary.n_heads * cells[0].summary.d_head
-    title = f"What the width of a head changes, all heads of a layer {width} wide"
+    title = f"What the width of a head changes, at a total width of {width} per layer"
     return _drawn("widths", title, cells, ("d_head", f"d_head (number of heads: {width} / d_head)"))
 
 
@@ -70,9 +70,9 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
     depths = sorted({c.summary.n_layers for c in cells if c.rows(HeadRow)})
     none = [_without([c for c in cells if c.summary.n_layers == n]) for n in depths]
     caption = (
-        f"A point a seed; a dash the mean, a bar {interval}. "
-        f"No phase change, and no point, in {', '.join(none)}. Right: the share of heads that are called by a "
-        "behaviour, a point a model, the dash its mean over models; a head may have several names."
+        f"Points are seeds, dashes means, and bars {interval}. No phase change, and so no point, in {', '.join(none)}. "
+        "Right: the share of heads that are labelled with a behaviour, a point per model, dashes means over models; a "
+        "head may have several labels."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
 
@@ -159,7 +159,7 @@ def _shares(ax: Axes, data: pd.DataFrame) -> None:
             ax.plot(values, [y] * len(values), "o", color=colour, ms=5, alpha=0.55, mew=0)
             mean = statistics.mean(values)
             ax.plot([mean, mean], [y - 0.11, y + 0.11], color=colour, lw=2.4)
-    ax.set_yticks(range(len(roles)), roles)
+    ax.set_yticks(range(len(roles)), ["attends at another distance" if role == FIXED else role for role in roles])
     ax.invert_yaxis()
     ax.set(xlim=(-0.03, 1.03), xlabel="share of a model's heads (0..1)")
     ax.grid(visible=False, axis="y")

@@ -36,7 +36,7 @@
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
   const triangle = (n) => (n * (n + 1)) / 2;
 
-  // How much token i looks at token j, 0..1, by the heads, the passage and the checkpoint that are chosen.
+  // How much token i attends to token j, 0..1, by the heads, the passage and the checkpoint that are chosen.
   function attention(i, j) {
     const { cell } = state;
     const passage = Number($("passage").value);
@@ -124,7 +124,7 @@
     look(state.token === null ? striking(tokens.length) : Math.min(state.token, tokens.length - 1));
   }
 
-  // The token that looks hardest at one other than itself and the first: something to see before anything is chosen.
+  // The token that attends most to one other than itself and the first: shown before anything is chosen.
   function striking(length) {
     let best = [0, 0];
     for (let i = state.cell.heads.length ? 2 : length; i < length; i++) {
@@ -155,7 +155,7 @@
       to.push([into, button.textContent, j]);
     });
     const here = [make("code", buttons[i].textContent), ` (${i})`];
-    const seen = [" looks at ", ...say(from), ". Looking at it: ", ...say(to), "."];
+    const seen = [" attends to ", ...say(from), ". Tokens that attend to it: ", ...say(to), "."];
     $("said").replaceChildren(...here, ...(cell.heads.length ? seen : [": without layers there is no attention."]));
   }
 
@@ -268,12 +268,12 @@
     const heads = state.tables.heads.map((h) => [h, logits("OV", h), logits("QK", h)]);
     const heading = make("h4");
     heading.append("Token ", make("code", word));
-    const columns = ["head", "as a source it raises (OV, logits)", "destinations that look for it (QK, nats)"];
+    const columns = ["head", "as a source it raises (OV, logits)", "destinations that attend to it (QK, nats)"];
     $("circuit").dataset.word = word;
     $("circuit").replaceChildren(
       heading,
       table("What comes next.", ["by the direct path", "in the corpus"], [[share("direct"), share("corpus")]]),
-      ...(heads.length ? [table("What each head makes of it, and who looks for it.", columns, heads)] : []),
+      ...(heads.length ? [table("What each head writes for it, and which destinations attend to it.", columns, heads)] : []),
     );
   }
 

@@ -1,4 +1,4 @@
-"""Whether what weights claim, what behaviour shows and what intervention does are the same, head by head."""
+"""Whether weights, behaviour and intervention agree, head by head and edge by edge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT
+from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
 from pathsum.report.agreement import (
@@ -44,24 +44,25 @@ def section(results: Results, _: Figures) -> Section:
 
 def _method() -> tuple[str, str]:
     return (
-        "Three kinds of evidence, each made a yes or a no by a bar; those of weights and intervention were set before "
-        "anything was counted, those of behaviour with such models in view. Weights: an eigenvalue positivity above "
-        f"{COPYING} (copies: of OV; induction: of OV and of QK matching, the smaller), or a composition score above "
-        f"chance with q < {SIGNIFICANT} (edges; previous token: with the keys of the best induction head where one has "
-        "formed, for positions are not in these weights). Behaviour: what the head is called in the section on what "
-        "each head does (copies: its copying score's interval is above chance; a K-edge: from a head that attends one "
-        "or two tokens back to an induction head; a Q-edge: from a head that attends to its own position or one token "
-        "back to an induction head; a V-edge: no behaviour decides). Intervention: the rise of the loss on the second "
-        "copy of repeated random tokens, with another window's writes in place; a head's 95 % interval must lie above "
-        f"its control's and above 0, an edge's above {NEEDED} nats.",
-        "Behaviour tells weights which previous-token and which induction head to ask about, no more. The second copy "
-        "is one task: a head or an edge that it does not need may serve another, and one that it needs may serve it in "
-        "another way than the question supposes.",
+        "Each of three kinds of evidence is turned into yes or no by a threshold. The thresholds for weights and "
+        "intervention were set before anything was counted (the rule for composition on synthetic corpora), those for "
+        f"behaviour after such models had been seen. Weights: an eigenvalue positivity above {COPYING} (copies: of OV; "
+        "induction: of OV and of QK matching, the smaller), or composition (edges; previous token: with the keys of "
+        "the best induction head where one has formed, because these weights hold no positions). An edge composes if "
+        f"{COMPOSITION_RULE}. Behaviour: the labels of the head in the section on what each head does (copies: its "
+        "copying score's interval is above chance; a K-edge: from a head that attends one or two tokens back to an "
+        "induction head; a Q-edge: from a head that attends to its own position or one token back to an induction "
+        "head; a V-edge: no behaviour decides). Intervention: the rise of the loss on the second copy of repeated "
+        "random tokens, under resample ablation; a head's 95 % interval must lie above its control's and above 0, an "
+        f"edge's above {NEEDED} nats.",
+        "Behaviour selects the previous-token head and the induction head that weights are tested on, and nothing "
+        "else. The second copy is one task: a head or an edge that it does not need may be needed for another, and one "
+        "that it needs may act by another mechanism than the question supposes.",
     )
 
 
 def _edges(items: Sequence[Judged]) -> tuple[str, ...]:
-    """Does the second copy need the edges that compose?"""
+    """Count the composing edges that the second copy needs."""
     edges = [i for i in items if i.question in EDGES and answers([i], "weights", "intervention")]
     if not edges:
         return ()
@@ -80,11 +81,10 @@ def _edges(items: Sequence[Judged]) -> tuple[str, ...]:
     verdict = [f"Most {' and '.join(holds)} that compose are confirmed."] if holds else []
     if fails:
         verdict.append(
-            f"Most {' and '.join(fails)} that compose are not confirmed: heads share directions on which repeats do "
-            "not depend."
+            f"Most {' and '.join(fails)} that compose are not confirmed: heads share directions that repeats do not "
+            "depend on."
         )
-    rule = f"(An edge composes if {COMPOSITION_RULE}.)"
-    return (" ".join([f"The second copy needs {'; '.join(told)}.", *verdict, *_edges_on_text(edges), rule]),)
+    return (" ".join([f"The second copy needs {'; '.join(told)}.", *verdict, *_edges_on_text(edges)]),)
 
 
 def _edges_on_text(edges: Sequence[Judged]) -> tuple[str, ...]:
@@ -111,12 +111,12 @@ def _induction(items: Sequence[Judged]) -> tuple[str, ...]:
     every = sum(all(_yes(i.of(kind)) for kind in KINDS) for i in heads)
     return (
         f"Of {plural(len(heads), 'head')} past the first layer, {weights} do induction by weights, {behaviour} by "
-        f"behaviour, {intervention} are needed by the second copy, and of {every} all three hold.",
+        f"behaviour, {intervention} are needed by the second copy, and all three hold for {every}.",
     )
 
 
 def _copying(items: Sequence[Judged]) -> tuple[str, ...]:
-    """Whether random tokens are the task to ask copying heads about."""
+    """Compare the need for copying heads on random tokens and on text."""
     heads = [i for i in items if i.question == COPIES and answers([i], "weights", "intervention")]
     copying, others = _split(heads)
     if not copying:
@@ -132,7 +132,7 @@ def _copying(items: Sequence[Judged]) -> tuple[str, ...]:
         told += (
             f" Without one of the {len(unneeded)} that copy and are not needed, the loss there changes by {repeats} "
             f"nats, the held-out loss by {text}: where the latter rises, text uses the head, and repeated random "
-            "tokens are the wrong task to ask."
+            "tokens are the wrong task to test it on."
         )
     return (told,)
 
@@ -154,7 +154,7 @@ def _counts(items: Sequence[Judged]) -> Table:
         Column("all: yes", lambda *row: f"{sum(i.agreed for i in row[-1])} of {len(row[-1])}"),
         *(Column(f"{a} – {b} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
         caption="How many heads or edges each kind of evidence says yes of, how many all that were measured do, and "
-        "the share of which two say the same, all cells of a depth together. Where most are no, the share is high by "
+        "the share of which two say the same, all models of a depth together. Where most are no, the share is high by "
         "chance: Cohen's κ is 0 at chance and 1 where both always say the same (–: both give one answer for all).",
         csv="agreement.csv",
     )
@@ -178,8 +178,8 @@ def _named(items: Sequence[Judged]) -> Table:
         Text("claimed by weights, not needed", lambda _, some: _widest(some, "weights", "intervention")),
         Text("needed, not claimed by weights", lambda _, some: _widest(some, "intervention", "weights")),
         caption="The heads and edges of which all evidence that was measured says yes, and the widest disagreements: "
-        "the largest excess of the weights' number over its bar that intervention does not confirm, and the largest "
-        "rise of the loss on the second copy where weights say no, among edges (with one layer, among heads).",
+        "the largest excess of the weights' number over its threshold that intervention does not confirm, and the "
+        "largest rise of the loss on the second copy where weights say no, among edges (with one layer, among heads).",
         csv="agreement.csv",
     )
 

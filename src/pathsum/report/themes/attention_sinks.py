@@ -13,7 +13,7 @@ SINK = 0.3  # attention on the first token from which a head is called an attent
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Each model's heads that rest most on the first token, and the loss without it."""
+    """The heads of each model that attend most to the first token, and the loss without it."""
     cells = [c for c in results.cells.values() if c.rows(AttentionSinkRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",), ())
@@ -21,10 +21,10 @@ def section(results: Results, _: Figures) -> Section:
     resting = sum(r.attention_low > SINK for r in heads)
     paying = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
-        "An attention sink is a token, here the first, that heads attend to when they have nothing to move. "
-        f"{resting} of {plural(len(heads), 'head')} give more than {SINK} of their attention to the beginning-of-"
-        f"sequence (BOS) token. For {paying} the held-out loss rises when that token is masked and the other keys "
-        "take its share, by more than when the window's second token is masked (the control)."
+        f"An attention sink is a token, here the first, that heads attend to when they have nothing to move. {resting} "
+        f"of {plural(len(heads), 'head')} give more than {SINK} of their attention to the beginning-of-sequence (BOS) "
+        f"token. For {paying} the held-out loss rises when that token is masked and the other keys take its share, by "
+        "more than when the window's second token is masked (the control)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 

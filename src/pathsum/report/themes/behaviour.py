@@ -1,4 +1,4 @@
-"""What each head does: what it is called, and the scores behind it."""
+"""What each head does: its labels, and the scores behind them."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ SCORES = (
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Every head's name and scores, and what is known after each layer."""
+    """Every head's labels and scores, and the loss after each layer."""
     shown = drawn(figures, "logit_lens")
     cells = [c for c in results.cells.values() if c.rows(LabelRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), shown)
     method = (
-        "A head is called by a behaviour where the lower end of its score's interval (95 %, bootstrap over windows) "
-        "exceeds a threshold, at least three times chance. Chance is what a head scores that looks at all of its past "
-        "alike. Induction must show on random tokens repeated, drawn uniformly and by frequency, and in held-out text: "
-        "a head that looks back by the length of the repeated block passes the first alone, and one that looks at "
-        "likely followers of the present token may pass the last alone. The thresholds were chosen with such models in "
-        "view: how many heads have a name describes them and tests nothing."
+        "A head is labelled with a behaviour if the lower end of the 95 % interval of its score (bootstrap over "
+        "windows) exceeds a threshold of at least three times chance. Chance is the score of uniform causal attention. "
+        "Induction must hold on repeated random tokens, sampled uniformly and by frequency, and in held-out text: a "
+        "head that attends back by the length of the repeated block passes only the first test, and one that attends "
+        "to likely followers of the current token may pass only the last. The thresholds were chosen after such models "
+        "had been seen, so the counts of labelled heads describe the models and test no claim."
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *shown))
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
-    """What a head is called; fixed offsets of one and two have behaviours of their own."""
+    """List the labels of a head; fixed offsets of one and two have behaviours of their own."""
     rows = [
         r for r in cell.rows(LabelRow) if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
     ]
@@ -56,7 +56,7 @@ def names(cell: Cell, layer: int, head: int) -> list[str]:
 def _name(r: LabelRow) -> str:
     if r.distance is None:
         return r.name
-    return "looks at itself" if r.distance == 0 else f"looks {r.distance} back"
+    return "attends to itself" if r.distance == 0 else f"attends {r.distance} back"
 
 
 def _named(n_layers: int, cells: Sequence[Cell]) -> str:
@@ -70,7 +70,7 @@ def _named(n_layers: int, cells: Sequence[Cell]) -> str:
 
 
 def _weighted(cells: Sequence[Cell]) -> str:
-    """Does weighing the attention by what is moved change the picture?"""
+    """Compare attention with attention weighted by the norm of what is moved."""
     by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.rows(LabelRow)}
     heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
     resting = [
@@ -83,11 +83,11 @@ def _weighted(cells: Sequence[Cell]) -> str:
     ]
     change = f"moves the share of the beginning of the sequence by at most {number(max(resting, default=0.0))}"
     if not induction:
-        return f"Weighing attention by the size of what is moved, A ‖W_OV x‖, {change}."
+        return f"Weighting attention by the norm of what is moved, A ‖W_OV x‖, {change}."
     plain, weighted = ([by_head[*h, b] for h in induction] for b in ("induction: uniform", "uniform, value-weighted"))
     return (
-        f"Weighing attention by the size of what is moved, A ‖W_OV x‖, {change}; the prefix matching of "
-        f"induction heads is then {span(weighted)}, where attention alone has {span(plain)}."
+        f"Weighting attention by the norm of what is moved, A ‖W_OV x‖, {change}; the prefix matching of induction "
+        f"heads is then {span(weighted)}, where attention alone has {span(plain)}."
     )
 
 
@@ -101,16 +101,16 @@ def _table(cells: Sequence[Cell]) -> Table:
         heads,
         MODEL,
         HEAD,
-        Text("called", lambda c, _, h: ", ".join(names(c, h.layer, h.head)) or _by_weights(h)),
+        Text("labels", lambda c, _, h: ", ".join(names(c, h.layer, h.head)) or _by_weights(h)),
         *(Column(score, lambda _, labels, __, score=score: _score(labels.get(score))) for score in SCORES),
         Column("OV positivity", "copying_positivity"),
         Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
         Column("QK matching", "qk_matching_positivity"),
-        caption="Every head: what it is called, and its scores with their 95 % intervals. Attention as a mean share, "
-        "0..1 (offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what "
-        "the head adds to the token that is repeated next, −1..1; from the weights alone: positivity of the OV and, "
-        "with the previous-token head, of the QK circuit, −1..1, and the share of tokens that raise themselves most. "
-        "With the value-weighted scores in the CSV.",
+        caption="Every head: its labels, and its scores with their 95 % intervals. Attention as a mean share, 0..1 "
+        "(offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what the "
+        "head adds to the token that is repeated next, −1..1; from the weights alone: positivity of the OV and, with "
+        "the previous-token head, of the QK circuit, −1..1, and the share of tokens that raise themselves most. With "
+        "the value-weighted scores in the CSV.",
         csv="labels.csv",
         levels=2,
         fold=False,
@@ -120,7 +120,7 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 
 def _level(field: str, rows: Sequence[LabelRow]) -> tuple[Entry, ...]:
-    """A row of chance levels or of thresholds, to hold the others against."""
+    """A row of chance levels or of thresholds."""
     known = [[v for r in rows if r.behaviour == score and (v := getattr(r, field)) is not None] for score in SCORES]
     return (Entry(field), *[Entry("–")] * 2, *(Entry(span(v), "number") for v in known), *[Entry("–", "number")] * 3)
 
@@ -145,11 +145,11 @@ THEME = Theme(
     detectors={
         "previous_token": Detector(
             "previous-token heads",
-            "the word before the last tells of the next, which the one head must see to; the label",
+            "the next word depends on the previous word, so the only head must attend one token back; the label",
         ),
         "induction": Detector(
             "induction heads",
-            "stretches of text repeat, and one layer alone can tell what followed; the label of one of its heads",
+            "stretches of text repeat, and only one layer can attend to what followed; the label of one of its heads",
         ),
         "copying": Detector(
             "copying heads", "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5"

@@ -1,4 +1,4 @@
-"""How far each detector can be trusted, and a word wherever one cannot."""
+"""Precision and recall of each detector on synthetic corpora, and a note where they are low."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ def section(results: Results, figures: Figures) -> Section:
     """The scoreboard of precision and recall on synthetic corpora."""
     rows = calibrated(results)
     if not rows:
-        return Section(TITLE, ("No detector was tried on text with known structure.",), ())
+        return Section(TITLE, ("No detector was tested on text with known structure.",), ())
     left_out = max(r.not_learnt for r in rows)
     text = (
-        "Detectors were tried on models of synthetic corpora with known structure. Each corpus is a world of its own: "
-        f"rules, text and model share nothing with any other, and intervals count worlds. {plural(left_out, 'model')} "
-        f"had not learnt the rules of the text, by the loss on held-out text, and {'is' if left_out == 1 else 'are'} "
-        "left out. Nothing is planted for a detector in worlds with other rules, nor in untrained models. Composition "
-        "is judged within each model of two layers with two heads each, on all its twelve edges. An edge is there if "
-        "the model relies on it, by intervention: the loss where a rule made the word rises by half a nat when the "
-        "edge is removed, or falls by as much when it is the only edge of its kind that is left. An edge is absent "
-        "below a tenth of a nat; edges in between are left out. So are edges into heads that matter less than half a "
-        "nat by the same two tests, since the loss cannot tell what such a head reads; one row counts these as absent. "
-        f"An edge is found if {COMPOSITION_RULE}. Precision is the share of what was found that is there, recall the "
-        "share of what is there that was found."
+        "Detectors were tested on models trained on synthetic corpora with known structure, the ground truth. Corpora "
+        "are independent: each has its own rules, text and model, and intervals count corpora. "
+        f"{plural(left_out, 'model')} had not learned the rules of the text, by the held-out loss, and "
+        f"{'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models have no positives "
+        "for a detector. Composition is judged within each model of two layers with two heads each, on all its twelve "
+        "edges. An edge is there if the model relies on it, by intervention: the loss where a rule made the word rises "
+        "by half a nat when the edge is removed, or falls by as much when it is the only edge of its kind that is "
+        "left. An edge is absent below a tenth of a nat; edges in between are left out. So are edges into heads that "
+        "matter less than half a nat by the same two tests, since the loss cannot tell what such a head reads; one row "
+        f"counts these as absent. An edge is found if {COMPOSITION_RULE}. Precision is the share of what was found "
+        "that is there, recall the share of what is there that was found."
     )
     return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
-    """``section``, with a word on each of its ``detectors`` whose shares or intervals fall below TRUSTED."""
+    """``section``, with a note on each of its ``detectors`` whose shares or intervals fall below TRUSTED."""
     found = {r.detector: r for r in results.calibration}
     doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
     return replace(section, paragraphs=(*section.paragraphs, *doubts))
@@ -67,7 +67,7 @@ def _doubt(row: CalibrationRow) -> str:
     if not trusted(row):
         return f"Caution: on synthetic corpora the detector of {detectors()[row.detector].name} has {shares}."
     return (
-        f"On synthetic corpora the detector of {detectors()[row.detector].name} has {shares}: too few worlds to say "
+        f"On synthetic corpora the detector of {detectors()[row.detector].name} has {shares}: too few corpora to show "
         f"that both are above {TRUSTED}."
     )
 
@@ -79,8 +79,8 @@ def _limits(rows: Sequence[CalibrationRow]) -> str:
     if unsure:
         verdict += f" At or above {TRUSTED}, with a lower bound under it: {'; '.join(unsure)}."
     return (
-        f"{verdict} Real models have more heads that share a job, and words of which no table is known: these shares "
-        "are what the detectors do at their best."
+        f"{verdict} In models of real text more heads share a function and no rules are known: these shares are the "
+        "best case."
     )
 
 
@@ -88,15 +88,15 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
     return Table.of(
         rows,
         Text("detector", lambda r: detectors()[r.detector].name),
-        Text("planted; found if", lambda r: detectors()[r.detector].planted),
+        Text("ground truth; found if", lambda r: detectors()[r.detector].planted),
         Column("n", lambda r: str(r.n)),
-        Column("worlds", "worlds"),
-        Column("planted", lambda r: str(r.planted)),
-        Column("in worlds", "planted_worlds"),
+        Column("corpora", "worlds"),
+        Column("ground truth", lambda r: str(r.planted)),
+        Column("in corpora", "planted_worlds"),
         Column("found", lambda r: str(r.found)),
         Column("precision (95 %)", lambda r: _share(r.precision, r.precision_low, r.precision_high)),
         Column("recall (95 %)", lambda r: _share(r.recall, r.recall_low, r.recall_high)),
-        caption="What each detector finds of what was planted: n units in independent worlds; 95 % intervals.",
+        caption="What each detector finds of the ground truth: n units in independent corpora; 95 % intervals.",
         csv="calibration.csv",
     )
 

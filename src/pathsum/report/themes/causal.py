@@ -22,22 +22,23 @@ ORDERS = ("direct path", "single heads", "virtual heads")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """What is lost without a head or an edge, and what each order of paths is worth."""
+    """The loss without a head or an edge, and the worth of each order of paths."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model of two layers to intervene on.",), ())
     method = (
-        "What a head writes is replaced by zeros, by its mean over windows, or by what it writes in another window; "
-        "everything after it is computed again. The control takes away what a head of the same pattern and size would "
-        "have written in random directions. An edge is one head's writes as seen by the queries, keys or values of "
-        "one later head alone, read at the scale of norm that it had; its control is the other edges of its kind."
+        "The output of a head is replaced by zeros (zero ablation), by its mean over windows (mean ablation), or by "
+        "its output on another window (resample ablation); everything after it is recomputed. The control removes what "
+        "a head of the same pattern and size would have written in random directions. An edge is what the queries, "
+        "keys or values of one later head read of one earlier head, at the norm scale of the intact model; its control "
+        "is the other edges of the same kind."
     )
     worth = (
         "The table of terms fixes the attention patterns and adds the direct path, then single heads, then virtual "
-        "heads. At their own scale, as AMF does it, norms see only the orders added so far; with scales frozen at the "
-        "whole model's, terms add up exactly, and one that is small beside the rest of the residual stream says "
-        "little. Orders count the heads on a path; under “What is read, by content” the same sum is split by how often "
-        "content moved."
+        "heads. At their own scale, as in AMF, norms see only the orders added so far. With scales frozen at those of "
+        "the whole model, terms add up exactly, but a term that is small beside the rest of the residual stream has "
+        "little effect. Orders count the heads on a path; the section “What is read, by content” splits the same sum "
+        "by how often content moved."
     )
     shown = drawn(figures, "ablations")
     said = (method, worth, *_contrasts(cells), *_carriers(cells))
@@ -89,10 +90,9 @@ def heads(cells: Sequence[Cell]) -> Table:
             "another first-layer head with it",
             lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
         ),
-        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) with another window's "
-        "writes in a head's place. Last: with a perfect previous-token pattern put into the previous-token head, which "
-        "changes little where it has one already, and into other first-layer heads instead of their own (range over "
-        "those heads).",
+        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) under resample "
+        "ablation of a head. Last: with a perfect previous-token pattern put into the previous-token head, which "
+        "changes little where the head has one already, and into other first-layer heads (range over those heads).",
         csv="ablations.csv",
     )
 
@@ -110,12 +110,12 @@ def _contrasts(cells: Sequence[Cell]) -> tuple[str, ...]:
     return (
         "The K-edge from the previous-token head to the induction head against the strongest other edge: rise of the "
         "second copy's loss without the former minus that without the latter, paired by window (nats per token, "
-        f"resample ablation, 95 % interval; both heads are chosen on other data): {told}.",
+        f"resample ablation, 95 % interval; both heads were chosen on other data): {told}.",
     )
 
 
 def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Whether the strongest Q-edges come from heads that attend to the present token."""
+    """Whether the strongest Q-edges come from heads that attend to the current token."""
     shares = []
     for cell in cells:
         edge = max(_resampled(cell, "Q"), key=lambda a: a.second_copy_nats)
@@ -124,10 +124,9 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     if not shares:
         return ()
     return (
-        f"The head on the strongest Q-edge attends to the current token itself by {span(shares)} (range over "
-        "models). Where that is near "
-        "1, the head carries the token in place of the embedding, and virtual heads through it do what single heads "
-        "would.",
+        f"The head on the strongest Q-edge attends to the current token itself by {span(shares)} (range over models). "
+        "Where that is near 1, the head carries the token in place of the embedding, and virtual heads through it act "
+        "as single heads.",
     )
 
 
@@ -147,18 +146,18 @@ def edges(cells: Sequence[Cell]) -> Table:
         strongest,
         MODEL,
         Text("edge", lambda _, __, by: edge_label(by["resample"])),
-        Column("zeros (nats)", lambda _, __, by: _second_copy(by["zero"])),
-        Column("mean (nats)", lambda _, __, by: _second_copy(by["mean"])),
-        Column("another window (nats)", lambda _, __, by: _second_copy(by["resample"])),
+        Column("zero ablation (nats)", lambda _, __, by: _second_copy(by["zero"])),
+        Column("mean ablation (nats)", lambda _, __, by: _second_copy(by["mean"])),
+        Column("resample ablation (nats)", lambda _, __, by: _second_copy(by["resample"])),
         Column(
             "other edges of its kind",
             lambda c, kind, by: _median(a.second_copy_nats for a in _resampled(c, kind) if a is not by["resample"]),
         ),
         Column("held-out loss (nats)", lambda _, __, by: _signed(by["resample"].loss_nats)),
         Column("prefix matching", lambda _, __, by: _signed(by["resample"].prefix_matching)),
-        caption="The edge of each kind whose removal raises the loss on the second copy most, with another window's "
-        "writes in its place; by what stands there, with 95 % intervals. Last: other edges' median, and the change of "
-        "the held-out loss and of the best prefix matching, by another window's.",
+        caption="The edge of each kind whose resample ablation raises the loss on the second copy most, by ablation "
+        "method, with 95 % intervals. Last, under resample ablation: the median of the other edges, and the change of "
+        "the held-out loss and of the best prefix matching.",
         csv="ablations.csv",
     )
 

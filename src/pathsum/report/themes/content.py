@@ -25,14 +25,14 @@ def section(results: Results, figures: Figures) -> Section:
     models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
     deep = [c for c in models if c.rows(ContentScoreRow)]
     if not models:
-        return Section(TITLE, ("This sweep has no model with heads that was taken apart by content.",), ())
+        return Section(TITLE, ("This sweep has no model with heads that was decomposed by content.",), ())
     worst = max(e for c in models for e in _errors(c))
     method = (
         "A path is named by its heads, which does not say what it carries: a head that attends to its own position "
         "moves nothing. With patterns and norm scales fixed, each pattern is split into its diagonal and the rest, and "
         "what is read is summed anew in two ways, whatever heads it went through: by hops, the number of heads at "
-        "which content changed position, and by offset, how many tokens back it comes from. Both sums meet the logits "
-        f"and the scores to a largest relative error of {number(worst)} (float64)."
+        "which content changed position, and by offset, how many tokens back it comes from. Both sums agree with the "
+        f"logits and the scores up to a relative error of {number(worst)} (float64)."
     )
     shown = drawn(figures, "content_scores")
     tables = (scores(deep), worth(deep), corner(deep)) if deep else ()
@@ -50,7 +50,7 @@ def _regime(models: Sequence[Cell]) -> str:
 
 
 def _small(small: Sequence[Cell]) -> tuple[str, ...]:
-    """Why the control with a small embedding reads otherwise by heads."""
+    """Why path names differ in the control with a small embedding."""
     if not small:
         return ()
     names = ", ".join(c.name for c in small)
@@ -111,9 +111,10 @@ def corner(models: Sequence[Cell]) -> Table:
         Column("its share", "judged_share"),
         Column("matching on it", "positivity"),
         Column("on direct × previous-token head", lambda _, head, __: head.qk_matching_positivity),
-        caption="The pair of paths that most of the best induction head's preference comes by, chosen on half of the "
-        "repeated windows, with its share on the other half; and the eigenvalue positivity of matching on that pair "
-        "and on AMF's, with a direct query and a key through the previous-token head (1: every token matches itself).",
+        caption="The pair of paths with the largest part of the best induction head's preference, chosen on half of "
+        "the repeated windows, with its share on the other half; and the eigenvalue positivity of matching on that "
+        "pair and on AMF's, with a direct query and a key through the previous-token head (1: every token matches "
+        "itself).",
         csv="matching.csv",
         source="corner",
     )
@@ -157,8 +158,8 @@ THEME = Theme(
     detectors={
         "keys_of_previous_token": Detector(
             "keys read by content",
-            "stretches of text repeat, so a second-layer head must compare the current token with the token before "
-            "the key; at least half of a preference of one nat or more of one of its heads, by content",
+            "stretches of text repeat, so a second-layer head must compare the current token with the previous token "
+            "at the key; at least half of a preference of one nat or more of one of its heads, by content",
         )
     },
     relies_on=("keys_of_previous_token",),

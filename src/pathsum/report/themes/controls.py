@@ -12,20 +12,20 @@ from pathsum.report.theme import Figures, Theme, drawn
 TITLE = "Controls"
 KINDS = {  # what is said of each, and whether induction must form
     "smeared": (
-        "One layer with smeared keys, which mix in the key before, can do induction without a previous-token head.",
+        "One layer with smeared keys, which mix in the previous key, can do induction without a previous-token head.",
         True,
     ),
     "shuffled": ("A model trained on windows without order has nothing to match.", False),
-    "untrained": ("Untrained weights have learnt nothing.", False),
+    "untrained": ("An untrained model has learned nothing.", False),
 }
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """What the controls are, and whether each came out as it must."""
+    """The controls, and whether each has the expected outcome."""
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    text = " ".join(["A measurement that cannot fail shows nothing.", *(KINDS[kind][0] for kind in kinds)])
+    text = " ".join(["Controls show that the measurements can also be negative.", *(KINDS[kind][0] for kind in kinds)])
     table = Table.of(
         results.controls.values(),
         Text("control", "name"),
@@ -36,7 +36,7 @@ def section(results: Results, figures: Figures) -> Section:
         Column("loss drop (nats)", "summary.in_context_loss_drop_nats"),
         Column("tokens", lambda c: millions(c.summary.tokens_seen)),
         Text("verdict", lambda c: _outcome(c)[1]),
-        caption="Each control against what it must show.",
+        caption="The outcome of each control and the expected one.",
         csv="controls.csv",
     )
     return Section(TITLE, (text,), (*drawn(figures, "controls"), table))

@@ -1,4 +1,4 @@
-"""The reader's own look: every model's attention and paths on a few passages, and every token's circuits."""
+"""Explorers: every model's attention and paths on a few passages, and every token's circuits."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def _best(cells: Sequence[Cell]) -> Cell | None:
 
 def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     attention = (
-        "Attention: point at a token of the passage, or move with the arrow keys, to see where each head looks; move "
-        "the checkpoint to watch it learn to. Of two held-out passages one was chosen because most pairs of tokens "
-        "come again in it; the third is random tokens twice, where an induction head shows as a stripe. Value-weighted "
+        "Attention: point at a token of the passage, or move with the arrow keys, to see where each head attends; move "
+        "the checkpoint to follow training. Of two held-out passages, one was chosen because it has the most repeated "
+        "pairs of tokens; the third is random tokens twice, where an induction head shows as a stripe. Value-weighted "
         "attention is weighted by the size of what a head moves. A chosen token's prediction is split, at the final "
         "checkpoint with patterns and norm scales as they are there, into the direct path, what each head reads "
         "directly, and virtual heads (L0H1→L1H2 reads through L0H1 with L1H2); the parts are rounded so that what is "
@@ -45,7 +45,7 @@ def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     circuits = (
         "Circuits, by the weights alone, of the lowest-loss model of each layer count: which outputs a head raises "
         "when it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
-        "destinations look for it most (QK, over their mean key, without positions; of later layers the part that "
+        "destinations attend to it most (QK, over their mean key, without positions; of later layers the part that "
         "reads tokens directly), and what comes next by the direct path alone, beside the training text."
     )
     return (attention, circuits)

@@ -28,7 +28,7 @@ def section(results: Results, figures: Figures) -> Section:
         "Each quantity is followed through the checkpoints, for the heads that are the previous-token head and the "
         "induction head at the end. A rise is dated at its half-way point. The K-composition of the two is its score "
         "above chance; their key edge is the fall of the preference for the token after a match when the keys read the "
-        "previous-token head's writes of another window; the loss is dated where its slope over log tokens steepens."
+        "previous-token head's output on another window; the loss is dated where its slope over log tokens steepens."
     )
     shown = drawn(figures, "formation")
     paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
@@ -60,7 +60,7 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     first = [(k, p) for k, p in pairs if k.tokens_seen < p.tokens_seen]
     clear = sum(k.high <= p.low for k, p in first)
     told = (
-        f"K-composition of the pair reaches half of its rise before the attention of the previous-token head does in "
+        "K-composition of the pair reaches half of its rise before the attention of the previous-token head does in "
         f"{len(first)} of {plural(len(pairs), 'model')}, in {clear} of these with an evaluation in between."
     )
     if not first:
@@ -82,7 +82,7 @@ def sequence(cell: Cell) -> str:
 
 
 def _sequences(cells: Sequence[Cell]) -> str:
-    """How many models form the pieces in which order, and which models differ from most."""
+    """Count the orders of formation, and name the models that differ from most."""
     counted = Counter(sequence(c) for c in cells).most_common()
     told = []
     for i, (order, n) in enumerate(counted):
@@ -92,13 +92,13 @@ def _sequences(cells: Sequence[Cell]) -> str:
 
 
 def _bends(results: Results) -> str:
-    """State how often the loss bends in models with and without a phase change, and what the detector is worth."""
+    """State how often the loss bends in models with and without a phase change."""
 
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
         sure = sum((bend := change_of(c, "loss_nats")) is not None and bend.low_documents is not None for c in cells)
         fires = sum(change_of(c, "loss_nats") is not None for c in cells)
         told = f"{fires} of {plural(len(cells), 'model')}"
-        return fires, told + (f" ({sure} whatever windows are drawn)" if fires else "")
+        return fires, told + (f" ({sure} for any sample of windows)" if fires else "")
 
     known = [c for c in results.cells.values() if c.rows(FormationRow)]
     with_onset = [c for c in known if change_of(c, "prefix_matching")]
@@ -107,17 +107,16 @@ def _bends(results: Results) -> str:
         return ""
     (hits, told), (false, told_without) = count(with_onset), count(without)
     verdict = (
-        "It fires more often where prefix matching does not rise: a negative result. A bend of the loss is no sign of "
-        "the phase change here, and no claim uses it."
+        "It fires more often where prefix matching does not rise: a negative result. Here a bend of the loss does not "
+        "indicate the phase change, and no claim uses it."
         if hits * len(without) < false * len(with_onset)
-        else "It does not tell the two apart: a negative result, and no claim rests on it."
+        else "It does not tell the two apart: a negative result, and no claim uses it."
         if hits * len(without) == false * len(with_onset)
         else "It fires more often where prefix matching rises."
     )
     return (
         f"The detector of a bend of the loss to a steeper slope fires in {told} whose prefix matching rises, and in "
-        f"{told_without} where it does not. {verdict} A learning rate that falls, or a change of text, bends a loss "
-        "too."
+        f"{told_without} where it does not. {verdict} A falling learning rate or a change of text also bends the loss."
     )
 
 
@@ -125,7 +124,7 @@ def _table(cells: Sequence[Cell]) -> Table:
     heads = sorted({c.summary.n_heads for c in cells})
     return Table.of(
         [(n, [c for c in cells if c.summary.n_heads == n]) for n in heads],
-        Column("heads a layer", lambda n, _: n),
+        Column("heads per layer", lambda n, _: n),
         Column("seeds", lambda _, some: len(some)),
         *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
         caption="Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where "

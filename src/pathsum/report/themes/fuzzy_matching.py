@@ -45,8 +45,8 @@ def _said(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not:
 
 def _variants(cells: Sequence[Cell]) -> str:
     told = (
-        "Does the induction head match tokens that are alike but not equal? This is a finding without a verdict: the "
-        "claims had been frozen before it was measured. In sequences of random tokens that differ, the last token is "
+        "This section tests whether the induction head matches tokens that are alike but not equal. It has no verdict: "
+        "the claims were frozen before it was measured. In sequences of random tokens that differ, the last token is "
         "the query, and before an earlier token, the follower, stands a token equal to the query, a variant of it, or "
         "an unrelated token of the variant's form and similar frequency (the control). All are of letters, single "
         "letters included."
@@ -92,8 +92,8 @@ def _renamed(cells: Sequence[Cell]) -> str:
     told = (
         "In text, a passage is followed by itself with each frequent token of three letters or more (Python's keywords "
         "excepted) replaced, one for one, by another of similar frequency that does not occur in it. The control is "
-        "the passage's tokens in random order before the same second copy: it has the same token frequencies, so "
-        "that a difference is due to order. After tokens that keep their name the first copy lowers the loss by "
+        "the passage's tokens in random order before the same second copy: it has the same token frequencies, so that "
+        "a difference is due to order. After tokens that keep their name the first copy lowers the loss by "
         f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} nats per token (exact copy "
         f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token it "
         f"{_said(after, 'helps', 'is not shown to help', 'does not help')}: {over[FuzzyMeasure.AFTER]} nats more than "

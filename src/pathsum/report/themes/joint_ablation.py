@@ -12,9 +12,9 @@ from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Without any induction head"
 IN_PLACE = {
-    "zero": "zeros",
+    "zero": "zero",
     "mean": "mean",
-    "resample": "another window",
+    "resample": "resample",
     "turned": "random directions (control)",
 }
 
@@ -30,7 +30,7 @@ def section(results: Results, figures: Figures) -> Section:
         "what heads of the same patterns and sizes would have written in random directions. Other heads are compared "
         "with the induction heads window by window, ablated in the same way; random directions with the ablation of "
         "the induction heads that loses least. Where the layers have too few other heads, fewer are ablated: the table "
-        "says so, and that model has no such control."
+        "marks these models, which have no such control."
     )
     shown = drawn(figures, "joint_ablation")
     return Section(TITLE, (method,), (*shown, _table(cells)))
@@ -41,7 +41,7 @@ def _table(cells: list[Cell]) -> Table:
         [(c, r) for c in cells for r in _shown(at_the_end(c))],
         MODEL,
         Text("heads", lambda c, r: r.heads if r.ablated == "induction" else f"{r.heads} (control{_fewer(c, r)})"),
-        Text("in place", lambda _, r: IN_PLACE[r.method]),
+        Text("ablation", lambda _, r: IN_PLACE[r.method]),
         Column("loss drop lost (nats)", ("loss_drop_lost", "loss_drop_lost_low", "loss_drop_lost_high")),
         Column("share", lambda _, r: share(r.loss_drop_lost, r.loss_drop_nats)),
         Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),

@@ -23,10 +23,10 @@ def section(results: Results, _: Figures) -> Section:
     less = sum(r.difference_high < 0 for r in single)
     text = (
         "The path expansion is exact with norm scales frozen, and the norms then divide each path by the size of the "
-        "whole residual stream. At its own scale, a path is read as if it, its heads' single paths and the direct path "
-        f"were all there is. Of {len(single)} single heads, {more} are worth more at their own scale and {less} less "
-        f"(95 % intervals); the difference is {span([r.difference_nats for r in single])} nats per token (range "
-        f"over heads). Spearman's rank correlation of the two worths over the heads of a model is "
+        "whole residual stream. At its own scale, a path is read as if the residual stream held only this path, its "
+        f"heads' single paths and the direct path. Of {len(single)} single heads, {more} are worth more at their own "
+        f"scale and {less} less (95 % intervals); the difference is {span([r.difference_nats for r in single])} nats "
+        "per token (range over heads). Spearman's rank correlation of the two worths over the heads of a model is "
         f"{span(_correlations(cells))} (range over models)."
     )
     return Section(TITLE, (text,), (_table(cells),))
@@ -54,8 +54,8 @@ def _table(cells: list[Cell]) -> Table:
         Column("random directions", lambda _, r: f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}"),
         caption="A path's worth depends on the scale at which norms read it. Fall of the held-out loss when the path "
         "joins the direct path and its own heads' single paths, attention patterns fixed: the most valuable path of "
-        "each order in each model. Last: the control, as much written in random directions (frozen; own scale). 95 % "
-        "intervals.",
+        "each order in each model. Last: the control, with as much written in random directions (frozen; own scale). "
+        "95 % intervals.",
         csv="norm_scales.csv",
     )
 

@@ -17,7 +17,7 @@ KINDS = ("weights", "behaviour", "intervention")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """What heads of one layer do: tables of skip-trigrams, spent on copying or not."""
+    """Tables of skip-trigrams, and whether they copy."""
     cells = results.with_layers(1)
     text = (_text(cells), paragraph(cells), *skip_trigrams.paragraphs(cells))
     return Section.of(TITLE, text, (*drawn(figures, "eigenvalues"), table(results), *skip_trigrams.tables(cells)))
@@ -28,9 +28,9 @@ def _text(cells: Sequence[Cell]) -> str:
         return "This sweep has no one-layer model."
     best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
     return (
-        "One layer adds a table of skip-trigrams for each head: a source, seen from a destination, raises an output. "
-        "A head of one layer sees which tokens came before but not what "
-        f"preceded them, so it cannot look for what followed the present token last time: best prefix matching {best}."
+        "One layer adds a table of skip-trigrams for each head: a source, seen from a destination, raises an output. A "
+        "head of one layer sees which tokens came before but not what preceded them, so it cannot attend to what "
+        f"followed the current token last time: best prefix matching {best}."
     )
 
 
@@ -55,9 +55,9 @@ def paragraph(cells: Sequence[Cell]) -> str:
         f"{plural(len(found), 'head')}. A positive trace means that attending to a token raises its own logit on "
         "average, not that it raises it most: among the heads that pass by weights, the share of tokens that raise "
         f"their own logit most is {top1} (range over heads). By behaviour: on repeated random tokens the head's output "
-        "raises the next token's logit, 95 % interval of the mean sign above that for another window's tokens. By "
-        "intervention: the loss on the second copy rises without the head (another window's writes in its place), "
-        "interval above 0 and above the control's; where several heads copy, ablating one understates its part."
+        "raises the next token's logit, 95 % interval of the mean sign above that for tokens of another window. By "
+        "intervention: the loss on the second copy rises without the head (resample ablation), interval above 0 and "
+        "above the control's; where several heads copy, ablating one understates its part."
     )
 
 
@@ -98,12 +98,12 @@ THEME = Theme(
     {
         "skip_trigram": Detector(
             "skip-trigrams, by model and text",
-            "source … destination → out; entries of the atlas that the text bears out",
+            "source … destination → out; entries of the atlas that the text confirms",
         ),
         "skip_trigram_model": Detector(
             "skip-trigrams, by the model alone",
-            "the same; triples that a head makes likelier by half a nat, on documents that did not choose them, "
-            "whatever the text says",
+            "the same; triples whose log-probability a head raises by half a nat, on documents that did not choose "
+            "them, whether or not the text confirms them",
         ),
     },
     ("skip_trigram", "skip_trigram_model", "copying"),

@@ -15,11 +15,11 @@ PAPERS = (
 
 
 def section(_: Results, __: Figures) -> Section:
-    """A row a record."""
+    """One row per record."""
     text = (
-        "Beside every figure and table stand the records that it was drawn from: they lead here. CELL stands for a "
-        "cell's folder in circuits/; code lies in src/pathsum/; dvc repro -fs STAGE makes a stage's records again, "
-        "make report this page. How each claim is judged stands in src/pathsum/claims/."
+        "Beside every figure and table stand the records that it was drawn from: they lead here. CELL stands for the "
+        "name of a model, its folder in circuits/; code lies in src/pathsum/; dvc repro -fs STAGE makes a stage's "
+        "records again, make report this page. How each claim is judged stands in src/pathsum/claims/."
     )
     table = Table.of(
         origins().values(),

@@ -59,7 +59,7 @@ THEME = Theme(
     {
         "phase_change": Detector(
             "phase change",
-            "when the loss on planted copies is half-way down; the onset of prefix matching, to one evaluation",
+            "when half of the fall of the loss on copies is reached; the onset of prefix matching, to one evaluation",
         )
     },
     ("phase_change",),

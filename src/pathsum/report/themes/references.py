@@ -88,7 +88,7 @@ def _joint_copying(two: Sequence[Cell]) -> tuple[str, str, str, str]:
     name, paper = "top-1 copying by the best head of a pattern / all of it together", "31 % / 96 % (two heads)"
     groups = [g for c in two for g in c.rows(JointCopyingRow) if g.layer > 0]
     if not groups:
-        return name, paper, "–", "no two later heads look at the same places" if two else "no such model"
+        return name, paper, "–", "no two later heads attend to the same positions" if two else "no such model"
     best = max(groups, key=lambda g: g.top1)
     return name, paper, f"{best.best_top1:.0%} / {best.top1:.0%}".replace("%", " %"), _agrees(best.top1 >= 0.9)
 

@@ -15,7 +15,7 @@ from pathsum.report.symbols import visible
 
 ENTRIES_A_HEAD = 4
 BUGS = 8
-NEAR = 8  # tokens back, within which a head that looks far has under half of its attention
+NEAR = 8  # tokens back, within which a long-range head has under half of its attention
 
 NAMES = (
     HEAD,
@@ -28,7 +28,7 @@ LIFT = Column("lift of the text", lambda r: f"{number(r.text_lift)} ({r.text_hit
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """What the tables of ``cells`` say, all of them together."""
+    """Summarize the tables of ``cells``."""
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
@@ -90,7 +90,7 @@ def _copying(cells: Sequence[Cell]) -> str:
 
 
 def _far(cell: Cell) -> list[tuple[int, int]]:
-    """Find the copying heads that look far."""
+    """Find the long-range copying heads."""
     near: defaultdict[tuple[int, int], float] = defaultdict(float)
     for d in cell.rows(DistanceRow):
         near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
@@ -109,15 +109,15 @@ def _borne_out(cells: Sequence[Cell]) -> str:
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     told = (
         f"The judging documents confirm {_share(r.borne_out for r in rows)} "
-        f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to tell: the "
+        f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to test: the "
         "output follows the destination more often with the source before it, by three standard errors or more"
     )
     if tallies:
         told += (
-            f". Of all candidates, unselected, they confirm {sum(b for b, _ in tallies):,} of "
+            f". Of all candidates, without selection, they confirm {sum(b for b, _ in tallies):,} of "
             f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
         )
-    return f"{told}. With the source, the output is likelier to the model for {helped} (where they were chosen)."
+    return f"{told}. With the source, the model finds the output more probable in {helped} (choosing documents)."
 
 
 def _clustered(counts: Sequence[tuple[int, int]]) -> str:
@@ -147,11 +147,11 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("effect (logits)", "effect_logits"),
         Column("change in log P (nats)", "change_nats"),
         LIFT,
-        caption="Each head's skip-trigrams with the largest summed effect on held-out text in "
-        f"{best.name}, among those that occur more often than chance in the choosing documents. Effect and change are "
-        "means over places; the change in log P is with the source against without it. Lift: how much more often the "
-        "output follows the destination with the source before it (counts: followed by the output, of places with the "
-        "source, in the judging documents); – where too few. Every head of every model is in the CSV.",
+        caption=f"Each head's skip-trigrams with the largest summed effect on held-out text in {best.name}, among "
+        "those that occur more often than chance in the choosing documents. Effect and change are means over places; "
+        "the change in log P is with the source against without it. Lift: how much more often the output follows the "
+        "destination with the source before it (counts: followed by the output, of places with the source, in the "
+        "judging documents); – where too few. Every head of every model is in the CSV.",
         csv="skip_trigrams.csv",
     )
     bugs = Table.of(

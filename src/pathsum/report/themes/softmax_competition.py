@@ -21,8 +21,8 @@ def section(results: Results, _: Figures) -> Section:
         "A score reaches another key's attention through the denominator of the softmax alone: if the score of a key "
         "with attention A rises by δ, the log attention of every other key falls by log(1 + A (exp δ − 1)), wherever "
         "that key is. In one layer a score sees the query's token, the key's token and their distance. A match can "
-        "therefore draw attention to itself and lower all other keys alike; it cannot favour the token after it. "
-        "Two layers can, because the keys of the second read what the first has moved."
+        "therefore draw attention to itself and lower all other keys alike; it cannot favour the token after it. Two "
+        "layers can, because the keys of the second read what the first has moved."
     )
     return Section(TITLE, (why,), (_table(cells),))
 

@@ -13,15 +13,15 @@ TITLE = "The induction circuit alone"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """What remains when everything but the circuit is resampled."""
+    """The share that remains when everything but the circuit is resampled."""
     cells = [c for c in results.with_layers(2) if c.rows(SufficiencyRow)]
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head past the first layer.",), ())
     method = (
-        "Necessity is not sufficiency. Here everything but the circuit is resampled: what all other heads write, and "
-        "all that the induction head's keys read besides the previous-token head, come from another window. The token "
-        "itself stays: it is what queries match and values copy. Controls keep the edge of another first-layer head, "
-        "or none."
+        "A necessary circuit need not be sufficient. Here everything but the circuit is resampled: what all other "
+        "heads write, and all else that the induction head's keys and queries read of earlier heads. Queries and keys "
+        "are resampled from different windows. The token embedding is kept: queries match it and values copy it. "
+        "Controls keep the edge of another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 

@@ -33,10 +33,10 @@ CONTENT = {  # offsets of the content that is compared: at the query, at the key
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Behaviour, edges and worth of matches of two tokens."""
+    """Behaviour, edges and value of matches of two tokens."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
-        return Section(TITLE, ("This sweep has no model of two layers to ask.",), ())
+        return Section(TITLE, ("This sweep has no two-layer model.",), ())
     method = (
         "Induction by AMF's mechanism matches the current token: all its earlier occurrences score alike. Here two "
         "earlier matches compete in one sequence of random tokens that otherwise never repeat: both end in the current "
@@ -86,7 +86,7 @@ def _edges(cells: Sequence[Cell]) -> str:
         f"Where it does, we ablate edges into the head (mean or resample). {' '.join(told)} One-token matching leaves "
         "only the current token to the queries, and the current and the previous token to the keys. With all other "
         f"paths into the head ablated, the loss on the second copy of repeated random tokens rises by {span(worth)} "
-        "nats per token: this is what all else is worth there, two-token matching included."
+        "nats per token: the value of all other paths there, two-token matching included."
     )
 
 
@@ -104,7 +104,7 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
 
 
 def _heads(cells: Sequence[Cell]) -> str:
-    """Does it grow with heads?"""
+    """State whether the advantage grows with the number of heads."""
     counts = sorted({c.summary.n_heads for c in cells})
     if len(counts) < 2:
         return ""
@@ -137,13 +137,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         *(_score_column(f"score: {label}", *offsets) for label, offsets in CONTENT.items()),
         caption="Attention of the best induction head to what followed two competing matches (share of its attention, "
         "0..1), their difference, the same for three tokens against two, the difference in log-probability; the "
-        "difference in attention without one edge (another window's writes); rise of the loss on the second copy of "
-        "repeated random tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over "
-        f"{sequences} sequences ({windows} windows for the second copy). Last: shares of the head's preference for the "
-        "token after the earlier occurrence, on repeated random tokens, by the offset of the content at the query × at "
-        "the key. Matching one token compares current × previous, a second token previous × two back, a third two back "
-        "× three back; the last share has all keys from three back on. The CSV has both ablation methods and every "
-        "cut.",
+        "difference in attention without one edge (resample ablation); rise of the loss on the second copy of repeated "
+        f"random tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over {sequences} "
+        f"sequences ({windows} windows for the second copy). Last: shares of the head's preference for the token after "
+        "the earlier occurrence, on repeated random tokens, by the offset of the content at the query × at the key. "
+        "Matching one token compares current × previous, a second token previous × two back, a third two back × three "
+        "back; the last share has all keys from three back on. The CSV has both ablation methods and every cut.",
         csv="suffix_cuts.csv",
     )
 

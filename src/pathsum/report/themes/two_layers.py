@@ -30,15 +30,15 @@ def section(results: Results, figures: Figures) -> Section:
 def _needs(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     needs = (
-        "Two layers let heads read each other. An induction head needs a first-layer head that looks one token back "
-        "and a second-layer head that reads it through its keys: then it finds what followed the present token last "
-        "time, and copies it."
+        "Two layers let heads read each other. An induction head needs a first-layer head that attends one token back "
+        "and a second-layer head that reads it through its keys: it then attends to what followed the current token "
+        "last time, and copies it."
     )
     if not found:
         return f"{needs} In none of {len(cells)} models has one formed."
     return (
-        f"{needs} It has formed in {len(found)} of {len(cells)} models: the first looks at the token before with "
-        f"{span([p.previous_token for p, _ in found])} of its attention, the second at what followed with "
+        f"{needs} It has formed in {len(found)} of {len(cells)} models: the first attends to the previous token with "
+        f"{span([p.previous_token for p, _ in found])} of its attention, the second to what followed with "
         f"{span([i.prefix_matching for _, i in found])}."
     )
 
@@ -53,8 +53,7 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     counts = (
         f"Of {plural(len(edges), 'edge')} of all models, {len(above)} score above chance and {len(below)} below it "
         f"(Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not differ from it. Below chance, the "
-        "later head reads less of what the earlier one writes than if their directions had nothing to do with each "
-        f"other. {_floor(differ)}"
+        f"later head reads less of what the earlier one writes than for unrelated directions. {_floor(differ)}"
     )
     return (counts.strip(), *_meaning(edges, differ), _rule(edges))
 
@@ -74,8 +73,8 @@ def _floor(differ: Sequence[CompositionRow]) -> str:
     if not bounds:
         return ""
     return (
-        f"Of those that differ, {len(bounds)} lie beyond every random rotation: their p is a bound, "
-        f"< {number(max(bounds), 3)}, and does not rank them."
+        f"Of those that differ, {len(bounds)} lie beyond every random rotation: their p is a bound, < "
+        f"{number(max(bounds), 3)}, and does not rank them."
     )
 
 
@@ -86,24 +85,24 @@ def _meaning(edges: Sequence[CompositionRow], differ: Sequence[CompositionRow]) 
     return (
         f"The random-rotation null rotates one head against the other at random and keeps their spectra. {len(differ)} "
         f"of {len(edges)} edges reject it, the median of them {number(distance, 3)} from chance. That is expected "
-        "where trained heads share a few directions of the residual stream or avoid each other's. A score that "
-        "differs from chance then says only that two heads are not independent; which edges form a circuit must be "
-        "judged by the size of the excess and by interventions.",
+        "where trained heads share a few directions of the residual stream or avoid each other's. A score that differs "
+        "from chance then says only that two heads are not independent; which edges form a circuit must be judged by "
+        "the size of the excess and by interventions.",
     )
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The two heads of each cell, and every edge that composes."""
+    """The two heads of each model, and every edge that composes."""
     edges = [(c, e) for c in cells for e in c.rows(CompositionRow) if e.composes]
     mechanism = Table.of(
         cells,
         MODEL,
         Text("previous-token head", lambda c: _head(c.previous_token_head())),
-        Column("looks one back", lambda c: (h := c.previous_token_head()) and h.previous_token),
+        Column("attends one back", lambda c: (h := c.previous_token_head()) and h.previous_token),
         Text("induction head", lambda c: _head(c.induction_head())),
         Column("prefix matching", lambda c: (h := c.induction_head()) and h.prefix_matching),
         Column("K-composition", _key_edge),
-        caption="The heads of the mechanism: the first-layer head that looks most at the token before, the head of "
+        caption="The heads of the mechanism: the first-layer head that attends most to the previous token, the head of "
         "best prefix matching (chance: the table of all heads), and by how much the latter's keys read the former "
         "above chance, without its mean write (chance in brackets).",
         source="mechanism",

@@ -18,13 +18,13 @@ from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Inside the heads"
 BEYOND = 3  # standard deviations from which something is called beyond chance
-CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown a model
+CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown per model
 TOKENS = 6  # shown of each group
-FIXED = 0.1  # mean attention from which a virtual head is said to look at a distance
+FIXED = 0.1  # mean attention from which a virtual head is said to attend at a distance
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """What heads are made of, by weights first and by effect last."""
+    """The structure of heads, by weights first and by effect last."""
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",))
@@ -51,13 +51,13 @@ def _clusters(cells: Sequence[Cell]) -> str:
 def _joint(cells: Sequence[Cell]) -> str:
     groups = [(c, g) for c in cells for g in c.rows(JointCopyingRow)]
     if not groups:
-        return "No two heads of a layer look at the same places (cosine of patterns ≥ 0.5), so none copy jointly."
+        return "No two heads of a layer attend to the same positions (cosine of patterns ≥ 0.5), so none copy jointly."
     cell, best = max(groups, key=lambda pair: pair[1].top1)
     names = " and ".join(head_label(best.layer, int(h)) for h in best.heads.split())
     others = "" if best.chance_top1 is None else f", for other sets of as many heads {number(best.chance_top1)}"
     more = sum(g.top1 > g.best_top1 for _, g in groups)
     return (
-        f"Heads of a layer that look at the same places (cosine of patterns ≥ 0.5) act as one: "
+        "Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head: "
         f"{plural(len(groups), 'such group')}, {more} of which copy more of the vocabulary than the best of their "
         f"heads. The group that copies most is {cell.name} {names}: attending to a token raises that very token most "
         f"for a share of {number(best.top1)} of all tokens; for the best of these heads alone it is "
@@ -79,8 +79,8 @@ def _bandwidth(cells: Sequence[Cell]) -> str:
     d_model = span([c.summary.d_model for c in some], 0)
     return (
         f"The residual stream of the deepest models has {d_model} directions. By the participation ratio of singular "
-        f"values a head's W_OV uses {span(heads, 0)} of them, all heads of a model together ask for {span(demand, 0)}, "
-        f"and tokens differ along {span(used['W_E'], 0)} in W_E and {span(used['W_U'], 0)} in W_U."
+        f"values a head's W_OV uses {span(heads, 0)} of them, all heads of a model together use {span(demand, 0)}, and "
+        f"tokens differ along {span(used['W_E'], 0)} in W_E and {span(used['W_U'], 0)} in W_U."
     )
 
 
@@ -95,8 +95,8 @@ def _reading(cells: Sequence[Cell]) -> str:
         f" The keys of the induction head read {span(keys)} of what the previous-token head writes (chance {chance})."
     )
     return (
-        f"Of {len(edges)} readers and writers in different layers, {above} overlap more than a random rotation would "
-        f"let them and {below} less, by {BEYOND} standard deviations.{induction if keys else ''}"
+        f"Of {len(edges)} pairs of a reader and a writer in different layers, {above} overlap more and {below} less "
+        f"than under random rotations, by {BEYOND} standard deviations.{induction if keys else ''}"
     )
 
 
@@ -107,10 +107,10 @@ def _deleting(cells: Sequence[Cell]) -> str:
     against = sum(d.alignment < -BEYOND * d.spread for d in heads)
     most = max(d.removed for d in heads)
     return (
-        f"Does a later head delete what earlier layers wrote? {against} of {plural(len(heads), 'head')} write against "
-        f"what they read of it beyond chance (alignment {span([d.alignment for d in heads])}, where −1 would be "
-        f"deletion and 1 repetition); no head cancels more than {number(max(most, 0.0), 3)} of what stands at its own "
-        "position."
+        f"Later heads may delete what earlier layers wrote: {against} of {plural(len(heads), 'head')} write against "
+        f"what they read of it, beyond chance (alignment {span([d.alignment for d in heads])}, where −1 would be "
+        f"deletion and 1 repetition); no head cancels more than a share of {number(max(most, 0.0), 3)} of what earlier "
+        "layers wrote at its own position."
     )
 
 
@@ -123,11 +123,11 @@ def _virtual(cells: Sequence[Cell]) -> str:
     ends = [(v.late_layer, v.late_head) == (h.layer, h.head) for c, v in tops if (h := c.formed_induction_head())]
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
-        "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix "
-        "W_OV^late W_OV^early. Taking away the path of the strongest of each model, all patterns and norm scales kept, "
-        f"costs {span([v.cost_nats for _, v in tops])} nats per token, most in {cell.name} ({_pair(most)}). Where an "
-        f"induction head has formed, it ends there in {sum(ends)} of {plural(len(ends), 'model')}. {clear} of "
-        f"{plural(len(known), 'virtual head')} cost more than {BEYOND} standard errors."
+        "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix W_OV^late "
+        "W_OV^early. Removing the path of the strongest virtual head of each model, with all patterns and norm scales "
+        f"fixed, costs {span([v.cost_nats for _, v in tops])} nats per token, most in {cell.name} ({_pair(most)}). "
+        f"Where an induction head has formed, the path ends there in {sum(ends)} of {plural(len(ends), 'model')}. "
+        f"{clear} of {plural(len(known), 'virtual head')} cost more than {BEYOND} standard errors."
     )
 
 
@@ -154,10 +154,10 @@ def _token_table(results: Results) -> Table:
         ),
         Column("cohesion (by chance)", lambda _, r: "–" if isinstance(r, DirectionRow) else _cohesion(r)),
         Column("share of W_OV", lambda _, r: r.share if isinstance(r, DirectionRow) else None),
-        caption="What heads are about, in the model of lowest loss of each depth: the groups of tokens that raise each "
-        "other most clearly (cohesion in standard deviations of the circuit's entries; in brackets, with the head's "
-        "writes rotated at random), and the singular directions of the largest share of W_OV (read → written). Every "
-        "head of every model is in token_clusters.csv and directions.csv.",
+        caption="Tokens that heads act on, in the model of lowest loss of each depth: the groups of tokens that raise "
+        "each other most clearly (cohesion in standard deviations of the circuit's entries; in brackets, with the "
+        "head's writes rotated at random), and the singular directions of the largest share of W_OV (read → written). "
+        "Every head of every model is in token_clusters.csv and directions.csv.",
         csv="token_clusters.csv",
     )
 
@@ -175,23 +175,23 @@ def _beyond(r: TokenClusterRow) -> float:
 
 
 def _virtual_table(cells: Sequence[Cell]) -> Table:
-    dearest = [
+    costliest = [
         (c, v)
         for c in sorted(cells, key=lambda c: c.name)
         for v in sorted(c.rows(VirtualHeadRow), key=lambda v: -v.cost_nats)[:VIRTUAL]
     ]
     return Table.of(
-        dearest,
+        costliest,
         MODEL,
         Text("early → late", lambda _, v: _pair(v)),
         Column("cost (nats)", lambda _, v: f"{number(v.cost_nats, 3)} ± {number(v.cost_error_nats, 3)}"),
         Column("V-composition (chance)", lambda _, v: f"{number(v.composition)} ({number(v.composition_chance)})"),
         Column("copying positivity", "positivity"),
-        Text("looks", lambda _, v: _distance(v)),
+        Text("attends", lambda _, v: _distance(v)),
         Column("prefix matching", "prefix_matching"),
         caption=f"The {VIRTUAL} virtual heads of each model that cost most: loss without the path minus loss with it, "
         "± standard error over windows of held-out text; weights, and mean attention of A^late A^early (to its "
-        f"favourite distance where that is ≥ {FIXED}, and prefix matching on repeated random tokens).",
+        f"strongest distance where that is ≥ {FIXED}, and prefix matching on repeated random tokens).",
         csv="virtual_heads.csv",
     )
 

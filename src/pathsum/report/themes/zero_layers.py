@@ -16,7 +16,7 @@ BIGRAMS = 12
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """What the text is, and how near a model without layers comes to its bigrams."""
+    """The corpus, and how close models without layers are to its bigrams."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 
@@ -24,12 +24,12 @@ def _text(results: Results) -> tuple[str, ...]:
     cells = results.with_layers(0)
     corpus = results.corpus
     about = (
-        f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a "
-        f"{corpus.d_vocab:,}-token vocabulary. Of its held-out documents {corpus.tuning_documents:,} are for "
-        f"training's evaluations and for whatever is chosen, {corpus.verdict_documents:,} others for the verdicts: "
-        f"models are judged on {corpus.judged_windows:,} windows of {corpus.judged_documents:,} of these, the largest "
-        f"of which has {number(100 * corpus.largest_document, 1)} % of the windows. On them a unigram model loses "
-        f"{number(corpus.unigram_loss_nats, 3)} nats per token, the best smoothed bigram model "
+        f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a {corpus.d_vocab:,}-token "
+        f"vocabulary. Of its held-out documents {corpus.tuning_documents:,} are for training's evaluations and for "
+        f"selection, {corpus.verdict_documents:,} others for the verdicts: models are judged on "
+        f"{corpus.judged_windows:,} windows of {corpus.judged_documents:,} of these, the largest of which has "
+        f"{number(100 * corpus.largest_document, 1)} % of the windows. On them the loss of a unigram model is "
+        f"{number(corpus.unigram_loss_nats, 3)} nats per token, that of the best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )
     if not cells:
@@ -37,8 +37,8 @@ def _text(results: Results) -> tuple[str, ...]:
     losses = span([c.summary.val_loss_nats for c in cells], 3)
     return (
         about,
-        "Without layers the logits are W_U W_E applied to the present token: the model can only be a bigram table. "
-        f"Its held-out loss is {losses} nats.",
+        "Without layers the logits are W_U W_E applied to the current token: the model can only be a bigram table. Its "
+        f"held-out loss is {losses} nats.",
     )
 
 
@@ -51,7 +51,7 @@ def _table(cell: Cell) -> Table:
         Column("count", "count"),
         Column("corpus log P (nats)", "corpus_log_prob_nats"),
         Column("W_U W_E log P (nats)", "model_log_prob_nats"),
-        caption=f"The commonest bigrams, corpus against {cell.name}.",
+        caption=f"The most frequent bigrams, corpus against {cell.name}.",
         csv="bigrams.csv",
     )
 

@@ -147,7 +147,7 @@ def test_every_claim_names_the_theme_that_states_it(name: str) -> None:
 def test_what_is_printed_over_models_is_called_a_range() -> None:
     assert "; range over models 1.9" in judge(claim("induction_key_edge"), WORKS).detail
     assert (
-        "a range over models, no confidence interval"
+        "the range over models in brackets (not a confidence interval)"
         in table(judge_all(WORKS), WORKS, dict.fromkeys(THEMES, ""), Preregistration()).caption
     )
 

@@ -73,9 +73,7 @@ def take_apart(
         repeat_second_loss_nats=repeats.second_nats,
         prefix_matching=matching.prefix_matching if matching else None,
         prefix_matching_head=f"{matching.layer}.{matching.head}" if matching else None,
-        prefix_matching_chance=induction.prefix_matching(
-            uniform_attention(1 + 2 * trained.block), trained.block
-        ).item(),
+        prefix_matching_chance=chance.item(),
         previous_token=previous.previous_token if previous else None,
         previous_token_head=f"{previous.layer}.{previous.head}" if previous else None,
         copying_heads=sum(h.copies for h in heads),
@@ -108,8 +106,11 @@ def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: E
 
 @torch.no_grad()
 def certificate(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Compare the sum over all paths, those of the extras and b_U with the logits, in float64: max abs error relative to
-    the largest logit. Over the tokens that occur, as inputs and as outputs. None where there are more than MOST_PATHS."""
+    """Compare the sum over all paths, those of the extras and b_U with the logits, in float64.
+
+    Largest absolute error relative to the largest logit, over the tokens that occur, as inputs and as outputs. None
+    where there are more than MOST_PATHS paths.
+    """
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
     exact = model.to(torch.float64)

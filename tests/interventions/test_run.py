@@ -225,3 +225,29 @@ def test_an_edge_from_the_same_layer_or_to_no_side_is_refused(edge: tuple[str, P
     clean = Run(model, tokens)
     with pytest.raises(ValueError, match="expected a side of .* and a head of a layer before 1, got"):
         clean.patch_edges((1, 0), {edge: clean.streams[0]})
+
+
+@pytest.mark.parametrize("place", [(-1, 0), (0, 9)])
+def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place) -> None:
+    """The mistake: layer −1 was the last layer, and an edge from it was patched."""
+    run = Run(build(config(2)), sample())
+    for intervene in (
+        lambda: run.patch_edge(place, (1, 0), "K", run.streams[0]),
+        lambda: run.patch_edge((0, 0), place, "K", run.streams[0]),
+        lambda: run.force_pattern(place, run.pattern((0, 0))),
+    ):
+        with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from \(0, 0\)"):
+            intervene()
+
+
+def test_an_ablation_that_would_change_nothing_is_refused() -> None:
+    """The mistake: of a single window, the mean and another window's write are its own."""
+    model, tokens = build(config(2)), sample()
+    one, several = Run(model, tokens[:1]), Run(model, tokens)
+    for ablate in (
+        lambda: one.mean((0, 0)),
+        lambda: one.resample((0, 0)),
+        lambda: several.resample((0, 0), shift=len(tokens)),
+    ):
+        with pytest.raises(ValueError, match="nothing would be ablated"):
+            ablate()

@@ -29,8 +29,10 @@ def stream_paths(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "path batch pos d_model"]:
-    """Compute what each path contributes to what ``layer`` reads: s_l A^{h_n} ⋯ A^{h_1} ⊗ W_OV^{h_n} ⋯ W_OV^{h_1} W_E,
-    applied to the tokens (AMF "path expansion trick"); ``()`` is the direct path.
+    """Return each path's contribution to the normalized stream that ``layer`` reads (AMF "path expansion trick").
+
+    (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens, where s_l is the
+    norm scale before layer l; ``()`` is the direct path.
 
     ``patterns`` and ``scales`` may be those of all layers. Costs order · batch · pos · (pos² + d_model · d_head) for
     each path. ValueError where a path goes through ``layer`` or beyond, or scales are missing.

@@ -18,12 +18,14 @@ from pathsum.records.verdicts import ClaimResult
 @functools.cache
 def claims() -> dict[str, Claim]:
     """Return the claims by id, in the order of the themes. Each knows the theme that states it."""
-    present = {module.name for module in pkgutil.iter_modules(pathsum.claims.__path__)}
-    found: dict[str, Claim] = {}
-    for theme in (name for name in THEMES if name in present):
-        module = importlib.import_module(f"pathsum.claims.{theme}")
-        found |= {claim.id: replace(claim, theme=theme) for claim in getattr(module, "CLAIMS", ())}
-    return found
+    stated: dict[str, tuple[Claim, ...]] = {}
+    for module in pkgutil.iter_modules(pathsum.claims.__path__):
+        stated[module.name] = getattr(importlib.import_module(f"pathsum.claims.{module.name}"), "CLAIMS", ())
+    unknown = [name for name, some in stated.items() if some and name not in THEMES]
+    assert not unknown, f"claims in {', '.join(unknown)}, which claims/themes.py does not list"
+    found = [replace(claim, theme=theme) for theme in THEMES for claim in stated.get(theme, ())]
+    assert len({claim.id for claim in found}) == len(found), "two claims have the same id"
+    return {claim.id: claim for claim in found}
 
 
 def stated() -> dict[str, FrozenClaim]:

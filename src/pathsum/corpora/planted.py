@@ -76,7 +76,8 @@ def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
     """Return the synthetic documents and their ground truth.
 
     Every word is written with a space before it, so that a tokenizer with enough merges makes each word one token.
-    A pure function of ``config``: the same seed gives the same text. Raises ValueError for what does not fit.
+    The same ``config`` always gives the same text. Raises ValueError, naming each setting, if the rules cannot be
+    satisfied together.
     """
     truth = _truth(config)
     return _documents(config, truth), truth

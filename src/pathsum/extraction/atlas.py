@@ -69,7 +69,7 @@ Suspect = tuple[Looked, Triple, SpuriousCost]
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``."""
+    """Return the rows of each record, by its name."""
     entries: list[Entry] = []
     suspects: list[Suspect] = []
     tallies: list[SkipTrigramTallyRow] = []

@@ -26,7 +26,7 @@ _SEED = 2026
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``: a row a head, and one for all heads of a layer together. Costs three runs a row."""
+    """Return the rows by record name: one per head, and one for all heads of a layer. Costs three runs per row."""
     generator = torch.Generator().manual_seed(_SEED)
     windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     clean = Run(trained.model, windows[:, :-1])

@@ -16,7 +16,7 @@ from pathsum.records.balance import BalanceRow
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``; a row for each reader and each part of what it reads."""
+    """Return the rows by record name; a row for each reader and each part of what it reads."""
     model, trace = trained.model, trained.natural
     embedded = model.embed(data.windows[:, :-1])
     streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)

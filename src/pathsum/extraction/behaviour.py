@@ -77,7 +77,7 @@ class Measure:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``."""
+    """Return the rows of each record, by its name."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         read = reads(trained.model, data.windows[:, :-1], trained.natural)

@@ -32,7 +32,7 @@ _SEED = 2021
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``."""
+    """Return the rows of each record, by its name."""
     generator = torch.Generator().manual_seed(_SEED)
     d_model = trained.weights.W_E.shape[0]
     rotation = random_rotation(d_model, generator).float()

@@ -24,6 +24,7 @@ from pathsum.model.transformer import Transformer
 from pathsum.probes import induction
 from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
+from pathsum.records import registry
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.roles import HeadRoles
@@ -58,7 +59,9 @@ def extract(
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
     for part in parts():
-        tables |= part(trained, data, config)
+        made = part(trained, data, config)
+        assert made.keys() <= registry.tables().keys() - tables.keys(), f"{part.__module__}: undeclared, or made twice"
+        tables |= made
     return Cell(summary=summarise(name, trained, data, tables), log=log, tables=tables)
 
 

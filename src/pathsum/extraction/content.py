@@ -30,7 +30,7 @@ Errors = dict[tuple[int, int], float]  # by layer and head
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``; no scores where positions or keys do not add up."""
+    """Return the rows by record name; no scores where positions or keys do not add up."""
     model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     error, by_head = certificates(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
     trace = model.trace(windows[:, :-1])

@@ -43,7 +43,7 @@ class Passage:
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``. Costs a trace of every passage at CHECKPOINTS checkpoints."""
+    """Return the rows by record name. Costs a trace of every passage at CHECKPOINTS checkpoints."""
     shown = passages(data, trained.model.config.n_ctx)
     log = trained.log
     patterns: list[PatternRow] = []

@@ -48,8 +48,8 @@ _SEED = 2022
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``: the values at the first checkpoint and at those from ``SETTLED`` on, and the change-point
-    of each quantity that has one."""
+    """Return the rows by record name: the values at the first checkpoint and at those from ``SETTLED`` on, and the
+    change-point of each quantity that has one."""
     pair, log = final_pair(trained), trained.log
     kept = [i for i, at in enumerate(log) if i == 0 or at.tokens_seen >= SETTLED * log[-1].tokens_seen]
     each = [measure(load_checkpoint(trained.checkpoints[i], data.tokenizer_hash), pair, trained, data) for i in kept]
@@ -116,7 +116,7 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
 
 
 def loss_drop_intervals(curve: Float[Tensor, "rows batch"], data: EvalData) -> list[Interval | None]:
-    """Bound the loss drop at each checkpoint, had other documents been drawn; None where there is only one."""
+    """Return the 95 % bootstrap interval, over documents, of the loss drop at each checkpoint; None of one document."""
     documents, generator = data.window_documents[: curve.shape[1]], torch.Generator().manual_seed(_SEED)
     return [None] * len(curve) if len(documents.unique()) < 2 else [*mean_intervals(curve, documents, generator)]
 

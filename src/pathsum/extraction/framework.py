@@ -27,7 +27,7 @@ _SEED = 2021
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``."""
+    """Return the rows of each record, by its name."""
     return {
         "heads": head_rows(trained, data),
         "eigenvalues": eigenvalue_rows(trained.weights),

@@ -33,7 +33,7 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``; no rows under two layers, or where the vocabulary has too few pairs and names."""
+    """Return the rows by record name; no rows under two layers, or where the vocabulary has too few pairs and names."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}

@@ -33,7 +33,8 @@ _SEED = 2023
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``: every third checkpoint from ``SETTLED`` on and the last; no rows without induction heads.
+    """Return the rows by record name: every third checkpoint from ``SETTLED`` on and the last; no rows without
+    induction heads.
 
     Heads are chosen by training's last evaluation, on other windows than these. Costs some 0.1 s a checkpoint.
     """

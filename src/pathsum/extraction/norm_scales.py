@@ -35,8 +35,8 @@ Scale = Float[Tensor, "batch pos"]
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``: a row for every single head, and for every pair of heads where there are no more than
-    ``MOST_PATHS``; none without a norm. Costs six losses a path."""
+    """Return the rows by record name: one for every head, and one for every pair of heads where there are no more than
+    ``MOST_PATHS``; none without a norm. Costs six losses per path."""
     model, generator = trained.model, torch.Generator().manual_seed(_SEED)
     heads = [(layer, h) for layer in range(len(model.layers)) for h in range(trained.cell.model.n_heads)]
     if model.config.norm == "none" or not heads:

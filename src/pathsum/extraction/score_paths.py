@@ -21,7 +21,7 @@ from pathsum.records.score_paths import ScorePathRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``; no rows where positions or keys do not add up (``sides`` says which)."""
+    """Return the rows by record name; no rows where positions or keys do not add up (``sides`` says which)."""
     model = trained.cell.model
     if not add_up(model):
         return {"score_paths": [], "matching": []}

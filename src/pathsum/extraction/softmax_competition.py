@@ -21,8 +21,8 @@ _SEED = 2025
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``: a row for every head and place, none in windows under ``LEAST_BLOCK``. Costs one trace of
-    the repeated windows: 0.1 s a layer."""
+    """Return the rows by record name: a row for every head and place, none in windows under ``LEAST_BLOCK``. Costs one
+    trace of the repeated windows: 0.1 s a layer."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}

@@ -33,8 +33,8 @@ _SEED = 2024
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``; no rows where no later head has the best prefix matching. Costs a layer and the loss on
-    ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
+    """Return the rows by record name; no rows where no later head has the best prefix matching. Costs a layer and the
+    loss on ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
     roles = HeadRoles.of(trained.log)
     if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}

@@ -77,7 +77,7 @@ def _leading(scored: list[tuple[float, Place]]) -> tuple[Place, ...]:
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``; no rows without heads or where windows are too short."""
+    """Return the rows by record name; no rows without heads or where windows are too short."""
     present = (data.unigram > 0).float()
     pos = min(POSITIONS, trained.model.config.n_ctx, int(present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
@@ -110,7 +110,7 @@ class Shown:
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Of both followers at the query, nats."""
+        """Return the log-probabilities (nats) that ``run`` gives the two followers at the query, the last position."""
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
 

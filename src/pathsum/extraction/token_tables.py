@@ -27,7 +27,7 @@ Top = tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]
 
 @torch.no_grad()
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``. Costs heads · TOKENS · d_vocab · d_head."""
+    """Return the rows by record name. Costs heads · TOKENS · d_vocab · d_head."""
     tokens = shown_tokens(data)
     asked = JOINER.join(data.words[t] for t in tokens.tolist())
     rows = []

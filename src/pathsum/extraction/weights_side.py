@@ -41,7 +41,7 @@ Place = tuple[int, int]  # (layer, head)
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By field of ``Cell``."""
+    """Return the rows of each record, by its name."""
     generator = torch.Generator().manual_seed(_SEED)
     weights = trained.weights
     return {

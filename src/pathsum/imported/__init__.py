@@ -1,1 +1,4 @@
-"""Weights and text from elsewhere, behind one protocol. b_U, b_V and b_O are biases; BOS begins a sequence."""
+"""Models trained elsewhere, read through the ``AttentionOnly`` protocol, and the text they are run on.
+
+b_U, b_V and b_O are biases; BOS is the beginning-of-sequence token.
+"""

@@ -66,11 +66,13 @@ class Run:
     def mean(self, *heads: Place) -> Run:
         """Mean-ablate heads: each writes its mean over windows, by position."""
         self._require(heads)
+        self._require_others(1)
         return self.patch_heads({place: self.mean_output(place) for place in heads})
 
     def resample(self, *heads: Place, shift: int = 1) -> Run:
         """Resample-ablate heads: each writes what it writes ``shift`` windows before."""
         self._require(heads)
+        self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
 
     def patch_edge(self, early: Place, late: Place, side: str, write: Float[Tensor, "batch pos d_model"]) -> Run:
@@ -80,6 +82,7 @@ class Run:
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
         """Patch several edges into one head, by side and earlier head."""
+        self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
         pattern = (q @ k.mT + heads.position_scores(q.shape[1])[head]).softmax(-1)
@@ -87,6 +90,7 @@ class Run:
 
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
         """Let a head attend by ``pattern``, one for all windows or one per window. Costs batch · pos² · d_head."""
+        self._require([head])
         given = pattern.expand(len(self.tokens), -1, -1)
         return self.replace({head: HeadActivation(given, self.write(head, given))})
 
@@ -189,6 +193,13 @@ class Run:
             last = max(self.places, default=None)
             raise ValueError(f"expected heads (layer, head) from (0, 0) to {last}, got {unknown[0]}")
 
+    def _require_others(self, shift: int) -> None:
+        if shift % len(self.tokens) == 0:
+            raise ValueError(
+                f"expected windows other than its own in place of each, got {len(self.tokens)} and a shift of {shift}: "
+                "nothing would be ablated; run on more windows, or shift by fewer"
+            )
+
     def _with(self, **changes: Any) -> Run:
         changed = copy(self)
         vars(changed).pop("_results", None)
@@ -218,6 +229,7 @@ class Run:
 
     def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
         """Queries, keys and values of a layer, each side with its patched writes."""
+        self._require(early for _, early in writes)
         if wrong := [(side, early) for side, early in writes if early[0] >= layer or side not in SIDES]:
             side, early = wrong[0]
             raise ValueError(

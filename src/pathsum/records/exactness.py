@@ -1,4 +1,4 @@
-"""The certificate of the path expansion."""
+"""How closely the sum over all paths reproduces the logits and the attention scores of a model."""
 
 from __future__ import annotations
 

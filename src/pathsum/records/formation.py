@@ -15,8 +15,8 @@ from pathsum.records.registry import record
 )
 @dataclass(frozen=True)
 class FormationRow:
-    """A checkpoint's measures of the heads that are the previous-token and the induction head at the end of
-    training."""
+    """The losses at one checkpoint, and the scores there of the two heads that end training as the previous-token head
+    and the induction head."""
 
     step: int
     tokens_seen: int

@@ -46,6 +46,7 @@ def record(
     """Declare a row type as the record ``name``; a table of each model where ``stored`` names no other file."""
 
     def declare(kind: type[R]) -> type[R]:
+        assert name not in {origin.record for origin in _KINDS.values()}, f"two records are called {name}"
         where = stored or f"{MODEL}/{name}.parquet"
         _KINDS[kind] = Origin(name, holds, equation, code, where, stage, printed)
         return kind

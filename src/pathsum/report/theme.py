@@ -20,27 +20,30 @@ Figures = Mapping[str, Figure]
 
 
 @dataclass(frozen=True)
-class Detector:
+class DetectorText:
     """How the report names a calibrated detector, and what its ground truth is and what counts as found."""
 
     name: str
-    planted: str
+    criterion: str
 
 
 @dataclass(frozen=True)
 class Theme:
+    """One section of the report, with what else belongs to it."""
+
     title: str
     section: Callable[[Results, Figures], Section]
     figures: tuple[Callable[[Results], Figure | None], ...] = ()
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Records behind a figure or table; one that is not here shows the record of its own name."""
-    detectors: Mapping[str, Detector] = field(default_factory=dict)
+    detectors: Mapping[str, DetectorText] = field(default_factory=dict)
     """Detectors of this theme, by their name in the calibration's records."""
     relies_on: tuple[str, ...] = ()
     """Detectors that the section relies on: it has a note on each that is not certain."""
     tables: tuple[str, ...] = ()
     """Files under tables/ that dashboards show with the section."""
     opens_part: bool = False
+    """The section begins a new part of the page."""
 
 
 @functools.cache
@@ -49,7 +52,7 @@ def themes() -> dict[str, Theme]:
     return {name: importlib.import_module(f"pathsum.report.themes.{name}").THEME for name in THEMES}
 
 
-def detectors() -> dict[str, Detector]:
+def detectors() -> dict[str, DetectorText]:
     """Return the detectors of all themes, by their name in the calibration's records."""
     return {name: detector for theme in themes().values() for name, detector in theme.detectors.items()}
 

@@ -1,4 +1,4 @@
-"""The device that trains a model, and its peak rate."""
+"""Choice and description of the training device, with its measured peak FLOP/s."""
 
 from __future__ import annotations
 

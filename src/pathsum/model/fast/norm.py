@@ -1,7 +1,8 @@
-"""RMS normalization for training, with its gradient by hand: half as many passes over the stream as autograd takes.
+"""RMS normalization for training, with a hand-written gradient that makes half as many passes over
+the stream as autograd.
 
-Forward and gradient together take 1 / 3.2 of the time of ``F.rms_norm`` (8 windows of 256 tokens, d_model 128, float32,
-two threads). The forward is equal to the bit, the gradient to 5e-7.
+Forward and backward together are 3.2 times as fast as ``F.rms_norm`` (8 windows of 256 tokens, d_model 128, float32,
+two threads). The forward pass is bitwise identical to it; the gradient agrees to 5e-7.
 """
 
 from __future__ import annotations

@@ -51,11 +51,12 @@ def logit_lens(results: Results) -> Figure | None:
         for n in results.layer_counts()
     ]
     caption = (
-        "Where the early points of a line lie above the bigram model, the residual stream does not hold predictions "
-        f"yet, only what later layers read. Loss in nats after 0, 1, … layers: {'; '.join(after)}. Each line is a "
-        "model; bars are 95 % intervals over windows."
+        "Loss (nats) when the residual stream after 0, 1, … layers is unembedded directly: "
+        f"{'; '.join(after)}. Each line is a model; bars are 95 % intervals over windows. Where an early point is "
+        "worse than the bigram model, the stream at that depth does not yet predict well through the unembedding; it "
+        "may hold information that only later layers use."
     )
-    return picture("logit_lens", "What is known after each layer", caption, data, (6.6, 4.2), paint)
+    return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 
 
 def trajectories(results: Results) -> Figure | None:

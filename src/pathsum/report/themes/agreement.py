@@ -42,22 +42,24 @@ def section(results: Results, _: Figures) -> Section:
 # ---- what is said ---------------------------------------------------------------------------------------------------
 
 
-def _method() -> tuple[str, str]:
+def _method() -> tuple[str, ...]:
     return (
-        "Each of three kinds of evidence is turned into yes or no by a threshold. The thresholds for weights and "
-        "intervention were set before anything was counted (the rule for composition on synthetic corpora), those for "
-        f"behaviour after such models had been seen. Weights: an eigenvalue positivity above {COPYING} (copies: of OV; "
-        "induction: of OV and of QK matching, the smaller), or composition (edges; previous token: with the keys of "
-        "the best induction head where one has formed, because these weights hold no positions). An edge composes if "
-        f"{COMPOSITION_RULE}. Behaviour: the labels of the head in the section on what each head does (copies: its "
-        "copying score's interval is above chance; a K-edge: from a head that attends one or two tokens back to an "
-        "induction head; a Q-edge: from a head that attends to its own position or one token back to an induction "
-        "head; a V-edge: no behaviour decides). Intervention: the rise of the loss on the second copy of repeated "
-        "random tokens, under resample ablation; a head's 95 % interval must lie above its control's and above 0, an "
-        f"edge's above {NEEDED} nats.",
-        "Behaviour selects the previous-token head and the induction head that weights are tested on, and nothing "
-        "else. The second copy is one task: a head or an edge that it does not need may be needed for another, and one "
-        "that it needs may act by another mechanism than the question supposes.",
+        "Each kind of evidence is reduced to yes or no by a threshold. The thresholds for weights and intervention "
+        "were fixed before anything was counted (the composition rule on synthetic corpora); those for behavior were "
+        "fixed after such models had been seen.",
+        f"Weights. Copying: the eigenvalue positivity of OV exceeds {COPYING}. Induction: that of OV and that of QK "
+        "matching do. Previous token: the head K-composes with the best induction head, if one has formed; the weights "
+        f"alone contain no positions. Edge: the two heads compose, that is, {COMPOSITION_RULE}.",
+        "Behavior. A head has the label that the section on what each head does gives it; for copying, the interval of "
+        "its copying score lies above chance. A K-edge counts if the early head has the label previous token or two "
+        "tokens back and the late head is an induction head. A Q-edge counts if the early head attends to a fixed "
+        "offset or to the previous token and the late head is an induction head. V-edges have no behavioral test.",
+        "Intervention. The rise of the loss on the second copy of repeated random tokens under resample ablation. For "
+        f"a head, the 95 % interval must lie above 0 and above its control's; for an edge, above {NEEDED} nats.",
+        "The evidence from weights uses behavior in one place only: the induction head whose keys the previous-token "
+        "question concerns is chosen by its prefix-matching score. Predicting the second copy is one task. A head or "
+        "edge that this task does not need may be needed for another, and one that it does need may work by a "
+        "different mechanism from the one in question.",
     )
 
 

@@ -11,7 +11,7 @@ from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
 from pathsum.report.figures.behaviour import logit_lens
-from pathsum.report.theme import Detector, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "What each head does"
 SCORES = (
@@ -143,15 +143,15 @@ THEME = Theme(
     figures=(logit_lens,),
     sources={"logit_lens": ("lens", "corpus"), "labels": ("labels", "heads")},
     detectors={
-        "previous_token": Detector(
+        "previous_token": DetectorText(
             "previous-token heads",
             "the next word depends on the previous word, so the only head must attend one token back; the label",
         ),
-        "induction": Detector(
+        "induction": DetectorText(
             "induction heads",
             "stretches of text repeat, and only one layer can attend to what followed; the label of one of its heads",
         ),
-        "copying": Detector(
+        "copying": DetectorText(
             "copying heads", "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5"
         ),
     },

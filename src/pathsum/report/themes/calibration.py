@@ -88,7 +88,7 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
     return Table.of(
         rows,
         Text("detector", lambda r: detectors()[r.detector].name),
-        Text("ground truth; found if", lambda r: detectors()[r.detector].planted),
+        Text("ground truth; found if", lambda r: detectors()[r.detector].criterion),
         Column("n", lambda r: str(r.n)),
         Column("corpora", "worlds"),
         Column("ground truth", lambda r: str(r.planted)),

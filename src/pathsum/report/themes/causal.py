@@ -22,7 +22,7 @@ ORDERS = ("direct path", "single heads", "virtual heads")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The loss without a head or an edge, and the worth of each order of paths."""
+    """How much ablating a head or an edge raises the loss, and how much each order of paths lowers it."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model of two layers to intervene on.",), ())
@@ -124,9 +124,14 @@ def _carriers(cells: Sequence[Cell]) -> tuple[str, ...]:
     if not shares:
         return ()
     return (
-        f"The head on the strongest Q-edge attends to the current token itself by {span(shares)} (range over models). "
-        "Where that is near 1, the head carries the token in place of the embedding, and virtual heads through it act "
-        "as single heads.",
+        f"The earlier head of the strongest Q-edge gives {span(shares)} of its attention to the current token (range "
+        "over models). "
+        + (
+            "Where this share is near 1, that head passes the current token on, so a virtual head through it acts like "
+            "a single head."
+            if max(shares) > 0.5
+            else "It therefore does not merely pass on the current token."
+        ),
     )
 
 

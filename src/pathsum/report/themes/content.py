@@ -13,7 +13,7 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import MODEL, Column, Section, Table, Text, plain
 from pathsum.report.figures.content import content_scores
-from pathsum.report.theme import Detector, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "What is read, by content"
 SMALL = "small_embedding"  # the control whose embedding starts small, by the beginning of its name
@@ -156,7 +156,7 @@ THEME = Theme(
         "corner": ("matching", "heads"),
     },
     detectors={
-        "keys_of_previous_token": Detector(
+        "keys_of_previous_token": DetectorText(
             "keys read by content",
             "stretches of text repeat, so a second-layer head must compare the current token with the previous token "
             "at the key; at least half of a preference of one nat or more of one of its heads, by content",

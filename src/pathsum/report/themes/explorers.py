@@ -33,12 +33,12 @@ def _best(cells: Sequence[Cell]) -> Cell | None:
 def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     attention = (
         "Attention: point at a token of the passage, or move with the arrow keys, to see where each head attends; move "
-        "the checkpoint to follow training. Of two held-out passages, one was chosen because it has the most repeated "
-        "pairs of tokens; the third is random tokens twice, where an induction head shows as a stripe. Value-weighted "
-        "attention is weighted by the size of what a head moves. A chosen token's prediction is split, at the final "
-        "checkpoint with patterns and norm scales as they are there, into the direct path, what each head reads "
-        "directly, and virtual heads (L0H1→L1H2 reads through L0H1 with L1H2); the parts are rounded so that what is "
-        "shown adds up."
+        "the checkpoint to follow training. There are three passages: a held-out one, the held-out one with the most "
+        "repeated pairs of tokens, and a block of random tokens given twice, on which an induction head shows as a "
+        "stripe. Value-weighted attention multiplies each weight by the norm of the vector that is moved. Choose a "
+        "token to split its logit at the final checkpoint, with patterns and norm scales frozen, into the direct path, "
+        "single heads, and virtual heads (L0H1→L1H2: L1H2 reads the output of L0H1). Parts are rounded so that they "
+        "add up as shown."
     )
     if not with_tables:
         return (attention,)

@@ -123,11 +123,12 @@ def _table(cells: Sequence[Cell]) -> Table:
             _column(f"{m.removeprefix(FuzzyMeasure.GAIN)} (nats per token)", FuzzyKind.OVER_SHUFFLED, m)
             for m in FuzzyMeasure.GAINS
         ),
-        caption="A variant with attention above 0 is matched, fully if it has as much as an equal token: attention to "
-        "the follower (−1..1) and the score by weights (standard deviations over all pairs of tokens), both minus that "
-        "of an unrelated token. Then the gain from a first copy whose names differ minus that from its tokens in "
-        f"random order. {plural(len(cells), 'model')}; 95 % bootstrap over {families} families of alike tokens or "
-        f"{documents} documents in brackets.",
+        caption="Attention: attention to the follower of the variant (or of an equal token) minus that to the follower "
+        "of an unrelated token (−1 to 1). Match score: the same difference computed from the weights, in standard "
+        "deviations over all pairs of tokens. The head matches a variant if its attention value is above 0, and fully "
+        "if it is as large as that of an equal token. Gain columns: how much a first copy with renamed tokens lowers "
+        f"the loss, minus how much the same tokens in random order do. {plural(len(cells), 'model')}; in brackets 95 % "
+        f"bootstrap intervals over {families} families of alike tokens or {documents} documents.",
         csv="fuzzy_matching.csv",
     )
 

@@ -9,7 +9,7 @@ from pathsum.claims.one_layer import Copying, copying_heads, count
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.heads import eigenvalues
-from pathsum.report.theme import Detector, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 from pathsum.report.themes import skip_trigrams
 
 TITLE = "One layer"
@@ -96,11 +96,11 @@ THEME = Theme(
     (eigenvalues,),
     {"eigenvalues": ("eigenvalues", "heads"), "copying": ("heads", "labels", "ablations")},
     {
-        "skip_trigram": Detector(
+        "skip_trigram": DetectorText(
             "skip-trigrams, by model and text",
             "source … destination → out; entries of the atlas that the text confirms",
         ),
-        "skip_trigram_model": Detector(
+        "skip_trigram_model": DetectorText(
             "skip-trigrams, by the model alone",
             "the same; triples whose log-probability a head raises by half a nat, on documents that did not choose "
             "them, whether or not the text confirms them",

@@ -17,9 +17,10 @@ PAPERS = (
 def section(_: Results, __: Figures) -> Section:
     """One row per record."""
     text = (
-        "Beside every figure and table stand the records that it was drawn from: they lead here. CELL stands for the "
-        "name of a model, its folder in circuits/; code lies in src/pathsum/; dvc repro -fs STAGE makes a stage's "
-        "records again, make report this page. How each claim is judged stands in src/pathsum/claims/."
+        "Next to every figure and table are links to the records it was drawn from, listed below. CELL stands for the "
+        "name of a model, which is also its folder under circuits/. Code paths are relative to src/pathsum/. The "
+        "command dvc repro -fs STAGE computes the records of one stage again; make report writes this page again. The "
+        "rules for judging claims are in src/pathsum/claims/."
     )
     table = Table.of(
         origins().values(),

@@ -8,7 +8,7 @@ from pathsum.report.document import Section
 from pathsum.report.figures.behaviour import trajectories
 from pathsum.report.figures.learning import phase_change
 from pathsum.report.figures.positions import loss_by_position
-from pathsum.report.theme import Detector, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Learning"
 
@@ -57,7 +57,7 @@ THEME = Theme(
         "trajectories": ("token_losses",),
     },
     {
-        "phase_change": Detector(
+        "phase_change": DetectorText(
             "phase change",
             "when half of the fall of the loss on copies is reached; the onset of prefix matching, to one evaluation",
         )

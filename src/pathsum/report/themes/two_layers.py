@@ -13,7 +13,7 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.composition import KINDS, composition
 from pathsum.report.figures.heads import attention_by_distance
 from pathsum.report.figures.induction import induction_corner
-from pathsum.report.theme import Detector, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Two layers"
 NEARLY_ALL = 0.5  # share of edges that differ from chance, from which to differ says little of a single one
@@ -154,11 +154,17 @@ THEME = Theme(
         "mechanism": ("heads", "composition"),
     },
     {
-        "composition_q": Detector("Q-composition", "edges into queries that a model relies on; an edge that composes"),
-        "composition_k": Detector("K-composition", "edges into keys that a model relies on; an edge that composes"),
-        "composition_v": Detector("V-composition", "edges into values that a model relies on; an edge that composes"),
-        "composition": Detector("any composition", "edges of any kind that a model relies on; an edge that composes"),
-        "composition_all_heads": Detector(
+        "composition_q": DetectorText(
+            "Q-composition", "edges into queries that a model relies on; an edge that composes"
+        ),
+        "composition_k": DetectorText("K-composition", "edges into keys that a model relies on; an edge that composes"),
+        "composition_v": DetectorText(
+            "V-composition", "edges into values that a model relies on; an edge that composes"
+        ),
+        "composition": DetectorText(
+            "any composition", "edges of any kind that a model relies on; an edge that composes"
+        ),
+        "composition_all_heads": DetectorText(
             "any composition, also into unneeded heads",
             "the same, where an edge into a head that the model does not need counts as absent",
         ),

@@ -124,10 +124,11 @@ def _virtual(cells: Sequence[Cell]) -> str:
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
         "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix W_OV^late "
-        "W_OV^early. Removing the path of the strongest virtual head of each model, with all patterns and norm scales "
-        f"fixed, costs {span([v.cost_nats for _, v in tops])} nats per token, most in {cell.name} ({_pair(most)}). "
-        f"Where an induction head has formed, the path ends there in {sum(ends)} of {plural(len(ends), 'model')}. "
-        f"{clear} of {plural(len(known), 'virtual head')} cost more than {BEYOND} standard errors."
+        "W_OV^early. In each model, deleting the path through the most important virtual head, with all patterns and "
+        f"norm scales frozen, costs {span([v.cost_nats for _, v in tops])} nats per token (most in {cell.name}, "
+        f"{_pair(most)}). In {sum(ends)} of the {plural(len(ends), 'model')} with an induction head, that virtual head "
+        f"ends in the induction head. {clear} of {plural(len(known), 'virtual head')} cost more than {BEYOND} standard "
+        "errors."
     )
 
 

@@ -8,7 +8,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.bigrams import bigrams
 from pathsum.report.symbols import visible
-from pathsum.report.theme import Detector, Figures, Theme, drawn
+from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Zero layers"
 
@@ -25,11 +25,11 @@ def _text(results: Results) -> tuple[str, ...]:
     corpus = results.corpus
     about = (
         f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a {corpus.d_vocab:,}-token "
-        f"vocabulary. Of its held-out documents {corpus.tuning_documents:,} are for training's evaluations and for "
-        f"selection, {corpus.verdict_documents:,} others for the verdicts: models are judged on "
-        f"{corpus.judged_windows:,} windows of {corpus.judged_documents:,} of these, the largest of which has "
-        f"{number(100 * corpus.largest_document, 1)} % of the windows. On them the loss of a unigram model is "
-        f"{number(corpus.unigram_loss_nats, 3)} nats per token, that of the best smoothed bigram model "
+        f"vocabulary. Of its held-out documents, {corpus.tuning_documents:,} are used for evaluation during training "
+        f"and for choosing heads; the other {corpus.verdict_documents:,} are kept for the verdicts. Verdicts use "
+        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} of these documents, and no document "
+        f"supplies more than {number(100 * corpus.largest_document, 1)} % of the windows. On these windows a unigram "
+        f"model has a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )
     if not cells:
@@ -62,7 +62,7 @@ THEME = Theme(
     (bigrams,),
     {"bigrams": ("bigrams", "corpus", "summary")},
     {
-        "bigram": Detector(
+        "bigram": DetectorText(
             "bigrams", "the five likeliest successors of each word; those of the direct path of a zero-layer model"
         )
     },

@@ -95,7 +95,9 @@ def train(
         if not ranks.is_main():
             return
         evaluation = evaluate(model, held_out, repeated, block, step, step * tokens_per_step)
-        _require_finite(evaluation.val_loss_nats, step * tokens_per_step, title, run)
+        repeats = evaluation.repeat_first_loss_nats + evaluation.repeat_second_loss_nats
+        for loss in (evaluation.val_loss_nats, repeats):
+            _require_finite(loss, step * tokens_per_step, title, run)
         save_checkpoint(run / "checkpoints" / f"{step:08d}.safetensors", model, tokenizer_hash)
         append_line(run / "log.jsonl", evaluation)
         _save_state(run / "state.safetensors", model, opts, step)
@@ -138,7 +140,7 @@ def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> Non
     if not math.isfinite(loss):
         raise TrainingDiverged(
             f"{title}: the loss is {loss} after {tokens_seen:,} tokens; the last finite state is kept in {run}. "
-            "Lower train.lr_attention or train.lr_embedding, or use model.norm=rms"
+            "Lower train.lr_attention, train.lr_embedding or train.lr_unembedding, or use model.norm=rms"
         )
 
 

@@ -33,8 +33,8 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     table = found.blocks[-1]
     assert isinstance(table, Table)
     assert table.rows[0][1].text == "L0H1 → L1H1"
-    told = "most in L2H3S0 (L0H1 → L1H1). Where an induction head has formed, the path ends there in 0 of 1 model"
-    assert f"costs 0.50 nats per token, {told}" in " ".join(found.paragraphs)
+    told = "(most in L2H3S0, L0H1 → L1H1). In 0 of the 1 model with an induction head, that virtual head "
+    assert f"costs 0.50 nats per token {told}" in " ".join(found.paragraphs)
 
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:

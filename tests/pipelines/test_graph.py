@@ -240,7 +240,7 @@ def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
     assert "train.lr_unembedding=1e+38" in done.stderr, done.stderr[-2000:]
     new = [p for p in (workspace / "runs").iterdir() if p.name not in before and p.name != "hydra"]
     logs = [(p / "log.jsonl").read_text().splitlines()[-1] for p in new if (p / "log.jsonl").exists()]
-    assert [json.loads(line)["tokens_seen"] for line in logs if json.loads(line)["step"] == 39] == [TOKENS]
+    assert [seen for line in logs if (seen := json.loads(line)["tokens_seen"])] == [TOKENS]  # the other only began
 
 
 def test_the_slurm_launcher_composes(workspace: Path) -> None:

@@ -12,7 +12,7 @@ from pathsum.calibration.world import train_planted
 from pathsum.config import CalibrateConfig, ExtractConfig, WorldConfig, load
 from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
-from pipelines.paths import CALIBRATION, cores, params, stage
+from pipelines.paths import CALIBRATION, THREADS, cores, params, stage
 
 TOGETHER = 12  # models trained at a time: fewer leave a core idle between products, more leave its cache
 
@@ -26,7 +26,7 @@ def populate(job: Job) -> list[Tried]:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         values = params()
         chosen = load(CalibrateConfig, values["calibrate"], "calibrate")
         config = load(ExtractConfig, values["extract"] | {"rotations": chosen.rotations}, "extract")

@@ -17,10 +17,10 @@ from pathsum.extraction.inputs import EvalData
 from pathsum.ngrams.statistics import CorpusStatistics
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
-from pipelines.paths import CIRCUITS, MODELS, STATISTICS, TOKENS, params, stage
+from pipelines.paths import CIRCUITS, MODELS, STATISTICS, THREADS, TOKENS, params, stage
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         name, values = sys.argv[1], params()
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         config = load(ExtractConfig, values["extract"], "extract")

@@ -15,7 +15,7 @@ from pathsum.imported.extraction import take_apart
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 from pathsum.records import registry
-from pipelines.paths import params, stage
+from pipelines.paths import THREADS, params, stage
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -52,5 +52,5 @@ def extract(given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         extract(arguments(sys.argv[1:]))

@@ -49,9 +49,11 @@ def cores() -> int:
 
 
 @contextmanager
-def stage(threads: int = THREADS) -> Iterator[None]:
-    """Run a stage with a fixed number of threads, for the same bits; 0 for a command that needs no torch. A user error
-    gives one message and an interrupt none, both without traceback."""
+def stage(threads: int = 0) -> Iterator[None]:
+    """Run a stage with a fixed number of threads for torch, so that its bits are the same; 0 where it needs no torch.
+
+    A user's mistake ends it with one message, an interrupt with none, both without a traceback.
+    """
     try:
         if threads:
             import torch

@@ -12,11 +12,11 @@ from pathsum.config import TrackingConfig, load
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.tracking.tracker import mirror
-from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, params, stage
+from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, THREADS, params, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         results = read_results()
         stored = json.loads(CLAIMS.read_text(encoding="utf-8"))
         claims = [ClaimResult(**stored[claim]) for claim in registry.claims()]

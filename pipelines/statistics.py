@@ -6,10 +6,10 @@ from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import write_json, write_rows
 from pathsum.ngrams.statistics import corpus_statistics
 from pathsum.records.corpus import NGramRow
-from pipelines.paths import STATISTICS, TOKENS, params, stage
+from pipelines.paths import STATISTICS, THREADS, TOKENS, params, stage
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         values = params()
         summary, ngrams, counts = corpus_statistics(
             TOKENS,

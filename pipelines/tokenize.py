@@ -6,10 +6,10 @@ from pathsum.config import PlantedCorpus, TokenizerConfig, load, load_corpus
 from pathsum.core.storage import write_json
 from pathsum.corpora.planted import planted
 from pathsum.corpora.tokenizing import tokenize_corpus
-from pipelines.paths import TOKENS, params, stage
+from pipelines.paths import THREADS, TOKENS, params, stage
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         values = params()
         corpus = load_corpus(values["corpus"])
         tokenize_corpus(

@@ -56,7 +56,9 @@ def mirror(
         job_type=job,
         config=dict(about),
         dir=str(folder),
-        settings=wandb.Settings(console="off", x_disable_stats=True, x_disable_meta=True, disable_git=True),
+        settings=wandb.Settings(
+            console="off", x_disable_stats=True, x_disable_meta=True, x_save_requirements=False, disable_git=True
+        ),
     )
     run.define_metric("tokens")
     run.define_metric("*", step_metric="tokens")
@@ -84,7 +86,8 @@ class Mirror:
             import wandb
 
             known = frame.astype(object).where(frame.notna(), None)  # W&B knows None, not pandas' NA
-            self._run.log({name: wandb.Table(dataframe=known, allow_mixed_types=True)})
+            rows = known.to_numpy().tolist()  # a frame is taken in cell by cell, which is slow
+            self._run.log({name: wandb.Table(columns=list(known.columns), data=rows, allow_mixed_types=True)})
 
     def image(self, name: str, path: Path, caption: str) -> None:
         if self._run is not None:

@@ -1,8 +1,4 @@
-"""Attention to the first token, and what it is worth."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
+"""Attention to the first token, and its effect on the loss."""
 
 from pathsum.records.registry import record
 
@@ -10,10 +6,9 @@ from pathsum.records.registry import record
 @record(
     "attention_sinks",
     "attention on the first token, and the loss without it",
-    "mean A[i, 0]; loss with A[·, 0] = 0, the rest as it is or scaled to sum to 1 − loss as it is",
+    "mean A[i, 0]; loss with A[·, 0] = 0, the rest unchanged or scaled to sum to 1 − loss without intervention",
     "behaviour/attention_sinks.py",
 )
-@dataclass(frozen=True)
 class AttentionSinkRow:
     """A head's attention to the first token of held-out windows (attention sink), and the rise of the loss without it,
     in nats per token. Intervals: 95 % bootstrap."""
@@ -24,13 +19,13 @@ class AttentionSinkRow:
     attention_low: float
     attention_high: float
     chance: float  # of uniform causal attention
-    silenced_nats: float  # nothing is moved from the first token
+    silenced_nats: float  # no attention to the first token, the rest unchanged
     silenced_low: float
     silenced_high: float
-    forbidden_nats: float  # no attention to the first token: the other keys take its share
+    forbidden_nats: float  # no attention to the first token, the rest scaled
     forbidden_low: float
     forbidden_high: float
-    control_nats: float  # no attention to the second token of the window
+    control_nats: float  # no attention to the second token of the window, the rest scaled
     control_low: float
     control_high: float
     windows: int

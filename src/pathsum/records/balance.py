@@ -1,9 +1,5 @@
 """Norms of the parts of the residual stream."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from pathsum.records.registry import record
 
 
@@ -13,7 +9,6 @@ from pathsum.records.registry import record
     "Σ ‖part‖² / Σ ‖x‖²; Σ ⟨part, x⟩ / Σ ‖x‖²",
     "circuits/balance.py",
 )
-@dataclass(frozen=True)
 class BalanceRow:
     """The norm of a part of the residual stream, and its share of what a layer reads, on held-out windows."""
 

@@ -1,15 +1,12 @@
 """Frequent bigrams, in the corpus and by the direct path."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from pathsum.records.registry import record
 
 
 @record("bigrams", "frequent bigrams, corpus and model", "softmax of W_U W_E", "circuits/bigram.py")
-@dataclass(frozen=True)
 class BigramRow:
+    """A frequent bigram of the training text."""
+
     token: str
     next: str
     count: int

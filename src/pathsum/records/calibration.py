@@ -1,35 +1,30 @@
 """Precision and recall of each detector."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from pathsum.records.registry import record
 
 
 @record(
     "calibration",
     "each detector on synthetic corpora",
-    "precision and recall, Wilson intervals for n / design effect by world",
+    "precision and recall, Wilson intervals for n / design effect by synthetic corpus",
     "calibration/score.py",
     stored="data/calibration.parquet",
     stage="calibrate",
 )
-@dataclass(frozen=True)
 class CalibrationRow:
     """Precision and recall of a detector on models trained on synthetic text with known structure."""
 
     detector: str
-    n: int  # units that were looked at: pairs, triples, heads, edges or models
-    planted: int  # of those, what is there
-    found: int
-    hits: int  # found and there
-    precision: float | None  # hits / found; None where nothing was found
-    precision_low: float | None  # 95 % Wilson interval for the number of independent units, counted by world
+    n: int  # units examined: pairs, triples, heads, edges or models
+    planted: int  # units with the structure
+    found: int  # units that the detector reports
+    hits: int  # both
+    precision: float | None  # hits / found; None if nothing was found
+    precision_low: float | None  # 95 % Wilson interval for the number of independent units, by synthetic corpus
     precision_high: float | None
-    recall: float | None  # hits / planted; None where nothing was planted
+    recall: float | None  # hits / planted; None if there is no structure
     recall_low: float | None
     recall_high: float | None
-    worlds: int  # independent texts and models that the units come from
-    planted_worlds: int  # of those, where something is there
-    not_learnt: int  # worlds left out, as their model had not learnt what was planted
+    worlds: int  # synthetic corpora, each with its model, that the units come from
+    planted_worlds: int  # of those, with the structure
+    not_learnt: int  # corpora left out because their model did not learn the structure

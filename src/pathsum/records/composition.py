@@ -1,21 +1,11 @@
 """Q-, K- and V-composition of pairs of heads, and the rule by which an edge composes."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from pathsum.records.registry import record
 
-SIGNIFICANT = 0.05  # share of false discoveries among the edges that are called significant
-
-
-COMPOSES = 0.55  # times chance, from which heads compose; tuned on synthetic corpora of seeds 100 to 123
-
-
-FALSE_COMPOSITION = 0.1  # share of false discoveries among the edges that compose
-
-
-COMPOSITION_RULE = (  # what an edge that composes does, in the words of the report
+SIGNIFICANT = 0.05  # false-discovery rate of the edges that differ from chance
+COMPOSES = 0.55  # threshold of composition in units of chance; tuned on synthetic corpora of seeds 100 to 123
+FALSE_COMPOSITION = 0.1  # false-discovery rate of the edges that compose
+COMPOSITION_RULE = (  # the rule in the words of the report
     "its composition score, without the direction of the early head's mean write, is above chance (one-sided "
     f"Benjamini–Hochberg q < {FALSE_COMPOSITION}), and at least {COMPOSES} times chance when multiplied by the head's "
     "relative size: the standard deviation of what it writes on held-out text, over the root mean square of that of "
@@ -29,8 +19,9 @@ COMPOSITION_RULE = (  # what an edge that composes does, in the words of the rep
     "‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), R = W_QKᵀ (Q), W_QK (K), W_OV (V); chance: random rotations between",
     "circuits/composition.py",
 )
-@dataclass(frozen=True)
 class CompositionRow:
+    """The composition score of a pair of heads, its chance level and its p-values."""
+
     kind: str  # Q, K or V
     early_layer: int
     early_head: int
@@ -41,9 +32,9 @@ class CompositionRow:
     size: float  # variation of the early head's writes over that of an average part of what the later layer reads
     chance: float  # root mean square under spectrum-preserving random rotations
     p_value: float  # two-sided
-    p_floor: float  # the smallest that so many rotations can give: there p is an upper bound, "<"
+    p_floor: float  # the smallest p-value of so many rotations; at it, p is an upper bound, "<"
     q_value: float  # Benjamini–Hochberg over all edges of the model
-    varying_p_value: float  # of ``varying``, one-sided: of a score as high or higher; at least p_floor / 2
+    varying_p_value: float  # of ``varying``, one-sided; at least p_floor / 2
     varying_q_value: float  # Benjamini–Hochberg of these over all edges of the model
 
     @property
@@ -53,13 +44,13 @@ class CompositionRow:
 
     @property
     def weight(self) -> float:
-        """The score without the mean write times the early head's relative size: what edges are ranked by."""
+        """The score without the mean write, times the early head's relative size. It ranks the edges."""
         return self.varying * self.size
 
     @property
     def composes(self) -> bool:
-        """Whether the edge composes by COMPOSITION_RULE. A head with uniform attention writes one direction everywhere;
-        later heads become aligned with it, but lose nothing without it."""
+        """Whether the edge composes by COMPOSITION_RULE. A head with uniform attention writes one direction everywhere.
+        Later heads become aligned with it, but lose nothing without it."""
         return (
             self.varying > self.chance
             and self.varying_q_value < FALSE_COMPOSITION
@@ -68,15 +59,15 @@ class CompositionRow:
 
     @property
     def below(self) -> bool:
-        """Whether the score is below chance, at the same rate."""
+        """Whether the score is below chance, at the same false-discovery rate."""
         return self.value < self.chance and self.q_value < SIGNIFICANT
 
     @property
     def at_floor(self) -> bool:
-        """Whether p is only an upper bound: no rotation was as extreme."""
+        """Whether p is only an upper bound, because no rotation was as extreme."""
         return self.p_value <= self.p_floor
 
     @property
     def varying_at_floor(self) -> bool:
-        """The same of ``varying_p_value``."""
+        """Whether ``varying_p_value`` is only an upper bound."""
         return self.varying_p_value <= self.p_floor / 2

@@ -1,21 +1,18 @@
 """How closely the sum over all paths reproduces the logits and the attention scores of a model."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from pathsum.records.registry import record
 
 
 @record(
     "exactness",
-    "certificate of the path sums at every checkpoint, of logits and of scores",
+    "exactness check of the path sums of logits and of scores, at every checkpoint",
     "max |Σ paths − logits| / max |logits|; max |Σ pairs of paths − log A| / max |log A|",
     "circuits/paths.py",
 )
-@dataclass(frozen=True)
 class ExactnessRow:
+    """The largest relative errors of the path sums at one checkpoint, in float64."""
+
     step: int
     tokens_seen: int
-    max_relative_error: float  # |sum of paths − logits| / |logits|, largest, float64
-    scores_max_relative_error: float | None  # likewise of log A over pairs of paths; None: no later layer, or no sum
+    max_relative_error: float  # of the logits
+    scores_max_relative_error: float | None  # of log A; None if no layer follows the first or scores do not split

@@ -1,22 +1,20 @@
-"""The summary of a model from elsewhere."""
-
-from __future__ import annotations
+"""The summary of an imported model."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class ForeignSummary:
-    """A model from elsewhere (foreign/<name>/), on the text that was given with it."""
+    """An imported model (foreign/<name>/), on the text given with it."""
 
     name: str
     n_layers: int
-    n_heads: int  # a layer
+    n_heads: int  # per layer
     d_model: int
     d_vocab: int
-    context: int  # tokens a window
-    windows: int  # shown of the text
-    loss_nats: float  # on those
+    context: int  # tokens per window
+    windows: int  # of the text
+    loss_nats: float  # on these windows
     repeat_first_loss_nats: float  # on the first copy of repeated random tokens
     repeat_second_loss_nats: float
     prefix_matching: float | None  # best head's, 0..1; None without heads
@@ -27,4 +25,4 @@ class ForeignSummary:
     copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5
     bigram_correlation: float  # direct path against the text's log P(next | token), centred, weighted, −1..1
     direct_path_kl_nats: float  # KL(text's bigram ‖ softmax of the direct path), frequency-weighted
-    exactness: float | None  # largest relative error of the sum of paths, float64; None: too many paths to add up
+    exactness: float | None  # largest relative error of the path sum, float64; None if there are too many paths

@@ -1,6 +1,6 @@
-"""All records of the report: those of each declared cell and of the corpus.
+"""All records of the report: those of each model and of the corpus.
 
-``Cell`` is one trained model's folder; the extract stage writes it with ``write_cell`` and the report reads it back.
+``Cell`` holds the records of one trained model. The extract stage writes its folder and the report reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathsum.records.summary import CellSummary
 
 R = TypeVar("R")
 
-FORMED = 0.3  # prefix matching: heads that do induction have more, heads that do not under 0.1
+FORMED = 0.3  # prefix matching from which an induction head has formed; other heads have less than 0.1
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Cell:
     tables: Mapping[str, list[Any]] = field(default_factory=dict)  # by name of the record
 
     def rows(self, kind: type[R]) -> list[R]:
-        """Return the rows of one record; none where the model has none."""
+        """Return the rows of one record."""
         return self.tables.get(name_of(kind), [])
 
     def having(self, **tables: list[Any]) -> Cell:
@@ -47,17 +47,16 @@ class Cell:
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
-        """The head with the highest prefix-matching score at training's last evaluation. None without heads."""
+        """Return the head with the highest prefix-matching score at training's last evaluation."""
         return self._at(HeadRoles.of(self.log).induction)
 
     def formed_induction_head(self) -> HeadRow | None:
-        """The same where it does attend there, as induction heads do; None where none has formed."""
+        """Return the same head if its prefix matching reaches FORMED."""
         best = self.induction_head()
         return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
-        """The first-layer head that attends most to the previous token at training's last evaluation. None without
-        heads."""
+        """Return the first-layer head that attends most to the previous token at training's last evaluation."""
         return self._at(HeadRoles.of(self.log).previous)
 
     def _at(self, place: Place | None) -> HeadRow | None:
@@ -66,15 +65,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Results:
-    """All that the report may say. ``missing`` names declared cells that have no records."""
+    """Everything that the report prints."""
 
     cells: dict[str, Cell]  # the grid
-    controls: dict[str, Cell]  # beside it, with something taken away or put in: no claim on the grid counts them
+    controls: dict[str, Cell]  # models outside the grid with one change; claims on the grid do not count them
     corpus: CorpusSummary
     ngrams: list[NGramRow]
     provenance: dict[str, Any]
-    missing: tuple[str, ...]
-    calibration: list[CalibrationRow]  # of the detectors, against synthetic ground truth
+    missing: tuple[str, ...]  # declared models without records
+    calibration: list[CalibrationRow]
 
     def with_layers(self, n_layers: int) -> list[Cell]:
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
@@ -84,7 +83,7 @@ class Results:
 
 
 def write_cell(folder: Path, cell: Cell) -> None:
-    """``cell`` as summary.json, log.jsonl and one parquet file a table; equal cells give equal bytes."""
+    """Write ``cell`` as summary.json, log.jsonl and one parquet file per table. Equal cells give equal bytes."""
     write_json(folder / "summary.json", cell.summary)
     lines = (json.dumps(dataclasses.asdict(e), sort_keys=True, allow_nan=False) + "\n" for e in cell.log)
     write_whole(folder / "log.jsonl", "".join(lines).encode())
@@ -93,16 +92,15 @@ def write_cell(folder: Path, cell: Cell) -> None:
 
 
 def read_cell(folder: Path) -> Cell:
-    """The cell in ``folder``. FileNotFoundError names each absent file; ValueError another version's records."""
+    """Read the cell in ``folder``. FileNotFoundError names each absent file; ValueError names wrong columns."""
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]
     if absent:
         raise FileNotFoundError(
             f"{folder}: expected the records of an extracted cell; missing {', '.join(absent)}. Run `dvc repro`."
         )
-    found = {name: read_rows(folder / f"{name}.parquet", kind) for name, kind in tables().items()}
     return Cell(
         summary=read_json(folder / "summary.json", CellSummary),
         log=read_lines(folder / "log.jsonl", Evaluation),
-        tables=found,
+        tables={name: read_rows(folder / f"{name}.parquet", kind) for name, kind in tables().items()},
     )

@@ -1,4 +1,4 @@
-"""The roles of heads, chosen on the last evaluation of training, so that other windows judge them."""
+"""The roles of heads, chosen at training's last evaluation, so that other windows judge them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ Place = tuple[int, int]  # layer and head
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """The heads that claims speak of. Training evaluates on tuning documents and on random tokens of its own; what is
-    extracted comes from verdict documents and from other random tokens."""
+    """The heads that claims concern. Training evaluates on tuning documents and on random tokens; records come from
+    verdict documents and from other random tokens."""
 
     previous: Place | None  # of the first layer, the head that attends most to the previous token
     induction: Place | None  # of all layers, the head with the highest prefix-matching score
 
     @staticmethod
     def of(log: Sequence[Evaluation]) -> HeadRoles:
-        """Choose at the last evaluation of ``log``. None for both without heads, or without a log."""
+        """Choose at the last evaluation of ``log``. Both are None without heads or without a log."""
         if not log:
             return HeadRoles(None, None)
         return HeadRoles(_best(log[-1].previous_token[:1]), _best(log[-1].prefix_matching))
 
 
+def scored(scores: Sequence[Sequence[float]], first: int = 0) -> dict[Place, float]:
+    """Return the score of each head of ``scores[layer][head]``, which begin at layer ``first``."""
+    return {(layer, head): s for layer, heads in enumerate(scores, first) for head, s in enumerate(heads)}
+
+
 def _best(scores: Sequence[Sequence[float]]) -> Place | None:
-    places = [(layer, head) for layer, heads in enumerate(scores) for head in range(len(heads))]
-    return max(places, key=lambda place: scores[place[0]][place[1]], default=None)
+    places = scored(scores)
+    return max(places, key=lambda place: places[place], default=None)

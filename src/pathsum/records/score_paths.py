@@ -1,8 +1,4 @@
-"""A head's attention scores, by pairs of paths."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
+"""A head's attention scores by pairs of paths."""
 
 from pathsum.records.registry import record
 
@@ -13,11 +9,10 @@ from pathsum.records.registry import record
     "Σ w(q, k) · query path · key path",
     "circuits/score_paths.py",
 )
-@dataclass(frozen=True)
 class ScorePathRow:
-    """A pair of paths in a head's attention scores on repeated random tokens; a head's pairs add up to its scores.
+    """A pair of paths in a head's attention scores on repeated random tokens. A head's pairs add up to its scores.
 
-    A path is "direct", the heads on it ("L0H3→L1H2"), or "position"; both sides "position" is a bias by distance.
+    A path is "direct", the heads on it ("L0H3→L1H2"), or "position"; "position" on both sides is a bias by distance.
     """
 
     layer: int
@@ -32,18 +27,17 @@ class ScorePathRow:
 
 @record(
     "matching",
-    "matching on the pair of paths that carries a head's score",
+    "matching on the pair of paths with the largest part of a head's preference",
     "Σ Re λ / Σ |λ| of (M_q W_E)ᵀ W_QK M_k W_E, M = W_OV ⋯ W_OV along a path, W_E at the scale as read",
     "circuits/matching.py",
 )
-@dataclass(frozen=True)
 class MatchingRow:
-    """The pair of paths that a head's preference comes by most, and whether that pair matches tokens by its weights."""
+    """The pair of paths with the largest part of a head's preference, and whether it matches tokens by its weights."""
 
     layer: int
     head: int
     query: str  # paths as in ``ScorePathRow``
     key: str
     chosen_share: float | None  # of the head's preference, on the half of the repeated windows that chose the pair
-    judged_share: float | None  # the same on the other half; either None where the head has no preference
+    judged_share: float | None  # the same on the other half; both None if the head has no preference
     positivity: float  # Σ Re λ / Σ |λ| of the pair's (M_q W_E)ᵀ W_QK M_k W_E, −1..1

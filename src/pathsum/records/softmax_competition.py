@@ -1,22 +1,17 @@
 """Preference of heads for keys near a repetition."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 from pathsum.records.registry import record
 
 
 @record(
     "softmax_competition",
-    "keys that a repetition makes heads prefer",
+    "preference of heads for keys near a repetition",
     "log A[p, p − block + n] − its mean over keys near, repeated − not; Δ log A_k = −log(1 + A_j (e^δ − 1))",
     "behaviour/softmax_competition.py",
 )
-@dataclass(frozen=True)
 class SoftmaxCompetitionRow:
-    """A head's preference for a key over keys near it: windows that repeat minus windows that do not.
-    Intervals: 95 % bootstrap over windows."""
+    """A head's preference for a key over keys near it: windows that repeat minus windows that do not. Intervals: 95 %
+    bootstrap over windows."""
 
     layer: int
     head: int

@@ -1,8 +1,4 @@
-"""The induction circuit without the rest of the model."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
+"""Sufficiency of the induction circuit."""
 
 from pathsum.records.registry import record
 
@@ -10,16 +6,15 @@ from pathsum.records.registry import record
 @record(
     "sufficiency",
     "prefix matching and second-copy gain of the circuit alone",
-    "of the circuit with all else resampled / of the whole model",
+    "value of the circuit with all else resampled / value of the whole model",
     "extraction/sufficiency.py",
 )
-@dataclass(frozen=True)
 class SufficiencyRow:
-    """Induction with everything but one key edge and its late head resampled; repeated random
-    tokens. Intervals: 95 % bootstrap over windows."""
+    """Induction on repeated random tokens with everything but one key edge and its late head resampled. Intervals: 95 %
+    bootstrap over windows."""
 
-    kept: str  # circuit (the edge comes from the previous-token head) | another head | nothing (controls)
-    early_head: int | None  # of the first layer; None where no edge is kept
+    kept: str  # circuit (the edge from the previous-token head) | another head (control) | nothing (control)
+    early_head: int | None  # of the first layer; None if no edge is kept
     layer: int  # of the induction head
     head: int
     prefix_matching: float  # of the induction head, 0..1

@@ -1,8 +1,4 @@
-"""The numbers of one model that claims and metrics.json take."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
+"""The numbers of one model that claims and metrics.json use."""
 
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.registry import record
@@ -16,9 +12,8 @@ from pathsum.records.registry import record
     "extraction/cell.py",
     stored="CELL/summary.json",
 )
-@dataclass(frozen=True)
 class CellSummary:
-    """The numbers that the claims and metrics.json take from a model; head scores are the best head's."""
+    """The numbers of a model that claims and metrics.json use. Head scores are the best head's."""
 
     cell: str
     n_layers: int
@@ -32,24 +27,24 @@ class CellSummary:
     norm: str
     smeared_keys: bool
     shuffled: bool  # trained on windows without order
-    curriculum_tokens: int  # of tokens_seen, the first, from the most repetitive windows alone
-    curriculum_share: float  # which share of all windows those are
+    curriculum_tokens: int  # first part of tokens_seen, from the most repetitive windows alone
+    curriculum_share: float  # share of these among all windows
     tokens_seen: int
     weights_hash: str
     val_loss_nats: float  # on verdict windows; low and high: 95 % bootstrap over their documents
     in_context_loss_drop_nats: float
     repeat_first_loss_nats: float
     repeat_second_loss_nats: float
-    repeat_guessing_nats: float  # log of how many tokens are drawn from: the second copy's loss by guessing
-    repeat_top1: float  # share of the second copy whose next token is the likeliest
-    prefix_matching: float | None  # None where there are no heads
+    repeat_guessing_nats: float  # log of the number of tokens to sample from: the loss of guessing
+    repeat_top1: float  # accuracy of the likeliest token on the second copy
+    prefix_matching: float | None  # None without heads
     previous_token: float | None  # best of the first layer
     copying_heads: int | None  # heads whose OV eigenvalue positivity exceeds 0.5
     exactness: float  # largest relative error of the path sums, logits and scores, over all checkpoints, float64
-    onset_tokens: int | None  # tokens seen when the phase change is half-way; None where there is none
+    onset_tokens: int | None  # tokens seen at half of the phase change; None without one
     onset_low: int | None  # the evaluations that bracket it
     onset_high: int | None
-    bigram_correlation: float  # direct path against corpus log P(next | token), centred, frequency-weighted, −1..1
+    bigram_correlation: float  # direct path against corpus log P(next | token), centered, frequency-weighted, −1..1
     unigram_correlation: float  # of log P(next) alone, which ignores the current token
     beyond_unigram_low: float  # 95 % bootstrap over current tokens of bigram_correlation − unigram_correlation
     beyond_unigram_high: float
@@ -59,15 +54,15 @@ class CellSummary:
     val_loss_high: float | None = None
     in_context_loss_drop_low: float | None = None
     in_context_loss_drop_high: float | None = None
-    icl_loss_drop_nats: float | None = None  # 50th token − ``icl_late_token``; None where the window is too short
+    icl_loss_drop_nats: float | None = None  # 50th token − ``icl_late_token``; None if the window is too short
     icl_loss_drop_low: float | None = None
     icl_loss_drop_high: float | None = None
     icl_late_token: int | None = None  # ICL's 500th, or a shorter window's last round one
     bigram_excess_nats: float | None = None  # val_loss_nats minus the smoothed bigram model's loss on the same windows
     bigram_excess_low: float | None = None
     bigram_excess_high: float | None = None
-    device: str = ""  # that it was trained on, "" where that is not known
-    device_peak_flops: float | None = None  # of one GPU's bf16 matrix products, measured; None for a processor
+    device: str = ""  # of training, "" if unknown
+    device_peak_flops: float | None = None  # of one GPU's bf16 matrix products, measured; None for a CPU
 
 
 record("log", "the same at every evaluation of training", "as summary", "training/evaluate.py", "CELL/log.jsonl")(

@@ -1,8 +1,6 @@
 """The verdict on each claim."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pathsum.records.registry import record
 
@@ -10,20 +8,21 @@ from pathsum.records.registry import record
 @record(
     "claims",
     "verdict of every claim",
-    "all models pass, or some; median over models",
+    "all models pass, some or none; median over models",
     "claims/judging.py",
     stored="data/claims.json",
     stage="verify",
 )
-@dataclass(frozen=True)
 class ClaimResult:
+    """The verdict on a claim."""
+
     id: str
-    claim: str  # one sentence, the paper's claim in our words
-    section: str  # where the paper makes it
-    measure: str  # what was measured, in words
-    threshold: str  # when it counts as reproduced
+    claim: str  # one sentence
+    section: str  # of the paper
+    measure: str
+    threshold: str
     value: float | None
-    values: dict[str, float | None]  # a model each
+    values: dict[str, float | None]  # by model
     verdict: str  # reproduced | partly | not | not testable here
-    detail: str  # one sentence on the result, numbers included
+    detail: str  # one sentence on the result, with numbers
     short: list[str] = field(default_factory=list)  # models that miss the threshold

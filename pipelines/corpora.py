@@ -26,38 +26,49 @@ from pipelines.scratch import copy_tree
 
 SCRATCH = Path(".scratch/corpora")
 PROFILE = "this_corpus"  # of a scratch copy
+DEFAULT = "corpora"  # the profile that rows do not name
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
     parser.add_argument("--separator", default="", help=r"splits a file into documents, for example \0 or \n\n")
-    parser.add_argument("--profile", default="corpora", help="which models, on which budget: a file in conf/profile/")
-    parser.add_argument("--only-text", action="store_true", help="leave out the corpora of conf/corpora.yaml")
+    parser.add_argument("--profile", default=DEFAULT, help="which models, on which budget: a file in conf/profile/")
+    parser.add_argument("--only", nargs="*", help="of the corpora of conf/corpora.yaml, these; without names, none")
     parser.add_argument("--jobs", default="", help="models at a time")
     return parser.parse_args(given)
 
 
 def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the profile of each corpus by name. Raises ValueError where a text is not NAME=GLOB."""
-    listed = {} if given.only_text else yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8"))
-    found = {name: _profile(given.profile, values or {}) for name, values in listed.items()}
+    """Return the profile of each corpus by the name of its row: NAME, or NAME@PROFILE where it is not the default's.
+
+    Raises ValueError where a text is not NAME=GLOB, or where conf/corpora.yaml does not list a name.
+    """
+    listed = yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8"))
+    names = ", ".join(listed)
+    only = listed if given.only is None else given.only
+    if unknown := [name for name in only if name not in listed]:
+        raise ValueError(f"--only: expected names of conf/corpora.yaml ({names}), got {', '.join(unknown)}")
+    found = {_row(name, given.profile): _profile(given.profile, listed[name] or {}) for name in only}
     for item in shlex.split(given.text):
         match = re.fullmatch(r"([\w.-]+)(?:@(\w+))?=(.+)", item)
         if match is None or match[1] in listed:
             raise ValueError(
-                f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, the name none of {', '.join(listed) or '(none)'}, got "
-                f"{item!r}; for example TEXT='essays=essays/**/*.txt'"
+                f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than {names}, got {item!r}; for "
+                "example TEXT='essays=essays/**/*.txt'"
             )
         name, profile = match[1], match[2] or given.profile
-        key = name if match[2] is None else f"{name}@{profile}"
-        path = str(Path(match[3]).expanduser().absolute())
+        key, path = _row(name, profile), str(Path(match[3]).expanduser().absolute())
         if key in found:  # a second glob of the same text
             found[key]["corpus"]["paths"].append(path)
             continue
         text = {"name": name, "paths": [path], "separator": given.separator}
         found[key] = _profile(profile, {"defaults": ["override /corpus: text"], "corpus": text})
     return found
+
+
+def _row(name: str, profile: str) -> str:
+    return name if profile == DEFAULT else f"{name}@{profile}"
 
 
 def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from bench.peak import peak_mb
-from pathsum.circuits.eigenvalues import copying_eigenvalues_of_all
+from pathsum.circuits.eigenvalues import copying_eigenvalues
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
@@ -86,7 +86,7 @@ def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
     W_OVs = [head.W_OV for head in weights.layers[0]]
 
     def ours() -> None:
-        copying_eigenvalues_of_all(weights, W_OVs)
+        copying_eigenvalues(weights, W_OVs)
 
     def theirs() -> float:
         products: list[torch.Tensor] = []

@@ -377,14 +377,14 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
     """Positivity is 1: every eigenvalue is the same positive number. float32 is enough, bf16 is not, and refused."""
     exact = defective_head()
     rounded = exact.to(torch.bfloat16)
-    scores = [positivity(copying_eigenvalues(w, w.layers[0][0].W_OV)) for w in (exact, exact.to(torch.float32))]
+    scores = [positivity(copying_eigenvalues(w, [w.layers[0][0].W_OV])[0]) for w in (exact, exact.to(torch.float32))]
     wrong = rounded.to(torch.float32)
-    scores.append(positivity(copying_eigenvalues(wrong, wrong.layers[0][0].W_OV)))
+    scores.append(positivity(copying_eigenvalues(wrong, [wrong.layers[0][0].W_OV])[0]))
     assert scores[0] == pytest.approx(1, abs=1e-6)
     assert scores[1] == pytest.approx(1, abs=0.03)
     assert scores[2] < 0.8
     with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
-        copying_eigenvalues(rounded, rounded.layers[0][0].W_OV)
+        copying_eigenvalues(rounded, [rounded.layers[0][0].W_OV])
     rows = framework.eigenvalue_rows(exact.to(torch.float32))
     assert [row.real for row in rows] == pytest.approx([0.05] * 3, abs=0.01)
 

@@ -11,13 +11,13 @@ from scipy.stats import kstest
 from pathsum.circuits.composition import (
     KINDS,
     CompositionScore,
-    _null,
-    _spectra,
     benjamini_hochberg,
     composition,
     composition_scores,
     reader,
+    rotation_null,
     sizes,
+    spectra,
     variance,
     varying,
 )
@@ -121,9 +121,9 @@ def test_the_null_keeps_the_spectra_and_its_mean_is_exact() -> None:
     """Spectra of different lengths and slopes, 5003 rotations, within 4 errors of 1/d_model; and the same spread as
     turning the head itself."""
     (early,), (late,) = handmade.random_weights(seed=8, n_layers=2, n_heads=1).layers
-    read, written = _spectra([reader(late, "K")]), _spectra([early.W_OV])
+    read, written = spectra([reader(late, "K")]), spectra([early.W_OV])
     assert read.sum().item() == pytest.approx(1, abs=1e-12)
-    null = _null(read, written, 13, 5003, torch.Generator().manual_seed(0)).flatten()
+    null = rotation_null(read, written, 13, 5003, torch.Generator().manual_seed(0)).flatten()
     assert abs(null.mean() - 1 / 13) < 4 * null.std() / 5003**0.5
     g = torch.Generator().manual_seed(1)
     turned = torch.tensor([composition(rotated(early, g), late, "K") ** 2 for _ in range(503)])

@@ -7,7 +7,6 @@ import torch
 
 from pathsum.circuits.eigenvalues import (
     copying_eigenvalues,
-    copying_eigenvalues_of_all,
     diagonal_rank,
     matching_eigenvalues,
     positivity,
@@ -28,30 +27,30 @@ def test_the_small_matrix_has_the_non_zero_eigenvalues_of_the_whole_circuit() ->
     """AB and BA share them: 5 of 23, and the others are 0."""
     weights = handmade.random_weights(seed=1, n_layers=1)
     W_OV = weights.layers[0][0].W_OV
-    small = copying_eigenvalues(weights, W_OV)
+    (small,) = copying_eigenvalues(weights, [W_OV])
     whole = by_size(torch.linalg.eigvals(ov_circuit(weights, W_OV).dense()))
     torch.testing.assert_close(by_size(small).abs(), whole[:5].abs(), rtol=0, atol=1e-10)
     torch.testing.assert_close(small.sum(), whole.sum(), rtol=0, atol=1e-10)
     assert whole[5:].abs().max() < 1e-10
 
 
-def test_of_all_has_each_one_s_eigenvalues() -> None:
+def test_each_product_has_its_own_eigenvalues() -> None:
     """Of a head, a virtual head, and more heads side by side than d_model holds, by their sums of powers, λ and λ²."""
     weights = handmade.random_weights(seed=1, n_layers=2, n_heads=3)
     (first, *others), (late, *_) = weights.layers
     W_OVs = [first.W_OV, late.W_OV.after(first.W_OV), joint_OV([first, *others])]
-    for found, W_OV in zip(copying_eigenvalues_of_all(weights, W_OVs), W_OVs, strict=True):
+    for found, W_OV in zip(copying_eigenvalues(weights, W_OVs), W_OVs, strict=True):
         whole = torch.linalg.eigvals(ov_circuit(weights, W_OV).dense())
         for power in (1, 2, 3):
             torch.testing.assert_close((found**power).sum(), (whole**power).sum(), rtol=1e-10, atol=1e-10)
-        one = by_size(copying_eigenvalues(weights, W_OV)).abs()
+        one = by_size(ov_circuit(weights, W_OV).eigenvalues()).abs()
         torch.testing.assert_close(by_size(found).abs(), one, rtol=0, atol=1e-10)
 
 
 def test_a_copying_head_has_positive_eigenvalues_and_a_deleting_head_negative_ones() -> None:
     """Calibration: centring the identity over 23 outputs leaves 22 eigenvalues of 1 and one of 0."""
     for weights, sign in [(handmade.copying_head(D_VOCAB), 1), (handmade.deleting_head(D_VOCAB), -1)]:
-        eigenvalues = copying_eigenvalues(weights, weights.layers[0][0].W_OV)
+        (eigenvalues,) = copying_eigenvalues(weights, [weights.layers[0][0].W_OV])
         assert positivity(eigenvalues) == pytest.approx(sign, abs=1e-12)
         assert eigenvalues.real.sum().item() == pytest.approx(22 * sign, abs=1e-12)
 
@@ -60,7 +59,7 @@ def test_a_head_that_raises_the_next_token_does_not_copy() -> None:
     """Eigenvalues of a cycle lie all around the circle; only the constant vector's is lost to centring."""
     cycle = torch.eye(D_VOCAB).roll(1, 0)
     weights = handmade.skip_trigram_head(torch.zeros(D_VOCAB, D_VOCAB), cycle)
-    assert positivity(copying_eigenvalues(weights, weights.layers[0][0].W_OV)) == pytest.approx(-1 / 22, abs=1e-12)
+    assert positivity(copying_eigenvalues(weights, [weights.layers[0][0].W_OV])[0]) == pytest.approx(-1 / 22, abs=1e-12)
 
 
 def test_random_heads_copy_neither_way() -> None:
@@ -68,7 +67,7 @@ def test_random_heads_copy_neither_way() -> None:
     scores = []
     for seed in range(41):
         weights = handmade.random_weights(seed, n_layers=1, n_heads=1)
-        scores.append(positivity(copying_eigenvalues(weights, weights.layers[0][0].W_OV)))
+        scores.append(positivity(copying_eigenvalues(weights, [weights.layers[0][0].W_OV])[0]))
     mean, deviation = torch.tensor(scores).mean().item(), torch.tensor(scores).std().item()
     assert abs(mean) < 4 * deviation / 41**0.5
     assert min(scores) < 0 < max(scores)
@@ -76,15 +75,15 @@ def test_random_heads_copy_neither_way() -> None:
 
 def test_nothing_is_neither_copied_nor_deleted() -> None:
     weights = handmade.copying_head(D_VOCAB, strength=0)
-    assert positivity(copying_eigenvalues(weights, weights.layers[0][0].W_OV)) == 0
+    assert positivity(copying_eigenvalues(weights, [weights.layers[0][0].W_OV])[0]) == 0
 
 
 def test_a_virtual_head_copies_where_neither_of_its_heads_does() -> None:
     weights = handmade.virtual_head(D_VOCAB)
     early, late = weights.layers[0][0].W_OV, weights.layers[1][0].W_OV
-    assert positivity(copying_eigenvalues(weights, late.after(early))) == pytest.approx(1, abs=1e-12)
-    for other in (early, late, early.after(late)):
-        assert positivity(copying_eigenvalues(weights, other)) == 0
+    assert positivity(copying_eigenvalues(weights, [late.after(early)])[0]) == pytest.approx(1, abs=1e-12)
+    for eigenvalues in copying_eigenvalues(weights, [early, late, early.after(late)]):
+        assert positivity(eigenvalues) == 0
 
 
 def test_an_induction_head_matches_through_the_previous_token_head_alone() -> None:
@@ -93,7 +92,7 @@ def test_an_induction_head_matches_through_the_previous_token_head_alone() -> No
     matching = matching_eigenvalues(weights, late=induction, early=previous, unigram=even)
     assert positivity(matching) == pytest.approx(1, abs=1e-12)
     assert matching.real.sum().item() == pytest.approx(30 * 22, abs=1e-9)
-    assert positivity(copying_eigenvalues(weights, induction.W_OV)) == pytest.approx(1, abs=1e-12)
+    assert positivity(copying_eigenvalues(weights, [induction.W_OV])[0]) == pytest.approx(1, abs=1e-12)
     assert positivity(matching_eigenvalues(weights, late=induction, early=induction, unigram=even)) == 0
 
 
@@ -122,6 +121,6 @@ def test_eigenvalues_in_half_precision_are_refused() -> None:
     weights = handmade.random_weights(seed=0, n_layers=2).to(torch.bfloat16)
     early, late = weights.layers[0][0], weights.layers[1][0]
     with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
-        copying_eigenvalues(weights, early.W_OV)
+        copying_eigenvalues(weights, [early.W_OV])
     with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):
         matching_eigenvalues(weights, late, early, torch.ones(D_VOCAB))

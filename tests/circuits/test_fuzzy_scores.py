@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pathsum.circuits.content import by_offset, reads
-from pathsum.circuits.fuzzy_matching import MatchScores
+from pathsum.circuits.fuzzy_matching import match_scores, standardised
 from pathsum.core.lowrank import LowRank
 from tests import handmade
 
@@ -28,7 +28,7 @@ def test_it_is_the_part_of_the_scores_that_pairs_the_current_with_the_previous_t
     expected = (parts[0] @ late.W_QK.left @ (late.W_QK.right @ parts[1].mT))[0]
     scaled = type(weights)(0.7 * weights.W_E, weights.W_U, weights.layers)
     current, previous = torch.tensor([[0, 1, 0.5], [1, 0, 0.5]], dtype=handmade.DTYPE)
-    found = MatchScores.of(scaled, weights.W_E, late, current, previous).scores.dense()
+    found = match_scores(scaled, weights.W_E, late, current, previous).dense()
     here = tokens[0]
     torch.testing.assert_close(found[here[1:]][:, here[1:-1]], expected[1:, 2:], rtol=0, atol=1e-12)
 
@@ -41,7 +41,7 @@ def test_standardised_scores_are_those_of_the_dense_table() -> None:
     dense = dense - dense[:, present].mean(1, keepdim=True)
     dense = dense / dense[present][:, present].std(correction=0)
     pairs = torch.cartesian_prod(*[present.nonzero().squeeze(-1)] * 2)
-    found = MatchScores(scores).standardised(*pairs.unbind(1), present)
+    found = standardised(scores, *pairs.unbind(1), present)
     torch.testing.assert_close(found, dense[pairs[:, 0], pairs[:, 1]], rtol=1e-12, atol=1e-12)
     assert found.mean().item() == pytest.approx(0, abs=1e-12)
 
@@ -49,4 +49,4 @@ def test_standardised_scores_are_those_of_the_dense_table() -> None:
 def test_weights_of_zero_score_nothing() -> None:
     nothing = LowRank(torch.zeros(D_VOCAB, 5), torch.zeros(5, D_VOCAB))
     some = torch.arange(D_VOCAB)
-    assert not MatchScores(nothing).standardised(some, some, some >= 0).any()
+    assert not standardised(nothing, some, some, some >= 0).any()

@@ -52,7 +52,7 @@ def test_heads_that_each_copy_a_part_copy_all_together() -> None:
     assert alone == pytest.approx([11 / 23, 12 / 23])
     both = joint_OV(heads)
     assert diagonal_rank(ov_circuit(weights, both), torch.arange(D_VOCAB)).top1 == 1
-    assert positivity(copying_eigenvalues(weights, both)) == pytest.approx(1, abs=1e-12)
+    assert positivity(copying_eigenvalues(weights, [both])[0]) == pytest.approx(1, abs=1e-12)
 
 
 def test_side_by_side_is_the_sum() -> None:

@@ -81,7 +81,7 @@ def test_what_a_circuit_attends_to_and_raises_is_what_it_was_made_for(
     pattern, output = last_head(circuit, tokens)
     assert prefix_matching(pattern, BLOCK).item() == pytest.approx(matches, abs=POS * math.exp(-30))
     assert copying(output, tokens, circuit.weights.W_U, BLOCK).item() == copies
-    eigenvalues = copying_eigenvalues(circuit.weights, circuit.weights.layers[-1][0].W_OV)
+    (eigenvalues,) = copying_eigenvalues(circuit.weights, [circuit.weights.layers[-1][0].W_OV])
     assert positivity(eigenvalues) == pytest.approx(positive, abs=1e-12)
 
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.circuits.bigram import compare_with_corpus, direct_path
-from pathsum.circuits.unigram_control import UnigramControl, unigram_control
+from pathsum.circuits.bigram import UnigramControl, compare_with_corpus, direct_path, unigram_control
 from tests import handmade
 from tests.circuits.counted import D_VOCAB, log_prob, some_counts
 

@@ -1,9 +1,8 @@
 """Skip-trigrams of a head, source … destination → out, ranked by their effect on real text.
 
-An occurrence is a position and an earlier token: the destination is the token at the position, out the next token, the
-source all earlier positions of the same document that hold the earlier token. A window may contain the end of a
-document; BOS begins the next one, as it begins every window. BOS and the destination itself are no sources: their
-effect is a bigram.
+An occurrence is a position and an earlier token of the same document. The token at the position is the destination, the
+next token is out, and the earlier token is the source. A source may stand at several positions. BOS begins each
+document. BOS and the destination itself are no sources, because their effect is a bigram.
 """
 
 from __future__ import annotations
@@ -54,6 +53,15 @@ class SkipTrigram:
     total: float  # logits that the source adds to out, summed over places
 
 
+@dataclass(frozen=True)
+class SpuriousCost:
+    """The cost of a spurious skip-trigram."""
+
+    places: int  # source … destination, followed by another token than out
+    loss_nats: float  # mean rise of the loss there
+    balance_nats: float  # mean rise of the loss over all places with source … destination; negative: a gain
+
+
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
     """List every occurrence in ``windows``. Costs batch · pos² numbers and a sort of half as many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
@@ -68,19 +76,11 @@ def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
     source, destination, out = tokens[window, key], tokens[window, query], nexts[window, query]
     size = int(windows.max()) + 1
     triples, order = ((source * size + destination) * size + out).sort(stable=True)
-    _, which, places_of = torch.unique_consecutive(triples, return_inverse=True, return_counts=True)
-    return Occurrences(
-        windows=windows,
-        first=first,
-        window=window[order],
-        query=query[order],
-        key=key[order],
-        source=source[order],
-        destination=destination[order],
-        out=out[order],
-        which=which,
-        starts=places_of.cumsum(0) - places_of,
-    )
+    window, query, key = window[order], query[order], key[order]
+    source, destination, out = source[order], destination[order], out[order]
+    _, which, counts = torch.unique_consecutive(triples, return_inverse=True, return_counts=True)
+    starts = counts.cumsum(0) - counts
+    return Occurrences(windows, first, window, query, key, source, destination, out, which, starts)
 
 
 def source_weight(
@@ -90,11 +90,10 @@ def source_weight(
     at: Occurrences,
 ) -> Float[Tensor, "n"]:
     """Compute the weight with which a head moves its source to each occurrence: s_final Σ_k A[q, k] s_read[k] over the
-    positions k of the source (docs/framework.md §3.8), with the scales ``read`` of the head's layer and ``final`` of
-    W_U frozen. From 0.
+    positions k of the source, with frozen scales (docs/framework.md §3.8). From 0.
 
-    Times a column of ``ov_circuit`` it is exactly what the source adds to the logits: all of it for a head of the first
-    layer, the direct part (the token at the position, without the writes of earlier heads) for a later one."""
+    Times a column of ``ov_circuit`` this is what the source adds to the logits: all of it in the first layer, the
+    direct part (without the writes of earlier heads) in later layers."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]
@@ -102,16 +101,16 @@ def source_weight(
 
 def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Float[Tensor, "n"]:
     """Compute what each source adds to the logit of the next token: ``weight`` · (W_U W_OV W_E)[out, source]
-    (AMF "one-layer models: skip-trigrams"); ``circuit`` from ``ov_circuit``, ``weight`` from ``source_weight``.
+    (AMF "one-layer models: skip-trigrams", docs/framework.md §3.8); ``circuit`` from ``ov_circuit``.
 
-    Logits above the mean over outputs, exact. Costs batch · pos² · d_head."""
+    Logits above the mean over outputs. Costs batch · pos² · d_head."""
     out, source = circuit.left[at.windows[:, 1:]], circuit.right.mT[at.windows[:, :-1]]
     return weight * (out @ source.mT)[at.window, at.query, at.key]
 
 
 def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
-    """Return the ``k`` triples with the largest sum of ``effect`` over the text, largest first, only those above 0. A
-    rare triple with a large effect ranks below a common one. ValueError where ``k`` < 1."""
+    """Return the ``k`` triples with the largest positive sum of ``effect`` over the text, largest first.
+    ValueError where ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
     total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
@@ -127,10 +126,10 @@ def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipT
 def worth(
     circuit: LowRank, logits: Float[Tensor, "batch pos vocab"], weight: Float[Tensor, "n"], at: Occurrences, t: Triple
 ) -> float:
-    """Average log P(out) minus log P(out) without ``weight`` · (W_U W_OV W_E)[:, source] in the ``logits``, over the
-    places of a triple.
+    """Compute the loss reduction by a skip-trigram: log P(out) minus log P(out) without ``weight`` · (W_U W_OV W_E)[:,
+    source] in the ``logits``, mean over the places of the triple (docs/framework.md §3.8).
 
-    Nats, positive where the head helps; scales and every other source frozen. Costs places · d_vocab."""
+    Nats, positive where the head helps. Scales and other sources are frozen. Costs places · d_vocab."""
     source, _, out = t
     here = at.slice(*t)
     z = logits[at.window[here], at.query[here]]
@@ -138,22 +137,12 @@ def worth(
     return (z.log_softmax(-1) - (z - moved).log_softmax(-1))[:, out].mean().item()
 
 
-# ---- bugs -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SpuriousCost:
-    """The cost of a spurious skip-trigram."""
-
-    places: int  # source … destination, followed by another token than out
-    loss_nats: float  # mean rise of the loss there
-    balance_nats: float  # mean rise of the loss over all places with source … destination; negative: a gain
-
-
 def spurious_triples(triples: Sequence[Triple]) -> list[Triple]:
-    """Return the triples that a head raises because it raises ``triples`` (AMF "skip-trigram bugs"): "keep … in → mind"
-    and "keep … at → bay" raise "keep … at → mind" too, because attention depends on (source, destination) and the
-    output on (source, out) only. Each source's destinations with its outs, without ``triples``."""
+    """Return the triples that a head raises because it raises ``triples`` (AMF "skip-trigram bugs", docs/framework.md
+    §3.10): each source's destinations with its outs, without ``triples``.
+
+    "keep … in → mind" and "keep … at → bay" raise "keep … at → mind" too, because attention depends on (source,
+    destination) and the output on (source, out)."""
     listed = set(triples)
     pairs = {(s, d): None for s, d, _ in triples}
     outs = {(s, o): None for s, _, o in triples}
@@ -167,11 +156,11 @@ def spurious_cost(
     at: Occurrences,
     t: Triple,
 ) -> SpuriousCost:
-    """Compute what raising out costs where source … destination is followed by another token, and over all places.
+    """Compute what raising out costs where source … destination is followed by another token, and over all places
+    (docs/framework.md §3.10): the loss minus the loss without δ = ``weight`` · (W_U W_OV W_E)[out, source] in the
+    logit of out alone.
 
-    The loss minus the loss without δ = ``weight`` · (W_U W_OV W_E)[out, source] in the logit of out alone:
-    −log(1 − P(out) (1 − e^−δ)), less δ where out does follow; exact. ``log_probs`` are the model's. Nats, 0 where there
-    are no such places."""
+    ``log_probs`` are the model's. Nats; 0 where there are no such places."""
     source, destination, out = t
     here = at.slice(source, destination)
     follows = at.out[here] == out

@@ -1,7 +1,6 @@
-"""Balance of the residual stream: the size of each part, and its share of what a layer reads.
+"""Balance of the residual stream: the size of each part, and its share of what a layer reads (docs/framework.md §7.3).
 
-Where the embedding is small beside the writes of the first layer, later layers cannot read the current token from it,
-and heads that attend to their own position move the token instead: the name of a path then says little about content
+Where the embedding is small beside the writes of the first layer, the name of a path says little about its content
 (docs/framework.md §7.1).
 """
 
@@ -22,10 +21,8 @@ def power_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, x the stream that a layer reads and s its norm's scale.
-
-    From 0; 1 for the whole stream. Parts that cancel each other have shares above 1, so shares need not add up.
-    """
+    """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, with x the stream that a layer reads and s its norm's scale.
+    From 0. Shares need not add up to 1, because parts can cancel."""
     return _ratio(part.square().sum(-1), stream, scale)
 
 
@@ -34,10 +31,8 @@ def projection_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions: the share of the part in what is read.
-
-    Adds up to 1 over parts that add up to the stream; negative for a part that the others cancel.
-    """
+    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions. Adds up to 1 over parts that add up to the stream; negative for
+    a part that the others cancel."""
     return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
 
 

@@ -1,6 +1,6 @@
 """Q-, K- and V-composition between heads, against random rotations (AMF "three kinds of composition").
 
-As in AMF's corrected figure: norms of the products themselves, not of cyclic permutations.
+Norms are those of the products themselves, as in AMF's corrected figure, not of cyclic permutations.
 """
 
 from __future__ import annotations
@@ -36,39 +36,32 @@ class CompositionScore:
 
 
 def reader(late: Head, kind: str) -> LowRank:
-    """Return the matrix with which a later head reads: W_QKᵀ for Q, W_QK for K, W_OV for V. ValueError on another
-    kind."""
+    """Return the matrix with which a later head reads (docs/framework.md §4.1): W_QKᵀ for Q, W_QK for K, W_OV for V.
+    ValueError on another kind."""
     if kind not in KINDS:
         raise ValueError(f"expected a kind of composition, one of {', '.join(KINDS)}, got {kind!r}")
     return {"Q": late.W_QK.mT, "K": late.W_QK, "V": late.W_OV}[kind]
 
 
 def composition(early: Head, late: Head, kind: str) -> float:
-    """Compute the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F) with R the
-    ``reader`` (AMF "three kinds of composition"; ‖W_QKᵀ W_OV‖ = ‖W_OVᵀ W_QK‖).
+    """Compute ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), R the ``reader`` of the later head (docs/framework.md §4.1).
 
-    0..1, where heads that fit perfectly by isometries of rank r reach 1/√r; 0 where a head is zero. The later head
-    stands on the left. Costs d_model · d_head².
-    """
+    0..1; two isometries of rank r that fit perfectly reach 1/√r; 0 where a head is zero. Costs d_model · d_head²."""
     R, W_OV = reader(late, kind), early.W_OV
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0
 
 
 def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
-    """Remove the direction of the mean write from ``head``: (I − u uᵀ) W_O with u = mean write / its norm.
-
-    A constant write carries no information, whatever its share of ‖W_OV‖. The head itself where the mean is 0."""
+    """Remove the direction u of the mean write from ``head``, which carries no information: (I − u uᵀ) W_O
+    (docs/framework.md §4.4). The head itself where the mean is 0."""
     u = mean_write / mean_write.norm().clamp(min=torch.finfo(mean_write.dtype).tiny)
     return replace(head, W_O=head.W_O - torch.outer(u, u @ head.W_O))
 
 
 def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
-    """Compute the relative variation of each part of a residual stream: √(v_i / mean v), with v_i the mean squared
-    distance of part i from its mean (``variance``); 1 where all vary equally, 0 for a constant part.
-
-    A composition score ignores the norm of writes: a head with small variation gives a later head little information,
-    however well the two are aligned. Zeros where nothing varies."""
+    """Compute the relative variation of each part of a residual stream: √(v_i / mean v), v the ``variance`` of each
+    part (docs/framework.md §4.4). 1 where all vary equally, 0 for a constant part."""
     return (varied / varied.mean().clamp(min=torch.finfo(varied.dtype).tiny)).sqrt()
 
 
@@ -81,45 +74,38 @@ def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
 def composition_scores(
     weights: Weights, rotations: int, generator: torch.Generator, writers: Weights | None = None
 ) -> list[CompositionScore]:
-    """Compute composition scores with p-values for every pair of heads in different layers and every kind,
-    docs/framework.md §4.3.
+    """Compute composition scores with p-values for every pair of heads in different layers and every kind
+    (docs/framework.md §4.2 and §4.3).
 
-    The null keeps the singular values of both heads and rotates one against the other at random; E[score²] is then
-    exactly 1/d_model for any spectra. p is twice the share of rotations on the nearer side, (1 + count) / (1 +
-    rotations): valid at any number of rotations, but at least 2 / (1 + rotations), so that Benjamini–Hochberg can call
-    a single edge of n at 5 % only from 40 · n rotations on. (Normal tails beyond the draws make p several times too
-    small where one singular value dominates.) Earlier heads are those of ``writers`` where it is given, for example
-    without their mean writes (``varying``). The same rotations serve every edge.
-
-    Costs rotations · d_head² · (d_model + 4 · heads), and 3 · rotations · H1 · H2 numbers. ValueError where
-    ``rotations`` < 1.
-    """
+    Earlier heads are those of ``writers`` where it is given, for example without their mean writes (``varying``). The
+    same rotations serve every edge. A two-sided p is at least 2 / (1 + rotations), so Benjamini–Hochberg can call a
+    single edge of n at 5 % only from 40 · n rotations on. Costs rotations · d_head² · (d_model + 4 · heads), and
+    3 · rotations · H1 · H2 numbers. ValueError where ``rotations`` < 1."""
     if rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; raise rotations")
-    heads = {(layer, h): head for layer, row in enumerate(weights.layers) for h, head in enumerate(row)}
-    writing = {
-        (layer, h): head for layer, row in enumerate((writers or weights).layers[:-1]) for h, head in enumerate(row)
-    }
-    readers = [(kind, place) for kind in KINDS for place in heads if place[0] > 0]
-    if not writing or not readers:
+    late_heads, early_heads = (
+        {(layer, h): head for layer, row in enumerate(some.layers) for h, head in enumerate(row)}
+        for some in (weights, writers or weights)
+    )
+    readers = [(kind, place) for kind in KINDS for place in late_heads if place[0] > 0]
+    early_places = [place for place in early_heads if place[0] < len(weights.layers) - 1]
+    if not early_places or not readers:
         return []
     d_model = weights.W_E.shape[0]
-    read = _spectra([reader(heads[place], kind) for kind, place in readers])
-    written = _spectra([head.W_OV for head in writing.values()])
-    null = _null(read, written, d_model, rotations, generator)
+    read = spectra([reader(late_heads[place], kind) for kind, place in readers])
+    written = spectra([early_heads[place].W_OV for place in early_places])
+    null, floor = rotation_null(read, written, d_model, rotations, generator), min(1.0, 2 / (1 + rotations))
     scores = []
-    for (i, (kind, late)), (j, early) in product(enumerate(readers), enumerate(writing)):
+    for (i, (kind, late)), (j, early) in product(enumerate(readers), enumerate(early_places)):
         if early[0] < late[0]:
-            value = composition(writing[early], heads[late], kind)
+            value = composition(early_heads[early], late_heads[late], kind)
             p_values = _p_values(value**2, null[:, i, j])
-            floor = min(1.0, 2 / (1 + rotations))
             scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), *p_values, floor))
     return scores
 
 
 def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]:
-    """Compute Benjamini–Hochberg q-values, 0..1, in the order given and the dtype of ``p_values``: q_(i) = min over j ≥
-    i of p_(j) · n / j."""
+    """Compute Benjamini–Hochberg q-values, 0..1, in the order and dtype of ``p_values`` (docs/framework.md §10.4)."""
     order = p_values.argsort(descending=True)
     n = len(p_values)
     ranks = torch.arange(n, 0, -1, dtype=p_values.dtype, device=p_values.device)
@@ -129,21 +115,21 @@ def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]
     return q
 
 
-def _spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
+def spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
     """Return the shares of the squared singular values, one row per matrix; zeros for a zero matrix."""
     squared = [W.singular_values().double().square() for W in matrices]
     return pad_sequence([s / s.sum().clamp(min=torch.finfo(s.dtype).tiny) for s in squared], batch_first=True)
 
 
-def _null(
+def rotation_null(
     read: Float[Tensor, "late rank"],
     written: Float[Tensor, "early rank_"],
     d_model: int,
     rotations: int,
     generator: torch.Generator,
 ) -> Float[Tensor, "n late early"]:
-    """Sample score² of every reader and writer under the same random rotations: pᵀ (C ∘ C) p′, with C the corner of a
-    rotation that both spectra reach."""
+    """Sample score² of every reader and writer, given their ``spectra``, under the same random rotations: pᵀ (M ∘ M)
+    p′, with M the corner of a rotation that both spectra reach (docs/framework.md §4.2)."""
     n_read, n_written = read.shape[1], written.shape[1]
     draws = []
     for some in torch.arange(rotations).split(512):
@@ -154,8 +140,8 @@ def _null(
 
 
 def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"]) -> Float[Tensor, "n rank top"]:
-    """Compute triangle⁻¹ B by forward substitution for all draws at once: 0.2 s on two busy cores for 1024 draws of
-    rank 32, where torch, which solves or decomposes one matrix at a time, takes 8 s."""
+    """Compute triangle⁻¹ B by forward substitution for all draws at once. Takes 0.2 s for 1024 draws of rank 32, where
+    torch, which solves one matrix at a time, takes 8 s."""
     X = torch.empty_like(B, memory_format=torch.contiguous_format)
     for i in range(triangle.shape[1]):
         row = slice(i, i + 1)

@@ -1,19 +1,12 @@
 """Expansion of the residual stream by content: how often it moved, and how far back it comes from.
 
-With patterns and norm scales frozen, the path through heads h_1, …, h_n brings to position q (scales left out)
+With frozen patterns and norm scales, each path is a sum over routes k = p_0 ≤ p_1 ≤ … ≤ p_n = q, one position per head
+(docs/framework.md §2.5). A route has
 
-    Σ_k (A^{h_n} ⋯ A^{h_1})[q, k] · W_OV^{h_n} ⋯ W_OV^{h_1} W_E t_k,
-
-and each product of patterns is a sum over routes k = p_0 ≤ p_1 ≤ … ≤ p_n = q, one position per head
-(docs/framework.md §2.5).
-A route has, whatever its heads,
-
-    hops    the number of heads at which it changes position, #{i : p_i > p_{i−1}}. Each pattern is split into
-            diag(A), 0 hops, and the rest, 1 hop;
+    hops    #{i : p_i > p_{i−1}}, the number of heads at which it changes position;
     offset  q − k: 0 is the current token, 1 the previous one.
 
-The name of a path gives neither: a path through a head that attends to its own position has order 1, and carries the
-current token with 0 hops. Every route is in exactly one group of each kind, so groups sum to the stream, as paths do.
+Every route is in exactly one group of each kind, so groups sum to the stream, as paths do.
 """
 
 from __future__ import annotations
@@ -50,8 +43,8 @@ def by_hops(n_layers: int, pos: int) -> Grouping:
 
 
 def by_offset(pos: int, exact: int = 3) -> Grouping:
-    """Group routes by how far back their token is: 0, 1, …, exact − 1, further; the first position, the attention
-    sink, is a group of its own at any offset."""
+    """Group routes by how far back their token is: 0, 1, …, exact − 1, further. The first position, the attention
+    sink, is a separate group at any offset."""
     offsets = (torch.arange(exact + 1).unsqueeze(-1) + torch.arange(pos)).clamp(max=exact)
     moved = torch.cat([offsets, torch.full((1, pos), exact + 1)])
     start = torch.where(torch.arange(pos) == 0, exact + 1, 0)
@@ -61,12 +54,11 @@ def by_offset(pos: int, exact: int = 3) -> Grouping:
 def reads(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales, grouping: Grouping
 ) -> Iterator[Float[Tensor, "group batch pos d_model"]]:
-    """Yield what each layer reads, then what the unembedding reads, by group; each layer is computed when it is needed.
+    """Yield what each layer reads, then what the unembedding reads, by group: s_l S_g with
+    S_g ← S_g + Σ_h Σ_{g'} A^h[moves from g' to g] s_l S_g' W_OVᵀ. The groups add up to the normalized stream.
 
-    S_g ← S_g + Σ_h Σ_{g'} A^h[moves from g' to g] s_l S_g' W_OVᵀ, never the sum of all groups; times s_l. The groups
-    add up to the normalised stream. Costs layers · pairs of groups · batch · heads · pos² · d_head. ValueError where
-    patterns or scales do not match the layers.
-    """
+    Costs layers · pairs of groups · batch · heads · pos² · d_head. ValueError where patterns or scales do not match the
+    layers."""
     check_frozen(weights, patterns, scales)
     embedded, pos, groups = weights.W_E.mT[tokens], torch.arange(tokens.shape[1]), torch.arange(len(grouping.names))
     leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # from query key
@@ -84,12 +76,11 @@ def reads(
 def hop_by_hop(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, normalise: Normalise
 ) -> list[Float[Tensor, "batch pos d_model"]]:
-    """Compute the final residual stream with routes of at most 0, 1, 2, … hops: ``order_by_order`` of
-    ``interventions.intervene`` with hops in place of heads (AMF "term importance").
+    """Compute the final residual stream with routes of at most 0, 1, 2, … hops. Patterns are frozen, and norms take the
+    scale of these routes (docs/framework.md §2.7).
 
-    Patterns are frozen; norms take the scale of these routes. Without a norm this is the running sum of ``reads`` by
-    hops; the last, of n_layers, is the model's in either case. Costs 2 · n_layers² layers.
-    """
+    Without a norm this is the running sum of ``reads`` by hops. The last one is the model's. Costs 2 · n_layers²
+    layers."""
     diagonals = [pattern * torch.eye(tokens.shape[1], device=pattern.device) for pattern in patterns]
     ends, fewer = [], [torch.zeros_like(weights.W_E.mT[tokens])] * len(weights.layers)
     for _ in range(len(weights.layers) + 1):
@@ -105,8 +96,7 @@ def hop_by_hop(
 def write(
     heads: Sequence[Head], pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"]
 ) -> Float[Tensor, "batch pos d_model"]:
-    """Sum the writes of the heads of a layer under given patterns, Σ_h A^h x W_OVᵀ. Costs batch · heads · pos² ·
-    d_head."""
+    """Sum the writes of a layer under given patterns, Σ_h A^h x W_OVᵀ. Costs batch · heads · pos² · d_head."""
     W_V, W_O = torch.stack([h.W_V for h in heads]), torch.cat([h.W_O for h in heads], -1)
     mixed = pattern @ (read.unsqueeze(1) @ W_V.mT)
     return mixed.transpose(1, 2).flatten(2) @ W_O.mT

@@ -20,22 +20,19 @@ class Alignment:
 
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
-    """Compute the covariance of writes over windows and positions; a constant write has none. Squared residual units.
-    Costs batch · pos · d_model²."""
+    """Compute the covariance of writes over windows and positions. Squared residual units. Costs batch · pos ·
+    d_model²."""
     flat = written.flatten(0, 1)
     centred = flat - flat.mean(0)
     return centred.mT @ centred / len(flat)
 
 
 def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
-    """Measure whether a head deletes what earlier layers wrote at the positions that it attends to.
+    """Compute tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of what earlier layers wrote
+    (docs/framework.md §3.16): the mean cosine of a write and its image under W_OV, weighted by size.
 
-    tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of their writes: the mean cosine, weighted by size,
-    of a write and its image under W_OV. Only eigenvalues of W_OV on the span of the writes enter the trace; −1 where
-    all are equal and negative. Under a random rotation of the head's write the mean is 0 and the variance
-    ‖W_OV C‖²_F / (d_model tr(W_OV C Wᵀ_OV) tr C), both exact. Zero where there is nothing to delete or a head is zero.
-    Costs d_model² · d_head.
-    """
+    −1 where a head that attends to a position writes the opposite of what was written there. The spread under random
+    rotations is exact. 0 where there is nothing to delete or the head is zero. Costs d_model² · d_head."""
     read = W_OV.right @ C  # rank × d_model
     trace = (read * W_OV.left.mT).sum().item()
     gram = W_OV.left.mT @ W_OV.left
@@ -48,12 +45,11 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
 
 
 def removed(output: Float[Tensor, "batch pos d_model"], written: Float[Tensor, "batch pos d_model"]) -> float:
-    """Compute the share of earlier writes at a position that a head's output cancels there: −⟨o, y⟩ / ⟨y, y⟩, both
-    minus their mean over windows and positions.
+    """Compute the share of earlier writes at a position that a head's output cancels there: −Σ ⟨o, y⟩ / Σ ⟨y, y⟩, both
+    minus their mean (docs/framework.md §3.16).
 
-    1 where it cancels all of it, negative where it adds to it, 0 where the two are uncorrelated or nothing was written.
-    Includes patterns and norm, unlike ``alignment``. Costs batch · pos · d_model.
-    """
+    1 where it cancels all of it, negative where it adds to it, 0 where nothing was written. Includes patterns and norm,
+    unlike ``alignment``. Costs batch · pos · d_model."""
     o, y = (x - x.mean((0, 1)) for x in (output, written))
     size = y.square().sum().item()
     return -(o * y).sum().item() / size if size > 0 else 0.0

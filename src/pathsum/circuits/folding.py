@@ -1,8 +1,7 @@
-"""Folding of norms into weights: first the gain, then the centering.
+"""Folding of norms into weights: first the gain, then the centering (docs/framework.md §1.4).
 
 Both act on the matrices that read the residual stream: W_Q, W_K, W_V of every layer and W_U. What remains of a norm is
-one number per position, its scale: freeze it with the patterns (``paths``). Position vectors that join the input of
-queries and keys after the norm are read by the matrices before folding.
+one scale per position. Position vectors that join after the norm are read by the matrices before folding.
 
     folded = centre(fold_gains(weights, gains))   # LayerNorm; without centre, RMSNorm
 """
@@ -20,10 +19,8 @@ Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
 
 
 def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> Weights:
-    """Fold gains into the reading matrices, W · diag(g), docs/framework.md §1.4.
-
-    One gain per layer, then that of the final norm, as for ``paths.Scales``. ValueError on another number of gains.
-    """
+    """Multiply the reading matrices by the gains, W · diag(g). ``gains`` has one gain per layer, then that of the final
+    norm; ValueError on another number."""
     if len(gains) != len(weights.layers) + 1:
         raise ValueError(
             f"expected {len(weights.layers) + 1} gains, one per layer and the final norm's, got {len(gains)}; give "
@@ -33,8 +30,7 @@ def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> W
 
 
 def centre(weights: Weights) -> Weights:
-    """Fold the centering of LayerNorm into the reading matrices, W · (I − 1 1ᵀ / d_model), docs/framework.md §1.4.
-    After ``fold_gains``: the two do not commute."""
+    """Center the reading matrices, W · (I − 1 1ᵀ / d_model). After ``fold_gains``: the two do not commute."""
     return _reading(weights, [lambda W: W - W.mean(-1, keepdim=True)] * (len(weights.layers) + 1))
 
 

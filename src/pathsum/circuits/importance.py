@@ -1,7 +1,7 @@
-"""Importance of the terms of the path expansion for the loss (AMF "term importance").
+"""Importance of the terms of the path expansion for the loss (AMF "term importance", docs/framework.md §2.6).
 
-A term is any sum of paths: an order (the direct path, the single heads, the virtual heads), or a part of one. Patterns
-and scales must be those of the windows that the loss is computed on (docs/framework.md §9.4).
+A term is any sum of paths: an order, a part of an order, or a group of content. Patterns and scales must be those of
+the windows that the loss is computed on (docs/framework.md §9.4).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 
 @dataclass(frozen=True)
 class Importance:
-    """The loss that a term saves, in nats per token for each window: positive where it helps."""
+    """The loss reduction by a term, in nats per token for each window: positive where it helps."""
 
     added_first: Float[Tensor, "batch"]  # fall of the loss when it joins the terms of lower order
     removed_last: Float[Tensor, "batch"]  # rise of the loss when it is removed from the sum of all terms
@@ -27,13 +27,9 @@ def importance(
     everything: Float[Tensor, "batch pos vocab"],
     targets: Int[Tensor, "batch pos"],
 ) -> Importance:
-    """Compute the importance of a term, added to the ``lower`` orders and removed from ``everything``.
-
-    added_first = L(lower) − L(lower + term), removed_last = L(everything − term) − L(everything), with L the mean
-    cross-entropy of a window (AMF "term importance" measures the first). Nats per token, any sign. Below the
-    direct path are zero logits, with loss log d_vocab. The two differ where terms replace each other.
-    Costs four softmaxes over batch · pos · d_vocab logits.
-    """
+    """Compute L(lower) − L(lower + term), which AMF reports, and L(everything − term) − L(everything), with L the mean
+    cross-entropy of a window. Nats per token, any sign. ``lower`` is zero for the direct path. Costs four softmaxes
+    over batch · pos · d_vocab logits."""
     return Importance(
         added_first=window_losses(lower, targets) - window_losses(lower + term, targets),
         removed_last=window_losses(everything - term, targets) - window_losses(everything, targets),

@@ -1,7 +1,4 @@
-"""Joint copying of heads with the same pattern, whose OV circuits add (AMF "copying: eigenvalue analysis").
-
-A head that copies a part of the vocabulary has a low score alone; heads with one pattern are therefore judged together.
-"""
+"""Joint copying of heads with the same pattern, whose OV circuits add (docs/framework.md §3.7)."""
 
 from __future__ import annotations
 
@@ -16,10 +13,9 @@ from pathsum.core.weights import Head
 
 
 def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head head"]:
-    """Compute the cosine of the patterns of each two heads over all windows, docs/framework.md §3.7.
+    """Compute the cosine of the patterns of each two heads over all windows, without key 0, the attention sink.
 
-    0..1, 1 on the diagonal. Without key 0, the attention sink: a head that attends only there is similar to none. Costs
-    batch · head² · pos²."""
+    0..1, 1 on the diagonal. A head that attends only to key 0 is similar to none. Costs batch · head² · pos²."""
     flat = pattern[..., 1:].transpose(0, 1).flatten(1)
     inner = flat @ flat.mT
     length = inner.diagonal().sqrt()
@@ -29,10 +25,8 @@ def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[
 
 
 def similar_groups(similarity: Float[Tensor, "head head"], least: float) -> list[tuple[int, ...]]:
-    """Group heads by complete linkage, so that every two heads of a group are at least ``least`` similar.
-
-    The most similar pair of groups is joined first. Each head is in one group; groups in order of their first head.
-    Costs head³."""
+    """Group heads by complete linkage, the most similar pair of groups first, so that every two heads of a group are at
+    least ``least`` similar. Each head is in one group; groups in order of their first head. Costs head³."""
     groups: list[tuple[int, ...]] = [(h,) for h in range(len(similarity))]
     while len(groups) > 1:
         pairs = [(a, b) for i, a in enumerate(groups) for b in groups[i + 1 :]]

@@ -16,11 +16,8 @@ def lens_losses(
     W_U: Float[Tensor, "vocab d_model"],
     targets: Int[Tensor, "batch pos"],
 ) -> Float[Tensor, "rows batch"]:
-    """Compute the mean loss of each window when the residual stream is unembedded after each layer: nats per token, one
-    row for each of ``reads``, the stream before the first layer and after each, through the final norm.
+    """Compute the mean loss of each window, in nats per token, when the stream before the first layer or after each
+    layer is unembedded: one row for each of ``reads``, through the final norm (docs/framework.md §3.17).
 
-    The last row is the loss of the model, the first that of the direct path (with a norm, at the scale of the
-    embedding). The rows between are not trained: later heads may read what W_U cannot. Costs a softmax over
-    batch · pos · d_vocab logits each. ValueError where a read and the targets are not of the same windows.
-    """
+    Costs a softmax over batch · pos · d_vocab logits each. ValueError where a read and the targets differ in shape."""
     return torch.stack([window_losses(read @ W_U.mT, targets) for read in reads])

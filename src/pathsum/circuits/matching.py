@@ -1,4 +1,4 @@
-"""Test from weights whether a head matches tokens on one path to its queries and one to its keys."""
+"""Matching of tokens on one path to a head's queries and one to its keys, from weights (docs/framework.md §5.5)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathsum.core.weights import Head, Weights
 def scale_as_read(
     scale: Float[Tensor, "batch pos"], tokens: Int[Tensor, "batch pos"], d_vocab: int
 ) -> Float[Tensor, "vocab"]:
-    """Average the factor by which a layer's norm multiplies each token's embedding, over the positions that hold the
-    token; 0 for tokens that do not occur, which drop out."""
+    """Average the norm scale at which a layer reads each token's embedding, over the positions that hold the token; 0
+    for tokens that do not occur."""
     totals = scale.new_zeros(d_vocab).index_add(0, tokens.flatten(), scale.flatten())
     return totals / torch.bincount(tokens.flatten(), minlength=d_vocab).clamp(min=1)
 
@@ -28,15 +28,11 @@ def pair_matching_eigenvalues(
     scales: tuple[Float[Tensor, "vocab"], Float[Tensor, "vocab"]],
     unigram: Float[Tensor, "vocab"],
 ) -> Complex[Tensor, "rank"]:
-    """Return the eigenvalues of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k), M = W_OV^{h_n} ⋯ W_OV^{h_1} of the path to the query
-    and of the path to the key, c the ``scales`` at which either reads each token's embedding (AMF "how induction heads
-    work").
+    """Return the eigenvalues of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k), with M = W_OV^{h_n} ⋯ W_OV^{h_1} along the path to
+    the query or to the key, and c the ``scales`` at which each token's embedding is read.
 
-    Positive where the pair makes the head attend to its own token. With the direct path to the query, the path through
-    a previous-token head to the key, and scales of ones, these are ``eigenvalues.matching_eigenvalues``. Each query's
-    mean over keys under ``unigram``, which softmax ignores, is subtracted first. Nats. Costs d_vocab · d_model ·
-    d_head.
-    """
+    Positive where the pair makes the head attend to its own token. Each query's mean over keys under ``unigram`` is
+    subtracted first. Nats. Costs d_vocab · d_model · d_head."""
     query, key = (
         _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)

@@ -1,13 +1,13 @@
-"""Path expansion: with patterns and norm scales frozen, the logits are a sum over paths through the heads.
+"""Path expansion: with patterns and norm scales frozen, the logits are a sum over paths through the heads
+(AMF "path expansion trick", docs/framework.md §2.1).
 
-A path is the heads on it, at most one per layer, earliest first; ``()`` is the direct path. The sum is an independent
-check of the model because no path is read from the residual stream: each is its own product of OV matrices and of
-patterns.
+A path is the heads on it, at most one per layer, earliest first; ``()`` is the direct path. No path is read from the
+residual stream: each is a product of OV matrices and of patterns. So the sum is an independent check of the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import torch
@@ -23,10 +23,7 @@ Scales = Sequence[Float[Tensor, "batch pos"]]  # what each layer's input is mult
 
 
 def all_paths(weights: Weights) -> list[Path]:
-    """List the paths from tokens to logits (AMF "path expansion trick").
-
-    Π_l (1 + H_l) paths, by order (the number of heads) and then by layer and head; the direct path comes first.
-    """
+    """List the Π_l (1 + H_l) paths from tokens to logits, by order (the number of heads), then by layer and head."""
     steps = [[(), *(((layer, h),) for h in range(len(heads)))] for layer, heads in enumerate(weights.layers)]
     paths: list[Path] = [tuple(step for choice in choices for step in choice) for choices in product(*steps)]
     return sorted(paths, key=lambda path: (len(path), path))
@@ -38,11 +35,8 @@ def path_name(path: Path) -> str:
 
 
 def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor, "batch query key"]:
-    """Compute the pattern of a path, from each source position to each destination.
-
-    s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}, scales as diagonal matrices (AMF "virtual attention heads"). Weight per
-    position; rows sum to 1 where all scales are 1. Costs order · batch · pos³.
-    """
+    """Compute the pattern of a path, s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1} with scales as diagonal matrices. Rows sum
+    to 1 where all scales are 1. Costs order · batch · pos³."""
     readers = [layer for layer, _ in path] + [-1]  # whose scale the stream is multiplied by next; −1 is the final norm
     mixing = torch.diag_embed(scales[readers[0]])
     for (layer, head), reader in zip(path, readers[1:], strict=True):
@@ -51,8 +45,8 @@ def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor
 
 
 def path_circuit(weights: Weights, path: Path) -> LowRank:
-    """Compute the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, later heads on the left (AMF "path expansion
-    trick"). Logits (out × source), as thin factors; costs d_vocab · d_model · d_head."""
+    """Compute the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, later heads on the left. Logits (out × source),
+    as thin factors. Costs d_vocab · d_model · d_head."""
     if not path:
         return LowRank(weights.W_U, weights.W_E)
     (layer, head), *later = path
@@ -65,9 +59,8 @@ def path_circuit(weights: Weights, path: Path) -> LowRank:
 def path_logits(
     weights: Weights, path: Path, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Compute what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens (AMF "path expansion
-    trick"). Logits; costs d_vocab · d_head · (d_model + batch · pos). ValueError where patterns or scales do not match
-    the layers."""
+    """Compute what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens. Costs d_vocab ·
+    d_head · (d_model + batch · pos). ValueError where patterns or scales do not match the layers."""
     check_frozen(weights, patterns, scales)
     circuit = path_circuit(weights, path)
     moved = path_pattern(path, patterns, scales) @ circuit.right.mT[tokens]
@@ -75,46 +68,36 @@ def path_logits(
 
 
 def path_sum(
-    weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
+    weights: Weights,
+    tokens: Int[Tensor, "batch pos"],
+    patterns: Patterns,
+    scales: Scales,
+    paths: Sequence[Path] | None = None,
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Sum the logits of all paths (AMF "path expansion trick").
-
-    Equals the model's logits. Costs Π_l (1 + H_l) times ``path_logits`` and the memory of two logit tensors.
-    ValueError as there.
-    """
-    return _add_up(weights, all_paths(weights), tokens, patterns, scales)
+    """Sum the logits of ``paths``; by default of all paths, whose sum equals the model's logits. Costs the number of
+    paths times ``path_logits`` and the memory of two logit tensors. ValueError as there."""
+    total = weights.W_U.new_zeros(*tokens.shape, weights.W_U.shape[0])
+    for path in all_paths(weights) if paths is None else paths:
+        total += path_logits(weights, path, tokens, patterns, scales)
+    return total
 
 
 def by_order(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> list[Float[Tensor, "batch pos vocab"]]:
-    """Sum the logits of all paths of each order: the direct path, single heads, virtual heads (AMF "term importance").
-
-    Entry n is the sum of the paths through exactly n heads, so there are n_layers + 1. Costs as ``path_sum``.
-    """
-    orders = range(len(weights.layers) + 1)
-    paths = all_paths(weights)
-    return [_add_up(weights, [p for p in paths if len(p) == n], tokens, patterns, scales) for n in orders]
+    """Sum the logits of all paths of each order 0, …, n_layers: the direct path, single heads, virtual heads (AMF "term
+    importance"). Costs as ``path_sum``."""
+    paths, orders = all_paths(weights), range(len(weights.layers) + 1)
+    return [path_sum(weights, tokens, patterns, scales, [p for p in paths if len(p) == n]) for n in orders]
 
 
 def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -> float:
-    """Compute max |paths − logits| / max |logits|, docs/framework.md §2.2.
-
-    Relative, from 0; below 1e-10 in float64. For zero logits 0 where the sum is zero too, infinity otherwise.
-    """
+    """Compute max |paths − logits| / max |logits| (docs/framework.md §2.2). From 0; below 1e-10 in float64. For zero
+    logits 0 where the sum is zero too, infinity otherwise."""
     error, scale = (paths - logits).abs().max().item(), logits.abs().max().item()
     if scale == 0:
         return 0.0 if error == 0 else float("inf")
     return error / scale
-
-
-def _add_up(
-    weights: Weights, paths: Iterable[Path], tokens: Tensor, patterns: Patterns, scales: Scales
-) -> Float[Tensor, "batch pos vocab"]:
-    total = weights.W_U.new_zeros(*tokens.shape, weights.W_U.shape[0])
-    for path in paths:
-        total += path_logits(weights, path, tokens, patterns, scales)
-    return total
 
 
 def check_frozen(weights: Weights, patterns: Patterns, scales: Scales) -> None:

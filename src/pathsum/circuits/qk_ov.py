@@ -2,8 +2,7 @@
 
 Both take the matrix between the embeddings in place of a head: a virtual head is ``ov_circuit(weights,
 late.W_OV.after(early.W_OV))`` and a K-composed score is ``qk_circuit(weights, late.W_QK.after(early.W_OV), unigram)``.
-A model with a norm reads a token alone at the scale of its own embedding: multiply the columns of ``W_E`` by it for
-scores in nats.
+With a norm, the columns of ``W_E`` must be multiplied by the scale of the bare embedding (docs/framework.md §1.4).
 """
 
 from __future__ import annotations
@@ -28,22 +27,17 @@ class TopEntries:
 
 
 def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
-    """Compute the outputs that each attended token raises: W_U W_OV W_E (AMF "splitting attention head terms").
-
-    Logits above the mean over outputs: ``W_U`` is centred over the vocabulary, so each column sums to 0. out × source,
-    thin; costs d_vocab · d_model · d_head.
-    """
+    """Compute the outputs that each attended token raises, W_U W_OV W_E (docs/framework.md §3.3): logits above the mean
+    over outputs, out × source, as thin factors. Costs d_vocab · d_model · d_head."""
     centred = weights.W_U - weights.W_U.mean(0)
     return W_OV.after(weights.W_E).then(centred)
 
 
 def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"]) -> LowRank:
-    """Compute the score of each query token for each key token: W_Eᵀ W_QK W_E (AMF "splitting attention head terms").
+    """Compute the score of each query token for each key token, W_Eᵀ W_QK W_E (docs/framework.md §3.4): nats above the
+    query's mean over keys under ``unigram`` (shares or counts), dest × source, as thin factors.
 
-    Nats above the query's own mean over keys under ``unigram`` (shares or counts), so that rows are comparable:
-    softmax ignores a constant per row. dest × source, thin; costs d_vocab · d_model · d_head. ValueError where
-    ``unigram`` is no distribution.
-    """
+    Costs d_vocab · d_model · d_head. ValueError where ``unigram`` is no distribution."""
     circuit = W_QK.after(weights.W_E).then(weights.W_E.mT)
     mean_key = circuit.right @ shares(unigram).to(circuit.right)
     return LowRank(circuit.left, circuit.right - mean_key.unsqueeze(-1))
@@ -52,11 +46,7 @@ def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"])
 @torch.no_grad()
 def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
     """Return the ``k`` largest entries of a table, or all where there are fewer; among equal ones the first in reading
-    order.
-
-    Once k are held, a row whose maximum does not exceed the smallest of them is skipped. Costs
-    rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1.
-    """
+    order. Costs rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape
@@ -67,7 +57,7 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
     start = 0
     for rows in (table.left[:first], *table.left[first:].split(block)):
         some = torch.mm(rows, table.right, out=buffer[: len(rows)])
-        least = values[-1] if len(values) == k else -torch.inf
+        least = values[-1] if len(values) == k else -torch.inf  # rows without a larger entry are skipped
         better = (some.amax(1) > least).nonzero().squeeze(-1)
         row, column = (some[better] > least).nonzero(as_tuple=True)
         values = torch.cat([values, some[better[row], column]])
@@ -82,10 +72,9 @@ def top_rows(
     table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
     """Return the ``k`` largest entries of each column: values and row numbers, largest first, of equal ones the first.
+    For an OV circuit these are the outputs that each source raises most.
 
-    For an OV circuit: the outputs that each source raises most. Costs rows · n · rank, and rows × block numbers at a
-    time. ValueError where ``k`` is not among the rows.
-    """
+    Costs rows · n · rank, and rows × block numbers at a time. ValueError where ``k`` is not among the rows."""
     if not 1 <= k <= table.shape[0]:
         raise ValueError(f"expected 1 ≤ k ≤ {table.shape[0]} rows, got k = {k}")
     buffer = table.left.new_empty(min(block, len(columns)), table.shape[0])

@@ -1,12 +1,9 @@
-"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key.
+"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key
+(AMF "path expansion of attention scores QK circuit", docs/framework.md §2.3).
 
-With the patterns and norm scales of the layers below frozen, what a layer reads is a sum over paths, and a score, which
-is bilinear in it, a sum over pairs of paths (AMF "path expansion of attention scores QK circuit"; docs/framework.md
-§2.3). No path is read from the residual stream. Position is a separate term: a bias added to scores, or one more path
-on both sides.
-
-Softmax ignores a constant per query, so a pair is judged by a contrast: weights of query × key whose rows sum to 0 over
-the keys up to the query. Contrasts are linear, so they add up over pairs, and the scores of a pair are never formed.
+Position is a separate term: a bias added to scores, or one more path on both sides. A pair is judged by a contrast:
+weights of query × key whose rows sum to 0 over the keys up to the query (docs/framework.md §2.4). Contrasts are linear,
+so they add up over pairs, and the scores of a pair are never formed.
 """
 
 from __future__ import annotations
@@ -29,14 +26,11 @@ def stream_paths(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "path batch pos d_model"]:
-    """Return each path's contribution to the normalized stream that ``layer`` reads (AMF "path expansion trick").
-
-    (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens, where s_l is the
-    norm scale before layer l; ``()`` is the direct path.
+    """Return each path's contribution to the normalized stream that ``layer`` reads: (s_l A^{h_n} s_{l_n} ⋯ A^{h_1}
+    s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens.
 
     ``patterns`` and ``scales`` may be those of all layers. Costs order · batch · pos · (pos² + d_model · d_head) for
-    each path. ValueError where a path goes through ``layer`` or beyond, or scales are missing.
-    """
+    each path. ValueError where a path goes through ``layer`` or beyond, or scales are missing."""
     if beyond := [path for path in paths if path and path[-1][0] >= layer]:
         raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; it reads those alone")
     if len(scales) <= layer:
@@ -56,11 +50,8 @@ def score_sum(
     keys: Float[Tensor, "path_ batch pos d_head"],
     bias: Float[Tensor, "distance"],
 ) -> Float[Tensor, "batch query key"]:
-    """Sum the scores of all pairs of paths and the position bias (AMF "path expansion of attention scores QK circuit").
-
-    Equals the scores of the model, in nats, at keys up to the query; later keys have no meaning. ``queries`` include
-    1/√d_head, as W_QK does. Costs pairs · batch · pos² · d_head.
-    """
+    """Sum the scores of all pairs of paths and the position bias, which equals the model's scores in nats at keys up to
+    the query. ``queries`` include 1/√d_head, as W_QK does. Costs pairs · batch · pos² · d_head."""
     total = by_distance(bias).expand(queries.shape[1], -1, -1)
     for query in queries:
         for key in keys:
@@ -73,20 +64,15 @@ def contrasted(
     keys: Float[Tensor, "path_ batch pos d_head"],
     contrast: Float[Tensor, "batch query key"],
 ) -> Float[Tensor, "path path_ batch"]:
-    """Compute the contrast of each pair of paths, Σ_{q,k} w(q, k) · query_q · key_k, in the unit of the contrast.
-
-    The sum over pairs is the contrast of the summed scores. Costs batch · pos · d_head · keys · (pos + queries).
-    """
+    """Compute the contrast of each pair of paths, Σ_{q,k} w(q, k) · query_q · key_k, in the unit of the contrast. Costs
+    batch · pos · d_head · keys · (pos + queries)."""
     return torch.einsum("abqd,cbqd->acb", queries, contrast @ keys)
 
 
 def preference_contrast(block: int) -> Float[Tensor, "query key"]:
-    """Return the contrast that prefers the token after the earlier occurrence: on BOS and a block twice, the mean over
-    queries p of the second copy of the score at p − block + 1 minus its mean over the keys up to p, in nats (AMF "how
-    induction heads work").
-
-    0 for constant scores. Costs pos².
-    """
+    """Return the contrast that prefers the token after the earlier occurrence (docs/framework.md §2.4): on BOS and a
+    block twice, the mean over queries p of the second copy of the score at p − block + 1 minus its mean over the keys
+    up to p. Nats; 0 for constant scores. Costs pos²."""
     pos = 1 + 2 * block
     n_keys = torch.arange(1.0, pos + 1).unsqueeze(-1)
     favoured = torch.diag(torch.ones(pos + 1 - block), 1 - block)[:pos, :pos] - (1 / n_keys).expand(-1, pos).tril()
@@ -94,11 +80,9 @@ def preference_contrast(block: int) -> Float[Tensor, "query key"]:
 
 
 def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> Float[Tensor, "batch query key"]:
-    """Return the contrast that gives the variance share of a term in each window: cov(term, scores) / var(scores) over
-    the keys of each query, pooled over the queries from ``first`` on.
-
-    Terms that sum to ``scores`` have shares that sum to 1; a term opposed to the rest has a negative share. 0 where
-    scores are constant. Costs batch · pos²."""
+    """Return the contrast that gives the variance share of a term in each window (docs/framework.md §2.4): cov(term,
+    scores) / var(scores) over the keys of each query, pooled over the queries from ``first`` on. Shares of terms that
+    sum to ``scores`` sum to 1; 0 where scores are constant. Costs batch · pos²."""
     seen = torch.ones_like(scores).tril()
     mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     centred = (scores - mean) * seen

@@ -26,24 +26,19 @@ class Overlap:
 
 
 def effective_rank(W: LowRank) -> float:
-    """Compute the participation ratio of the singular values, (Σ s²)² / Σ s⁴.
-
-    Directions, 1..rank: the rank where all singular values are equal, 1 where one dominates; 0 for a zero matrix. Costs
-    d_model · rank²."""
+    """Compute the participation ratio of the singular values, (Σ s²)² / Σ s⁴ (docs/framework.md §3.15). 1..rank
+    directions; 0 for a zero matrix. Costs d_model · rank²."""
     squared = W.singular_values().double().square()
     total = squared.sum().item()
     return total**2 / squared.square().sum().item() if total > 0 else 0.0
 
 
 def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
-    """Compute the share of an earlier head's write in the subspace that a later head reads: ‖P W_OV^early‖²_F /
-    ‖W_OV^early‖²_F, with P the projection onto the row space of the later head's ``reader`` of that ``kind``.
+    """Compute ‖P W_OV^early‖²_F / ‖W_OV^early‖²_F, P the projection onto the row space of the later head's ``reader``,
+    and its exact mean and standard deviation under random rotations (docs/framework.md §3.15).
 
-    Unlike composition, this does not weight directions by how strongly they are read.
-    Returns the share (0..1), its mean under a random rotation between the two, rank / d_model, and its standard
-    deviation, both exact: with shares p_i of ‖W_OV‖² along its singular directions, variance
-    2 r (d − r) / (d² (d + 2)) · (d Σ p_i² − 1) / (d − 1). (0, 0, 0) where either head is zero. Costs d_model · d_head².
-    """
+    0..1. Composition weights directions by how strongly they are read; this does not. (0, 0, 0) where either head is
+    zero. Costs d_model · d_head²."""
     _, gains, read = reader(late, kind).svd()
     U, S, _ = early.W_OV.svd()
     read = read[gains > gains.max() * torch.finfo(gains.dtype).eps * read.shape[1]]  # a zero gain, up to rounding
@@ -58,8 +53,7 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
 
 def overlaps(weights: Weights) -> list[Overlap]:
-    """Compute ``overlap`` for every pair of heads in different layers and every kind of reader. Costs 3 · pairs times
-    that."""
+    """Compute ``overlap`` for every pair of heads in different layers and every kind. Costs 3 · pairs times that."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     return [
         Overlap(kind, early, late, *overlap(weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]], kind))

@@ -44,14 +44,11 @@ class Direction:
 def token_clusters(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
 ) -> list[Cluster]:
-    """Return the groups of tokens that a head copies: the leading real positive eigenvectors of W_U W_OV W_E
-    (docs/framework.md §3.11).
+    """Return the groups of tokens that a head copies: the ``k`` of ``sources`` with the largest weight in each of the
+    leading real positive eigenvectors of W_U W_OV W_E (docs/framework.md §3.11).
 
-    They are those of the d_head × d_head matrix W_V W_E W_U W_O, mapped to outputs by W_U W_O; ``W_U`` is centered.
-    Each group is the ``k`` of ``sources`` with the largest weight, with the sign that makes the largest entry positive.
-    An eigenvector of a matrix that is not normal need not be a group: ``cohesion`` is what its tokens add to each
-    other, without themselves. Its ``chance`` is the cohesion of groups found in the same way with randomly rotated
-    writes, over 20 rotations. Fewer than ``vectors`` where fewer eigenvalues are real and positive. Costs 21 · d_vocab
+    An eigenvector of a matrix that is not normal need not be a group, so each has a cohesion and its chance level under
+    20 random rotations. Fewer than ``vectors`` where fewer eigenvalues are real and positive. Costs 21 · d_vocab
     · d_model · d_head, in float64. ValueError where there are not ``k`` sources, or ``k`` < 2."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
@@ -66,11 +63,8 @@ def singular_directions(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], directions: int, k: int
 ) -> list[Direction]:
     """Return the leading singular directions of W_OV, read through W_E and written through W_U (docs/framework.md
-    §3.12).
-
-    Both ends give the ``k`` of ``sources`` with the largest entries above the mean, with the sign of the token that is
-    read most. None for a zero head. Costs d_vocab · d_model · directions. ValueError without ``k`` sources.
-    """
+    §3.12): at both ends the ``k`` of ``sources`` with the largest entries above the mean, with the sign of the token
+    that is read most. None for a zero head. Costs d_vocab · d_model · directions. ValueError without ``k`` sources."""
     _check(sources, k, least=1)
     U, S, V_T = W_OV.svd()
     read = V_T[:directions] @ weights.W_E[:, sources]

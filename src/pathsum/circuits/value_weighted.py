@@ -14,12 +14,8 @@ from pathsum.core.weights import Head
 def value_weighted(
     pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"], heads: Sequence[Head]
 ) -> Float[Tensor, "batch head query key"]:
-    """Compute A[q, k] · ‖W_OV x_k‖ over its sum over k (AMF "value-weighted attention patterns"), x_k what the layer
-    reads.
-
-    0..1, rows sum to 1, or to 0 where nothing is moved. Values of one size leave the pattern unchanged. With uniform
-    causal attention as ``pattern`` it is the chance level. Costs batch · head · pos · (pos + d_head · d_model).
-    """
+    """Compute A[q, k] · ‖W_OV x_k‖ over its sum over k, x_k what the layer reads (docs/framework.md §3.14). 0..1, rows
+    sum to 1, or to 0 where nothing is moved. Costs batch · head · pos · (pos + d_head · d_model)."""
     sizes = torch.stack([(read @ head.W_V.mT @ head.W_O.mT).norm(dim=-1) for head in heads], 1)
     weighted = pattern * sizes[:, :, None]
     total = weighted.sum(-1, keepdim=True)

@@ -1,8 +1,5 @@
 """Virtual heads: two heads in succession act as one, with the pattern A^{h2} A^{h1} and the OV matrix W_OV^{h2}
-W_OV^{h1} (AMF "virtual attention heads").
-
-Its weights are judged by ``composition`` (V) and ``eigenvalues`` of the product, its pattern by ``positional`` and
-``induction``, as any head's.
+W_OV^{h1} (AMF "virtual attention heads", docs/framework.md §2.8).
 """
 
 from __future__ import annotations
@@ -21,11 +18,8 @@ from pathsum.core.weights import Weights
 def virtual_patterns(
     early: Float[Tensor, "batch early query key"], late: Float[Tensor, "batch query key"]
 ) -> Float[Tensor, "batch early query key"]:
-    """Compute the pattern of a later head through each earlier one, A^{h2} A^{h1}, the later on the left
-    (docs/framework.md §2.8).
-
-    Rows sum to 1. Costs batch · early · pos³.
-    """
+    """Compute the pattern of a later head through each earlier one, A^{h2} A^{h1}. Rows sum to 1. Costs batch · early
+    · pos³."""
     return torch.matmul(late.unsqueeze(1), early)
 
 
@@ -37,13 +31,11 @@ def removal_costs(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "n batch"]:
-    """Compute the rise of the loss of each window without the logits of each path, all others kept; patterns and scales
-    frozen as on these windows (docs/framework.md §9.4).
+    """Compute L(logits − path) − L(logits) for each path and window (docs/framework.md §2.6), with patterns and scales
+    frozen as on these windows. Nats per token: positive where the path helps.
 
-    Nats per token: positive where the path helps. The spread over windows gives its error. Exact for the path itself:
-    the patterns of later heads stay. Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError
-    where ``logits`` are not those of the windows' inputs.
-    """
+    Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError where ``logits`` are not those of
+    the windows' inputs."""
     if logits.shape[:2] != windows[:, 1:].shape:
         raise ValueError(
             f"expected logits for {windows.shape[0]} × {windows.shape[1] - 1} inputs, got {logits.shape[0]} × "

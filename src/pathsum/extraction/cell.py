@@ -15,7 +15,6 @@ import pathsum.extraction
 from pathsum.behaviour.icl_positions import icl_loss_drop, icl_positions
 from pathsum.behaviour.repeats import guessing_nats, second_copy_top1
 from pathsum.circuits import bigram
-from pathsum.circuits.unigram_control import unigram_control
 from pathsum.config import CellConfig, ExtractConfig
 from pathsum.extraction.framework import SMOOTHING
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
@@ -70,7 +69,7 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
     fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, SMOOTHING)
-    control = unigram_control(
+    control = bigram.unigram_control(
         bigram.direct_path(trained.weights), data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED)
     )
     held_out = held_out_intervals(model, data)

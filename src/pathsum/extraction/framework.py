@@ -76,7 +76,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
 def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
     """Copying eigenvalues of every head, largest first."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
-    found = eigenvalues.copying_eigenvalues_of_all(weights, [weights.layers[layer][h].W_OV for layer, h in places])
+    found = eigenvalues.copying_eigenvalues(weights, [weights.layers[layer][h].W_OV for layer, h in places])
     return [
         EigenvalueRow(layer, h, z.real, z.imag)
         for (layer, h), values in zip(places, found, strict=True)

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pathsum.behaviour.fuzzy_sequences import Alike, Trials, draw_trials, rename
-from pathsum.circuits.fuzzy_matching import MatchScores
+from pathsum.circuits.fuzzy_matching import match_scores, standardised
 from pathsum.config import ExtractConfig
 from pathsum.data.bos import BOS
 from pathsum.extraction.inputs import EvalData, TrainedModel
@@ -67,9 +67,9 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
     head = trained.weights.layers[1][place[1]]
-    scores = MatchScores.of(trained.weights, trained.model.weights().W_E, head, current, previous)
+    scores = match_scores(trained.weights, trained.model.weights().W_E, head, current, previous)
     before = (alike.query, alike.variant, alike.unrelated)
-    shown = torch.stack([scores.standardised(alike.query, token, present) for token in before])
+    shown = torch.stack([standardised(scores, alike.query, token, present) for token in before])
     yield from _by_kind(alike, shown, FuzzyMeasure.SCORE, FuzzyMeasure.SCORE_OVER)
 
 

@@ -154,7 +154,7 @@ def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHead
     errors = standard_errors(costs, data.window_documents[:WINDOWS])
     looks = _looks(trained)
     heads = [(weights.layers[i][a], weights.layers[j][b]) for (i, a), (j, b) in pairs]
-    copied = eigenvalues.copying_eigenvalues_of_all(weights, [second.W_OV.after(first.W_OV) for first, second in heads])
+    copied = eigenvalues.copying_eigenvalues(weights, [second.W_OV.after(first.W_OV) for first, second in heads])
     rows = []
     columns = zip(pairs, heads, copied, costs.mean(1).tolist(), errors.tolist(), strict=True)
     for (early, late), (first, second), values, cost, error in columns:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import frame, write_json
-from pathsum.corpora.hub_files import local_or_hub
+from pathsum.corpora.hub import local_or_hub
 from pathsum.data.tokenizer import tokenizer_hash
 from pathsum.imported.extraction import take_apart
 from pathsum.imported.open_weights import open_weights

@@ -384,7 +384,7 @@ def test_the_truth_round_trips_through_json(tmp_path: Path, rules: dict[str, obj
 
 def test_everything_that_does_not_fit_is_named_at_once() -> None:
     wrong = corpus(n_words=2003, n_skip_trigrams=1009, repeat_share=1.0)
-    with pytest.raises(ValueError, match="The planted corpus does not fit") as caught:
+    with pytest.raises(ValueError, match="The synthetic corpus does not fit") as caught:
         planted(wrong)
     assert str(caught.value).count("\n  - corpus.") == 3
     assert "corpus.n_words: expected 5..2000, got 2003" in str(caught.value)

@@ -12,7 +12,7 @@ from tokenizers.pre_tokenizers import ByteLevel, Whitespace
 from tokenizers.trainers import BpeTrainer
 
 from pathsum.config import TokenizerConfig
-from pathsum.corpora.hub_files import local_or_hub
+from pathsum.corpora.hub import local_or_hub
 from pathsum.data.tokenizer import train_tokenizer, vocabulary
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 

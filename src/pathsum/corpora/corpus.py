@@ -15,12 +15,10 @@ from pathsum.data.tokens import Part
 
 
 def documents(config: CorpusConfig) -> Iterator[str]:
-    """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
+    """Yield the documents of a corpus in a fixed order, at most ``max_documents``; memory does not grow with it.
 
-    Streams: memory does not grow with the corpus. Whatever can be checked without reading everything is checked at the
-    first document. Raises ValueError (text that cannot be used), FileNotFoundError (missing paths, distributions or
-    packages), ConnectionError (no network for a hub corpus).
-    """
+    Raises, at the first document, ValueError (text that cannot be used), FileNotFoundError (missing paths,
+    distributions or packages), ConnectionError (no network for a hub corpus)."""
     if isinstance(config, PythonCorpus):
         source = python_documents(config.distributions)
     elif isinstance(config, TextCorpus):
@@ -33,20 +31,13 @@ def documents(config: CorpusConfig) -> Iterator[str]:
     return islice(source, config.max_documents)
 
 
-def digest(document: str) -> bytes:
-    """Return the sha256 of the UTF-8 bytes of a document."""
-    return hashlib.sha256(document.encode()).digest()
-
-
 def split(document: str, validation_share: float) -> Part:
     """Assign a document to training, to tuning (training's evaluations and learning curves) or to the verdicts.
 
-    A function of the document's sha256 alone: neither its position nor the other documents matter, and two equal
-    documents are never in different parts. ``validation_share`` (0..1) is the expected share of documents held out,
-    half of them for each purpose. Tuning takes the lowest hashes, so that what was once tuned on never becomes a
-    verdict where the share grows: the 3 % that were held out before the split in two are all tuning at 10 %.
-    """
-    place = int.from_bytes(digest(document)[:8], "big") / 2**64
+    The part depends on the document's sha256 alone, so two equal documents are never in different parts.
+    ``validation_share`` (0..1) is the expected share of documents held out, half of them for each purpose. Tuning takes
+    the lowest hashes, so that a tuning document never becomes a verdict document where the share grows."""
+    place = int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") / 2**64
     if place >= validation_share:
         return "train"
     return "tuning" if place < validation_share / 2 else "verdict"

@@ -18,34 +18,34 @@ from pathsum.config import PlantedCorpus
 from pathsum.corpora.planted_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
 
 CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
-RULE_PROBABILITY = 0.9  # of the planted continuation where a skip-trigram or a question applies
+RULE_PROBABILITY = 0.9  # of the word that a rule gives, where the rule applies
 SKIP_REACH = 24  # words back in which the source of a skip-trigram counts
-COPY_LENGTHS = (6, 18)  # words in a copied stretch: of one length only, a head would learn to look that far back
+COPY_LENGTHS = (6, 18)  # words in a copied stretch: with one length, a head would learn to look back that far
 QUESTION_SHARE = 0.16  # of fresh words, for the marker and for the word that asks
-SELECTORS = 3  # words that a lookup may begin with, and as many that it may go on with: of 2, single votes tell enough
+SELECTORS = 3  # first words of lookups, and as many second words: with 2, one of the two words tells enough
 SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # of fresh words, for the first words of lookups together, and for keys
 TOGETHER = 512  # documents made at a time
 
 
 @dataclass(frozen=True)
 class PlantedTruth:
-    """The rules of a synthetic corpus; plain lists, so that ``storage.write_json`` and ``read_json`` round-trip it.
+    """The rules of a synthetic corpus, in plain lists that JSON can hold.
 
     A fresh word is drawn with log-probabilities ``log bigram[word before] + two_back[word before that]``, up to a
-    constant, unless
+    constant. Each rule gives the next word instead, with ``rule_probability``, where it applies:
 
-    * the word before is ``skip_destinations[i]`` and ``skip_sources[i]`` is among the ``skip_reach`` words before it:
-      then it is ``skip_outs[i]`` with ``rule_probability``; or
-    * the word before is ``asker``: then it is, with ``rule_probability``, the word that stood before the last
-      ``marker``, if that is an ordinary word and was not asked for yet; or
-    * the two words before are ``selectors[0][i] selectors[1][j]``: then it is, with ``rule_probability``,
-      ``answers[k]`` for the last word of ``keys[i][j]`` before, number k of them, if that was not looked up yet.
+    * skip-trigram: after ``skip_destinations[i]`` with ``skip_sources[i]`` among the ``skip_reach`` words before it,
+      ``skip_outs[i]``;
+    * question: after ``asker``, the word before the last ``marker``, if it is an ordinary word and was not asked for
+      yet;
+    * lookup: after ``selectors[0][i] selectors[1][j]``, ``answers[k]``, where the last word of ``keys[i][j]`` in the
+      text is number k of them and was not looked up yet.
 
-    After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are not fresh: they stand in copies
-    of earlier stretches of their document, which begin anywhere and are of any length in ``copy_lengths``.
+    After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are not fresh. They stand in copies
+    of earlier stretches of their document, which begin anywhere and have any length in ``copy_lengths``.
     """
 
-    words: list[str]  # without their leading space; the commonest first, but for those whose share a rule sets
+    words: list[str]  # without their leading space; most frequent first, except words whose share a rule sets
     start: list[float]  # probability of a document's first word
     bigram: list[list[float]]  # row: previous word, column: next word; rows sum to 1
     two_back: list[list[float]]  # nats; empty for none
@@ -69,18 +69,18 @@ class PlantedText:
 
     words: Int64[Tensor, "document word"]  # indices into ``truth.words``
     copied: Bool[Tensor, "document word"]  # from the second word of each copy on: the first is unpredictable
-    ruled: Bool[Tensor, "document word"]  # a rule's word was due, and stands there
+    ruled: Bool[Tensor, "document word"]  # a rule gave the word
 
 
 def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
-    """Return the synthetic documents and their ground truth.
+    """Return the synthetic documents and their ground truth. The same ``config`` always gives the same text.
 
-    Every word is written with a space before it, so that a tokenizer with enough merges makes each word one token.
-    The same ``config`` always gives the same text. Raises ValueError, naming each setting, if the rules cannot be
-    satisfied together.
-    """
+    Every word has a space before it, so that a tokenizer with enough merges makes each word one token. Raises
+    ValueError, naming each setting, if the rules cannot be satisfied together."""
     truth = _truth(config)
-    return _documents(config, truth), truth
+    spaced = [" " + word for word in truth.words]
+    texts = (words for text in planted_text(config, truth) for words in text.words.tolist())
+    return ("".join(spaced[word] for word in words) for words in texts), truth
 
 
 def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[PlantedText]:
@@ -94,7 +94,7 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
     origin = _copies(n, length, truth, generator)
     bigram = torch.tensor(truth.bigram, dtype=torch.float64)
     two_back = torch.tensor(truth.two_back, dtype=torch.float64).exp()
-    rules, draft = _rules(n, truth), Draft(n, length, len(truth.words))
+    rules, draft = [*_rules(n, truth)], Draft(n, length, len(truth.words))
     ruled = torch.zeros(n, length, dtype=torch.bool)
     for t in range(length):
         if t == 0:
@@ -117,16 +117,14 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
     return PlantedText(draft.words, copied, ruled)
 
 
-def _rules(n: int, truth: PlantedTruth) -> list[Rule]:
-    rules: list[Rule] = []
+def _rules(n: int, truth: PlantedTruth) -> Iterator[Rule]:
     if truth.skip_sources:
         triples = truth.skip_sources, truth.skip_destinations, truth.skip_outs
-        rules.append(SkipTrigrams(*triples, truth.skip_reach, len(truth.words)))
+        yield SkipTrigrams(*triples, truth.skip_reach, len(truth.words))
     if truth.marker is not None and truth.asker is not None:
-        rules.append(Questions(truth.marker, truth.asker, n))
+        yield Questions(truth.marker, truth.asker, n)
     if truth.keys:
-        rules.append(Lookups(truth.selectors, truth.keys, truth.answers, n))
-    return rules
+        yield Lookups(truth.selectors, truth.keys, truth.answers, n)
 
 
 def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
@@ -146,13 +144,6 @@ def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator
             row[at : at + copy] = torch.arange(begin, begin + copy)[: max(0, length - at)]
             at += copy
     return origin
-
-
-def _documents(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[str]:
-    spaced = [" " + word for word in truth.words]
-    for text in planted_text(config, truth):
-        for words in text.words.tolist():
-            yield "".join(spaced[w] for w in words)
 
 
 def _truth(config: PlantedCorpus) -> PlantedTruth:
@@ -228,4 +219,4 @@ def _require_fit(config: PlantedCorpus, n_names: int) -> None:
             "words_per_document"
         )
     if complaints:
-        raise ValueError("\n".join(["The planted corpus does not fit:", *(f"  - corpus.{c}" for c in complaints)]))
+        raise ValueError("\n".join(["The synthetic corpus does not fit:", *(f"  - corpus.{c}" for c in complaints)]))

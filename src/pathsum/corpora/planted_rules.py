@@ -1,4 +1,8 @@
-"""The rules of synthetic text, one class per rule; ``PlantedTruth`` defines them."""
+"""The rules of synthetic text, one class per rule; ``PlantedTruth`` defines them.
+
+``due`` returns the word that a rule gives next in each document, or NONE. ``Questions`` and ``Lookups`` keep what was
+asked for, so their ``due`` is called once per position.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class Draft:
 
 
 class SkipTrigrams:
-    """After ``destinations[i]`` comes ``outs[i]`` where ``sources[i]`` is within reach."""
+    """``outs[i]`` follows ``destinations[i]`` where ``sources[i]`` is within reach."""
 
     def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
         self.reach = reach
@@ -39,21 +43,19 @@ class SkipTrigrams:
         self.out[destinations] = torch.tensor(outs, dtype=torch.long)
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """Return the word that is due next in each document, or none."""
         source, out = self.source[draft.back(1)], self.out[draft.back(1)]
         seen = draft.last[draft.rows, source] >= draft.at - 1 - self.reach
         return torch.where((source != NONE) & seen, out, NONE)
 
 
 class Questions:
-    """After ``asker`` comes the word before the last ``marker``, unless it was asked for already."""
+    """The word before the last ``marker`` follows ``asker``, unless it was asked for already."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker
         self.asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last, or the first word
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """Return the word that is due next in each document, or none. Has a state: call it once per position."""
         marked, asks = draft.last[:, self.marker], draft.back(1) == self.asker
         answer = draft.words[draft.rows, (marked - 1).clamp(min=0)]
         ordinary = (answer != self.marker) & (answer != self.asker)
@@ -63,8 +65,8 @@ class Questions:
 
 
 class Lookups:
-    """After ``first[i] second[j]`` comes ``answers[k]``, if ``keys[i][j][k]`` is the last that stood there of
-    ``keys[i][j]`` and was not looked up yet."""
+    """``answers[k]`` follows ``first[i] second[j]`` if ``keys[i][j][k]`` is the last word of ``keys[i][j]`` in the text
+    and was not looked up yet."""
 
     def __init__(self, selectors: list[list[int]], keys: list[list[list[int]]], answers: list[int], n: int) -> None:
         self.first, self.second, self.keys = *torch.tensor(selectors), torch.tensor(keys)
@@ -72,7 +74,6 @@ class Lookups:
         self.looked_up = torch.full((n, *self.keys.shape[:2]), NOWHERE)  # the key that was last
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
-        """Return the word that is due next in each document, or none. Has a state: call it once per position."""
         asks = (draft.back(2)[:, None] == self.first)[:, :, None] & (draft.back(1)[:, None] == self.second)[:, None]
         stood, which = draft.last[:, self.keys].max(-1)
         answers = asks & (stood > self.looked_up)

@@ -12,13 +12,12 @@ from pathlib import Path
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """Yield the Python sources of installed distributions, one document per file.
+    """Yield the Python sources of installed distributions, one document per file, in sorted order by distribution.
+    Empty files and exact duplicates are left out.
 
-    Files in sorted order, distribution by distribution; empty files are skipped and exact duplicates dropped. Before
-    the first document every file is compared with the sha256 in its wheel's RECORD, so that the same versions give the
-    same bytes on every machine. Raises FileNotFoundError for distributions that are not installed and ValueError for
-    files that differ from their RECORD; each lists every complaint.
-    """
+    Before the first document every file is compared with the sha256 in its wheel's RECORD, so that the same versions
+    give the same bytes on every machine. Raises FileNotFoundError for distributions that are not installed and
+    ValueError for files that differ from their RECORD; each lists every complaint."""
     absent = [name for name in distributions if not _installed(name)]
     if absent:
         raise FileNotFoundError(
@@ -58,7 +57,7 @@ def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
 
 
 def _differs(path: Path, sha256: str, who: str) -> str:
-    """Say what is wrong with an installed file, "" if nothing."""
+    """Return what is wrong with an installed file, "" if nothing."""
     mend = f"run `pip install --force-reinstall {who}`"
     if not path.is_file():
         return f"  - {path}: is in the RECORD of {who} and not on disk; {mend}"

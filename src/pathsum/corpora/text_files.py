@@ -15,29 +15,21 @@ ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # as typed on a command line
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of files, folders and globs.
 
-    A folder means every file under it, hidden ones left out; files come in sorted order, each once. ``separator`` ""
-    makes each file a document, anything else splits files at it (``\0``, ``\n`` and ``\t`` may be spelled with a
-    backslash); blank documents are skipped. Raises, before the first document, one error that lists every missing path,
-    fruitless glob, empty, binary and non-UTF-8 file: FileNotFoundError if anything is missing, else ValueError.
-    """
+    A folder means every file under it except hidden ones. Files come in sorted order, each once. ``separator`` "" makes
+    each file a document; any other splits files (``\0``, ``\n`` and ``\t`` may be spelled with a backslash). Blank
+    documents are skipped. Raises, before the first document, one error that lists every missing path, fruitless glob,
+    empty, binary and non-UTF-8 file: FileNotFoundError if anything is missing, else ValueError."""
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
-    files: set[Path] = set()
-    missing: list[str] = []
-    for pattern in paths:
-        found = _expand(pattern)
-        files.update(found)
-        if not found:
-            missing.append(f"  - {pattern}: {_why_nothing(pattern)}")
-    ordered = sorted(files)
+    found = {pattern: _expand(pattern) for pattern in paths}
+    ordered = sorted({path for files in found.values() for path in files})
+    missing = [f"  - {pattern}: {_why_nothing(pattern)}" for pattern, files in found.items() if not files]
     unusable = [f"  - {path}: {why}" for path in ordered if (why := _unusable(path, allow_nul=separator == "\0"))]
     if missing or unusable:
         message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *missing, *unusable])
         raise FileNotFoundError(message) if missing else ValueError(message)
     for path in ordered:
-        for document in _pieces(path, separator):
-            if document.strip():
-                yield document
+        yield from (document for document in _pieces(path, separator) if document.strip())
 
 
 def _expand(pattern: str) -> list[Path]:
@@ -61,7 +53,7 @@ def _why_nothing(pattern: str) -> str:
 
 
 def _unusable(path: Path, allow_nul: bool) -> str:
-    """Say why a file cannot be read as text, "" if it can. Reads it once, in chunks."""
+    """Return why a file cannot be read as text, "" if it can. Reads it once, in chunks."""
     try:
         if path.stat().st_size == 0:
             return "is empty; remove it, or leave it out of corpus.paths"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import struct
+import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -14,7 +14,6 @@ from pathsum.corpora.corpus import documents, split
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
 
-LENGTH = struct.Struct("<Q")  # of a spooled document, in bytes
 LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals resample those of the last
 
 
@@ -25,49 +24,50 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
     The corpus is read once, into temporary files in ``folder`` as large as its text, so memory does not grow with it
     and a corpus that is generated or streamed is the same for the tokenizer and for the token files. Raises ValueError
     where a part has too few documents or less than a window of ``n_ctx`` tokens, and whatever ``documents`` and
-    ``train_tokenizer`` raise; earlier results in ``folder`` are touched only after all of them could.
-    """
+    ``train_tokenizer`` raise; earlier results in ``folder`` are touched only after all of them could."""
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        spools = {part: stack.enter_context(_Spool(folder)) for part in PARTS}
+        spools: dict[Part, IO[str]] = {
+            part: stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder)) for part in PARTS
+        }
+        counts = dict.fromkeys(PARTS, 0)
         for document in documents(corpus):
-            spools[split(document, corpus.validation_share)].add(document)
-        _require_documents(corpus, {part: len(spool) for part, spool in spools.items()})
-        tokenizer = train_tokenizer(spools["train"], config)
+            part = split(document, corpus.validation_share)
+            spools[part].write(json.dumps(document, ensure_ascii=False) + "\n")
+            counts[part] += 1
+        _require_documents(corpus, counts)
+        tokenizer = train_tokenizer(_spooled(spools["train"]), config)
         name = tokenizer_hash(tokenizer)
-        with tempfile.TemporaryDirectory(dir=folder) as drafts:
-            draft = Path(drafts)
-            tokenizer.save(str(draft / "tokenizer.json"))
-            headers = {p: write_tokens(draft / f"{p}.bin", spool, tokenizer, name) for p, spool in spools.items()}
-            for part, header in headers.items():
-                _require_window(part, header, n_ctx, corpus)
-            for part in PARTS:
-                (folder / f"{part}.json").unlink(missing_ok=True)
-            tokens, last = ([f"{part}.{kind}" for part in PARTS] for kind in ("bin", "json"))
-            for done in (
-                "tokenizer.json",
-                *tokens,
-                *last,
-            ):  # headers last: a killed run leaves nothing that looks whole
-                (draft / done).replace(folder / done)
+        draft = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        tokenizer.save(str(draft / "tokenizer.json"))
+        headers = {p: write_tokens(draft / f"{p}.bin", _spooled(spool), tokenizer, name) for p, spool in spools.items()}
+        for part, header in headers.items():
+            _require_window(part, header, n_ctx, corpus)
+        for part in PARTS:
+            (folder / f"{part}.json").unlink(missing_ok=True)
+        # Headers come last: a killed run leaves nothing that looks complete.
+        for done in ("tokenizer.json", *(f"{part}.{kind}" for kind in ("bin", "json") for part in PARTS)):
+            (draft / done).replace(folder / done)
     return headers
 
 
+def _spooled(file: IO[str]) -> Iterator[str]:
+    """Read the documents of a temporary file from its beginning."""
+    file.seek(0)
+    return map(json.loads, file)
+
+
 def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None:
-    short = [part for part in PARTS if counts[part] < LEAST[part]]
-    if not short:
-        return
-    part = short[0]
-    raise ValueError(
-        f"The {part} part of corpus {corpus.name!r} has too few documents: expected at least {LEAST[part]}, got "
-        + ", ".join(f"{counts[p]} for {p}" for p in PARTS)
-        + f" with corpus.validation_share={corpus.validation_share}; "
-        + (
-            "change corpus.validation_share, or give more documents (corpus.separator splits files)"
-            if any(counts.values())
-            else "give a corpus with documents"
-        )
-    )
+    for part in PARTS:
+        if counts[part] < LEAST[part]:
+            advice = "give a corpus with documents"
+            if any(counts.values()):
+                advice = "change corpus.validation_share, or give more documents (corpus.separator splits files)"
+            raise ValueError(
+                f"The {part} part of corpus {corpus.name!r} has too few documents: expected at least {LEAST[part]}, "
+                f"got {', '.join(f'{counts[p]} for {p}' for p in PARTS)} with corpus.validation_share="
+                f"{corpus.validation_share}; {advice}"
+            )
 
 
 def _require_window(part: Part, header: TokenHeader, n_ctx: int, corpus: CorpusConfig) -> None:
@@ -77,31 +77,3 @@ def _require_window(part: Part, header: TokenHeader, n_ctx: int, corpus: CorpusC
             f"{n_ctx + 1} tokens (model.n_ctx + 1), got {header.count}; lower model.n_ctx, give more text, or change "
             f"corpus.validation_share={corpus.validation_share}"
         )
-
-
-class _Spool:
-    """Documents on disk, for reading again; gone when closed or killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        self._count = 0
-
-    def __enter__(self) -> _Spool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, document: str) -> None:
-        data = document.encode()
-        self._file.write(LENGTH.pack(len(data)))
-        self._file.write(data)
-        self._count += 1
-
-    def __iter__(self) -> Iterator[str]:
-        self._file.seek(0)
-        while size := self._file.read(LENGTH.size):
-            yield self._file.read(LENGTH.unpack(size)[0]).decode()

@@ -1,4 +1,4 @@
-"""Extraction of a model from elsewhere, as far as its weights, its patterns and a text allow."""
+"""Extraction of a model from a file: everything that its weights, its patterns and a text allow."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from pathsum.probes import induction
 from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ForeignSummary
 
-MOST_PATHS = 10_000  # up to which all are added up: the certificate of 4 layers of 8 heads
-MOST_NUMBERS = 200_000_000  # of one trace: how many windows a model is shown
-CERTIFICATE_TOKENS = 64  # of a window of the certificate, which costs paths · tokens³
+MOST_PATHS = 10_000  # for which the exactness check is made: those of 4 layers of 8 heads
+MOST_NUMBERS = 200_000_000  # of one trace, which bounds the number of windows
+CHECKED_TOKENS = 64  # of each window of the exactness check, which costs paths · tokens³
 
 
 def take_apart(
@@ -42,15 +42,13 @@ def take_apart(
 ) -> tuple[ForeignSummary, dict[str, list[Any]]]:
     """Compute the summary, the tables of the framework and the skip-trigrams of a model on ``tokens`` (0 is BOS).
 
-    Tables by field of ``Cell``. In windows of ``context`` tokens, or the model's own context where that is shorter;
-    ``config`` says how many, and MOST_NUMBERS how many at most. float32, the certificate float64. ValueError where
-    there is less than a window.
-    """
+    Tables are named by field of ``Cell``. Windows have ``context`` tokens, or the model's own context where that is
+    shorter. float32; the exactness check float64. ValueError where there is less than a window."""
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
         raise ValueError(f"context: expected at least 8 tokens a window, got {n_ctx}; give a longer --context")
     config = _affordable(config, model.weights(), n_ctx)
-    data = evidence(tokens, words, config, n_ctx)
+    data = eval_data(tokens, words, config, n_ctx)
     trained = trace_model(model.to(torch.float32), n_ctx, data, config)
     tables = framework.tables(trained, data, config) | atlas.tables(trained, data, config)
     heads: list[HeadRow] = tables["heads"]
@@ -79,14 +77,14 @@ def take_apart(
         copying_heads=sum(h.copies for h in heads),
         bigram_correlation=fit.correlation,
         direct_path_kl_nats=fit.kl_nats,
-        exactness=certificate(model, data.windows[: config.certificate_windows, : min(n_ctx, CERTIFICATE_TOKENS)]),
+        exactness=certificate(model, data.windows[: config.certificate_windows, : min(n_ctx, CHECKED_TOKENS)]),
     )
     return summary, tables
 
 
-def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
-    """What the text says, counted over all its windows, and the ones that the model is shown: one half to choose by,
-    the other to judge by (a text of a single window serves both)."""
+def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
+    """Return the counts over all windows of a text, and the windows that the model reads: one half chooses, the other
+    half judges. A text of a single window serves both."""
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
     unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
@@ -106,27 +104,22 @@ def evidence(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: E
 
 @torch.no_grad()
 def certificate(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Compare the sum over all paths, those of the extras and b_U with the logits, in float64.
-
-    Largest absolute error relative to the largest logit, over the tokens that occur, as inputs and as outputs. None
-    where there are more than MOST_PATHS paths.
-    """
+    """Compare the sum over all paths, those of the extras and b_U with the logits (``exactness``, docs/framework.md
+    §2.9), in float64, over the tokens that occur. None where there are more than MOST_PATHS paths."""
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
     exact = model.to(torch.float64)
     whole, trace = exact.weights(), exact.trace(tokens)
     kept, renumbered = tokens.unique(return_inverse=True)
     weights = Weights(whole.W_E[:, kept], whole.W_U[kept], whole.layers)
-    total = path_sum(weights, renumbered, trace.patterns, trace.scales) + exact.beside_tokens(
-        weights, kept, tokens, trace
-    )
-    return exactness(total, trace.logits[..., kept])
+    total = path_sum(weights, renumbered, trace.patterns, trace.scales)
+    return exactness(total + exact.beside_tokens(weights, kept, tokens, trace), trace.logits[..., kept])
 
 
 def _affordable(config: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
-    """As many windows as a trace of MOST_NUMBERS numbers holds, four at least, and no more than configured."""
+    """Limit the windows to those that a trace of MOST_NUMBERS numbers holds, but at least to four."""
     d_model, d_vocab = weights.W_E.shape
-    a_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
-    most = max(4, MOST_NUMBERS // a_window)  # as few as intervals can be had from
+    per_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
+    most = max(4, MOST_NUMBERS // per_window)  # intervals need four
     fewer = {name: min(getattr(config, name), most) for name in ("windows", "repeated_windows")}
     return ExtractConfig(**{**config.model_dump(), **fewer})

@@ -1,8 +1,9 @@
-"""An attention-only transformer from elsewhere, with its own positions, norms and biases.
+"""Attention-only transformers from files: checkpoints of this project, and models with their own positions, norms and
+biases.
 
-Its heads are ``Weights``, so every circuit applies. The rest is kept separately: what joins only queries and keys, and
+The heads are ``Weights``, so every circuit applies. The rest is kept separately: what joins only queries and keys, and
 what enters the residual stream besides tokens (``Extra``). Extras are tokens of a separate alphabet, so the path
-expansion stays exact: logits = paths of the tokens + paths of each extra + b_U.
+expansion stays exact (docs/framework.md §2.9): logits = paths of the tokens + paths of each extra + b_U.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -20,32 +21,12 @@ from torch.nn.functional import pad
 from pathsum.circuits.paths import path_sum
 from pathsum.core.weights import Weights
 from pathsum.data.bos import BOS
-from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
-
-
-class Imported(AttentionOnly, Protocol):
-    """A model in a file, whoever trained it, as ``open_weights`` gives it."""
-
-    @property
-    def n_ctx(self) -> int:
-        """Tokens in the longest window."""
-
-    def to(self, dtype: torch.dtype) -> Imported:
-        """Return the same model in another precision."""
-
-    def bos_first(self, bos: int) -> Imported:
-        """Return the same model with the ids 0 and ``bos`` exchanged: here, id 0 is the beginning of the sequence."""
-
-    def beside_tokens(
-        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
-    ) -> Tensor:
-        """Return the logits of the tokens ``kept`` that no path from a token adds. ``weights`` hold these tokens."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """A checkpoint of this project."""
+    """A checkpoint of this project, with the interface of ``Foreign``."""
 
     model: Transformer
 
@@ -66,7 +47,7 @@ class Own:
         return Own(copy.deepcopy(self.model).to(dtype))
 
     def bos_first(self, bos: int) -> Own:
-        """Return the model itself. Raises ValueError for another token than its own."""
+        """Return the model itself; ValueError for another token than BOS."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
         return self
@@ -96,7 +77,7 @@ class Rotation:
 
     cos: Float[Tensor, "pos wave"]
     sin: Float[Tensor, "pos wave"]
-    adjacent: bool  # pairs are (0, 1), (2, 3) …; else (0, wave / 2), (1, wave / 2 + 1) …
+    adjacent: bool  # pairs are (0, 1), (2, 3), …; else (0, wave / 2), (1, wave / 2 + 1), …
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
         pos, wave = x.shape[2], self.cos.shape[1]
@@ -128,8 +109,8 @@ class Foreign:
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Compute logits with every pattern, head output and norm scale. The constant write of a head (b_V) is not in
-        its output but among the extras. ValueError where a window is longer than the context."""
+        """Compute logits with every pattern, head output and norm scale. The constant write of a head (b_V) is among
+        the extras, not in its output. ValueError where a window is longer than the context."""
         pos = tokens.shape[1]
         if pos > self.n_ctx:
             raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}; cut them")
@@ -166,7 +147,9 @@ class Foreign:
 
     def to(self, dtype: torch.dtype) -> Foreign:
         """Return the same model in another precision."""
-        rotation = self.rotation
+        rotation = self.rotation and replace(
+            self.rotation, cos=self.rotation.cos.to(dtype), sin=self.rotation.sin.to(dtype)
+        )
         return replace(
             self,
             folded=self.folded.to(dtype),
@@ -174,13 +157,11 @@ class Foreign:
             keys=tuple(k.to(dtype) for k in self.keys),
             extras=tuple(Extra(e.layer, e.vectors.to(dtype)) for e in self.extras),
             b_U=self.b_U.to(dtype),
-            rotation=None
-            if rotation is None
-            else Rotation(rotation.cos.to(dtype), rotation.sin.to(dtype), rotation.adjacent),
+            rotation=rotation,
         )
 
     def bos_first(self, bos: int) -> Foreign:
-        """Exchange the ids 0 and ``bos``: id 0 is the beginning of the sequence here."""
+        """Return the same model with the ids 0 and ``bos`` exchanged: id 0 is the beginning of the sequence here."""
         order = torch.arange(len(self.b_U))
         order[[0, bos]] = order[[bos, 0]]
         w = self.folded
@@ -189,7 +170,8 @@ class Foreign:
     def beside_tokens(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the paths of the extras, and b_U."""
+        """Return the logits of the tokens ``kept`` that no path from a token adds: the paths of the extras, and b_U.
+        ``weights`` hold these tokens."""
         paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
         return sum(paths, self.b_U[kept])
 
@@ -202,10 +184,13 @@ class Foreign:
 def extra_paths(
     extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Sum the paths from an extra to the logits: those of an alphabet of its own, which enters at its layer."""
+    """Sum the paths from an extra to the logits: those of a separate alphabet, which enters at its layer."""
     n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
     size = max(n_vectors, n_out)  # weights have as many tokens in as out
     W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))
     alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
-    spelt = extra.index(tokens.shape[1]).expand_as(tokens)
-    return path_sum(alphabet, spelt, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
+    letters = extra.index(tokens.shape[1]).expand_as(tokens)
+    return path_sum(alphabet, letters, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
+
+
+Imported = Own | Foreign  # a model in a file, whoever trained it, as ``open_weights`` returns it

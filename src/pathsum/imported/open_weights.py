@@ -17,11 +17,10 @@ PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
 
 def open_weights(path: Path, tokenizer_hash: str) -> Imported:
-    """The model in a safetensors file: this project's checkpoint, or weights in TransformerLens's naming.
+    """Open the model in a safetensors file: a checkpoint of this project, or weights in TransformerLens's naming.
 
-    The latter's configuration is the file's metadata ``config`` (JSON), else ``<name>.json`` or ``config.json`` beside
-    it. Raises FileNotFoundError, or ValueError that says what is wrong; pickles are never opened.
-    """
+    The configuration of the latter is the file's metadata ``config`` (JSON), else ``<name>.json`` or ``config.json`` in
+    its folder. FileNotFoundError, or ValueError that says what is wrong."""
     if path.suffix in PICKLES:
         raise ValueError(
             f"{path}: expected a .safetensors file, got a pickle, which could run any code when opened; convert it "

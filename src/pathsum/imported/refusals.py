@@ -1,4 +1,4 @@
-"""The state dicts and configurations of TransformerLens that can be represented, and reasons for refusals."""
+"""Check that a state dict and configuration of TransformerLens can be represented, and list all reasons if not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
 POSITIONS = ("shortformer", "standard", "rotary")
 GROUPED = "grouped-query attention; write keys and values out for each head first"
 BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
-# settings that the path expansion or this reader cannot represent: the value that each must have where it is given
+# settings that exclude the path expansion or this reader: the value that each must have where it is given
 MUST_BE: dict[str, Any] = {
     "attn_only": True, "attention_dir": "causal", "parallel_attn_mlp": False, "use_local_attn": False,
     "scale_attn_by_inverse_layer_idx": False, "final_rms": False, "post_embedding_ln": False,

@@ -1,7 +1,7 @@
-"""Text in the tokens of a tokenizer from elsewhere.
+"""Text in the tokens of another project's tokenizer.
 
-Id 0 is the beginning of the sequence in this project, so ids 0 and ``bos`` are exchanged, in tokens, words and the
-model (``Foreign.bos_first``).
+Id 0 is the beginning of the sequence in this project. So the ids 0 and ``bos`` are exchanged in tokens, in words and in
+the model (``Foreign.bos_first``).
 """
 
 from __future__ import annotations
@@ -77,14 +77,11 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
         for encoded in tokenizer.encode_batch_fast(documents[start : start + BATCH], add_special_tokens=False):
             stream += [bos, *encoded.ids]
     tokens = np.array(stream, dtype=np.int64)
-    exchanged = tokens.copy()
-    exchanged[tokens == bos] = BOS
-    exchanged[tokens == BOS] = bos
-    return exchanged
+    return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))
 
 
 def _word(name: str) -> str:
-    """Return a token's name as text: byte-level letters and SentencePiece's ▁ undone, where they are whole
+    """Return the text of a token, without byte-level letters and SentencePiece's ▁, where its bytes are whole
     characters."""
     text = ByteLevelDecoder().decode([name.replace("▁", " ")])
     return printable((name if "\ufffd" in text else text).encode())

@@ -1,9 +1,9 @@
 """Weights in TransformerLens's naming: read and folded, or refused with all reasons at once.
 
-A state dict does not say how it is run: ``normalization_type``, ``positional_embedding_type``, ``n_ctx`` and what else
-differs from TransformerLens's defaults are read from its configuration. Its matrices multiply rows on their left, so
-all are transposed here. Gains fold into what reads the stream, then centring; the norms' biases and those of queries,
-keys and values fold through the matrices they meet; rows of a pattern sum to 1, so W_O b_V joins b_O.
+``normalization_type``, ``positional_embedding_type``, ``n_ctx`` and everything that differs from TransformerLens's
+defaults are read from the configuration. The matrices of TransformerLens multiply rows on their left, so all are
+transposed here. Gains fold into the reading matrices, then the centering. Biases of norms, queries, keys and values are
+multiplied by the matrices that follow them. Rows of a pattern sum to 1, so W_O b_V joins b_O.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
     norms = [f"blocks.{layer}.ln1" for layer in range(n_layers)] + ["ln_final"]
     nothing = raw.W_E.new_zeros(len(raw.W_E))
     folded = fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms])
-    before = [state.get(f"{name}.b", nothing) for name in norms]  # what norms add to what is read
+    before = [state.get(f"{name}.b", nothing) for name in norms]  # the biases of the norms
     positions = state.get("pos_embed.W_pos", nothing[None])
     joining = positions if config["positional_embedding_type"] == "shortformer" else nothing[None]
     rotary = config["positional_embedding_type"] == "rotary" and n_layers > 0
@@ -63,7 +63,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
 
 
 def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, Tensor]:
-    """One layer's matrices, stacked by head, in the paper's orientation."""
+    """Return the matrices of a layer, stacked by head, in the paper's orientation."""
     block = {f"W_{part}": state[f"blocks.{layer}.attn.W_{part}"].mT for part in "QKVO"}
     return block | {"W_Q": block["W_Q"] * scale}
 
@@ -77,7 +77,7 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
 
 
 def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: torch.dtype) -> Rotation:
-    """TransformerLens's own table, rounded as there: at distant positions an angle in float32 is off by some 1e-4."""
+    """Compute TransformerLens's table, rounded as there: at distant positions an angle in float32 is off by 1e-4."""
     wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
     adjacent = bool(config.get("rotary_adjacent_pairs", False))
     period = config.get("rotary_base", 10_000) ** (torch.arange(wave // 2, dtype=dtype) / (wave / 2))

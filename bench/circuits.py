@@ -1,41 +1,43 @@
-"""Time and memory of a head's circuits at d_vocab 50,000: `python -m bench.circuits`
+"""Measure time and memory of a head's circuits at d_vocab 50,000: `python -m bench.circuits`
 
-One random head of a 768-wide, 12 × 64 model. Each measurement has its own process, so that its peak memory is its own.
-"Theirs" is the same answer the plain way in the same process: topk of every row block, timed on a slice of the rows and
-scaled up; eigenvalues of the d_model × d_model product instead of the d_head × d_head one, timed on one head and scaled
-up. Both take turns, ours first; memory is that of ours, in the first turn.
+The head is random, in a 768-wide model with 12 heads of 64. Each measurement has its own process, so that its peak
+memory is its own. "Theirs" computes the same answer the plain way in the same process: topk of every row block, timed
+on some of the rows and scaled up; and eigenvalues of the d_model × d_model product instead of the d_head × d_head one,
+timed on one head and scaled up. Both run in turn, ours first. Memory is that of our first run.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import multiprocessing
-import platform
 import statistics
-import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from bench.peak import peak_mb
+from bench.measuring import alone, peak_mb, record, seconds
 from pathsum.circuits.eigenvalues import copying_eigenvalues
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit, top_entries
 from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
-RESULTS = Path(__file__).with_name("results.json")
-D_MODEL, D_HEAD, N_HEADS, TOP, THREADS = 768, 64, 12, 1000, 2
+D_MODEL, D_HEAD, N_HEADS, TOP = 768, 64, 12, 1000
 SLICE = 1000  # rows of each table that the plain way is timed on
 ROUNDS = 3
 
 
+class Timed(NamedTuple):
+    """Medians over rounds: our seconds, those of the plain way, and theirs / ours; and our peak memory."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    peak_gib: float
+
+
 def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
-    """One layer, and token frequencies that fall off as 1/rank."""
+    """Return a one-layer model, and token frequencies proportional to 1/rank."""
     g = torch.Generator().manual_seed(0)
 
     def matrix(*shape: int) -> torch.Tensor:
@@ -45,18 +47,8 @@ def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
     return Weights(matrix(D_MODEL, d_vocab), matrix(d_vocab, D_MODEL), (heads,)), 1 / torch.arange(1.0, d_vocab + 1)
 
 
-@dataclass(frozen=True)
-class Timed:
-    """Medians over rounds: seconds of ours and of the plain way, and theirs / ours; peak memory of ours."""
-
-    ours: float
-    theirs: float
-    ratio: float
-    peak_gib: float
-
-
 def top_entries_of_a_head(d_vocab: int) -> Timed:
-    """The 1,000 largest entries of OV and of QK."""
+    """Time the 1,000 largest entries of OV and of QK."""
     weights, unigram = random_model(d_vocab, 1)
     head = weights.layers[0][0]
 
@@ -81,22 +73,19 @@ def top_entries_of_a_head(d_vocab: int) -> Timed:
 
 
 def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
-    """Copying eigenvalues of 12 heads."""
+    """Time the copying eigenvalues of 12 heads."""
     weights, _ = random_model(d_vocab, N_HEADS)
     W_OVs = [head.W_OV for head in weights.layers[0]]
-
-    def ours() -> None:
-        copying_eigenvalues(weights, W_OVs)
 
     def theirs() -> float:
         products: list[torch.Tensor] = []
         shared = seconds(lambda: products.append(weights.W_E @ (weights.W_U - weights.W_U.mean(0))))
         return shared + len(W_OVs) * seconds(lambda: torch.linalg.eigvals(products[0] @ W_OVs[0].dense()))
 
-    return in_turn(ours, theirs)
+    return in_turn(lambda: copying_eigenvalues(weights, W_OVs), theirs)
 
 
-def in_turn(ours: Callable[[], None], theirs: Callable[[], float]) -> Timed:
+def in_turn(ours: Callable[[], object], theirs: Callable[[], float]) -> Timed:
     """Time ours, then the plain way, which returns its seconds, ``ROUNDS`` times."""
     mine, peaks, plain = [], [], []
     for _ in range(ROUNDS):
@@ -107,35 +96,18 @@ def in_turn(ours: Callable[[], None], theirs: Callable[[], float]) -> Timed:
     return Timed(statistics.median(mine), statistics.median(plain), ratio, peaks[0])
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def measure(work: Callable[[int], Timed], d_vocab: int) -> Timed:
-    """Run ``work`` in a new process."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
-        return pool.submit(work, d_vocab).result()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--d-vocab", type=int, default=50_000, help="only the default is written to results.json")
     d_vocab = parser.parse_args().d_vocab
-    machine = f"{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    print(f"{'d_vocab ' + str(d_vocab):32} {'ours (s)':>9} {'plain (s)':>10} {'ratio':>7} {'peak (GiB)':>11}")
+    print(f"{f'd_vocab {d_vocab}':32} {'ours (s)':>9} {'plain (s)':>10} {'ratio':>7} {'peak (GiB)':>11}")
     for name, work in (("top_entries", top_entries_of_a_head), ("eigenvalues", eigenvalues_of_all_heads)):
-        of = measure(work, d_vocab)
-        print(f"{name:32} {of.ours:9.1f} {of.theirs:10.1f} {of.ratio:7.1f} {of.peak_gib:11.2f}")
-        times = {"ours": round(of.ours, 2), "theirs": round(of.theirs, 1), "ratio": round(of.ratio, 1), "unit": "s"}
-        memory = {"ours": round(of.peak_gib, 2), "theirs": None, "ratio": None, "unit": "GiB, peak"}
-        found[f"extract.{name}_50k"] = times | {"machine": machine}
-        found[f"extract.{name}_50k_memory"] = memory | {"machine": machine}
-    if d_vocab == 50_000:
-        RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+        ours, theirs, ratio, peak = alone("pathsum.circuits.eigenvalues", work, d_vocab)
+        print(f"{name:32} {ours:9.1f} {theirs:10.1f} {ratio:7.1f} {peak:11.2f}")
+        time = {"ours": round(ours, 2), "theirs": round(theirs, 1), "ratio": round(ratio, 1), "unit": "s"}
+        memory = {"ours": round(peak, 2), "theirs": None, "ratio": None, "unit": "GiB, peak"}
+        if d_vocab == 50_000:
+            record({f"extract.{name}_50k": time, f"extract.{name}_50k_memory": memory})
 
 
 if __name__ == "__main__":

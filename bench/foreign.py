@@ -1,9 +1,10 @@
-"""Comparison of logits with TransformerLens on its own weights: `python -m bench.foreign FOLDER`
+"""Compare logits with TransformerLens on its own weights: `python -m bench.foreign FOLDER`
 
-Every kind of positions and normalisation, with biases and gains drawn at random; theirs in float32. TransformerLens is
-no dependency, and may need a torch of its own: `python -m bench.foreign FOLDER --write` in an environment that has it
-(`pip install 'transformer_lens<4' safetensors`) writes weights, configurations, tokens and its logits; without
-``--write``, in this project's, they are compared: exit status 1 where any differ by more than 1e-4.
+The models have every kind of positions and normalization, with random biases and gains. TransformerLens computes in
+float32. It is no dependency and may need another version of torch: `python -m bench.foreign FOLDER --write`, in an
+environment that has it (`pip install 'transformer_lens<4' safetensors`), writes weights, configurations, tokens and its
+logits. Without ``--write``, in this project's environment, they are compared; the exit status is 1 if any differ by
+more than 1e-4.
 """
 
 from __future__ import annotations
@@ -33,18 +34,16 @@ def write(folder: Path) -> None:
 
     for number, (n_layers, positions, norm) in enumerate(product((0, 1, 3), POSITIONS, NORMS)):
         extra = {"use_attn_scale": False} if number % 5 == 2 else {}
-        model = HookedTransformer(
-            HookedTransformerConfig(**SHAPE, **positions, **extra, n_layers=n_layers, normalization_type=norm)
-        )
+        shape = SHAPE | positions | extra
+        model = HookedTransformer(HookedTransformerConfig(**shape, n_layers=n_layers, normalization_type=norm))
         torch.manual_seed(number)
         for name, parameter in model.named_parameters():
-            centre = 1.0 if name.endswith("ln1.w") or name == "ln_final.w" else 0.0
-            parameter.data = centre + torch.randn_like(parameter) / 48**0.5
+            center = 1.0 if name.endswith("ln1.w") or name == "ln_final.w" else 0.0
+            parameter.data = center + torch.randn_like(parameter) / 48**0.5
         tokens = torch.randint(SHAPE["d_vocab"], (2, SHAPE["n_ctx"]))
         here = folder / f"{number:02}"
         here.mkdir(parents=True, exist_ok=True)
-        state = {k: v.contiguous() for k, v in model.state_dict().items()}
-        save_file(state, here / "model.safetensors")
+        save_file({k: v.contiguous() for k, v in model.state_dict().items()}, here / "model.safetensors")
         (here / "config.json").write_text(json.dumps(model.cfg.to_dict(), default=str))
         with torch.no_grad():
             save_file({"tokens": tokens, "logits": model(tokens)}, here / "expected.safetensors")
@@ -54,19 +53,15 @@ def write(folder: Path) -> None:
 def compare(folder: Path) -> None:
     from pathsum.imported.open_weights import open_weights
 
-    worst = 0.0
-    cases = sorted(p for p in folder.iterdir() if p.is_dir())
-    for here in cases:
+    differences = []
+    for here in sorted(p for p in folder.iterdir() if p.is_dir()):
         expected = load_file(here / "expected.safetensors")
-        difference = (
-            (open_weights(here / "model.safetensors", "").trace(expected["tokens"]).logits - expected["logits"])
-            .abs()
-            .max()
-        )
-        worst = max(worst, difference.item())
-        print(f"{here.name}: largest difference {difference:.1e}, largest logit {expected['logits'].abs().max():.2f}")
-    print(f"{len(cases)} models, largest difference {worst:.1e}")
-    raise SystemExit(not cases or worst > TOLERANCE)
+        logits = open_weights(here / "model.safetensors", "").trace(expected["tokens"]).logits
+        differences.append((logits - expected["logits"]).abs().max().item())
+        largest = expected["logits"].abs().max()
+        print(f"{here.name}: largest difference {differences[-1]:.1e}, largest logit {largest:.2f}")
+    print(f"{len(differences)} models, largest difference {max(differences, default=0):.1e}")
+    raise SystemExit(not differences or max(differences) > TOLERANCE)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Tokens per second of a training step, against three others: `python -m bench.train_step`
+"""Measure tokens per second of a training step, against three others: `python -m bench.train_step`
 
-Ours is the suite's own step as it trains by default (bf16 products, Muon and AdamW). Beside it, in one process and in
-turn, round after round, so that a busy machine slows all alike: TransformerLens's attention-only model with AdamW, in
-float32 and behind autocast; a plain PyTorch loop behind autocast; and nothing but the step's own matrix products in
-bf16 into outputs allocated before. Ratios are medians over rounds.
+Ours is the suite's own step as it trains by default (bf16 products, Muon and AdamW). The others run in the same process
+and in turn, round after round, so that a busy machine slows all alike: TransformerLens's attention-only model with
+AdamW, in float32 and with autocast; a plain PyTorch loop with autocast; and the step's own matrix products alone, in
+bf16, into outputs allocated before. Ratios are medians over rounds.
 
 TransformerLens is no dependency: without `pip install 'transformer_lens<4'` its rows stay as they are.
 """
@@ -12,37 +12,31 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import pipelines  # noqa: F401 (first: threads that wait must not spin)
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-import torch  # isort: skip
-import torch.nn.functional as F  # isort: skip
-import yaml  # isort: skip
-from torch import Tensor, nn  # isort: skip
+from bench.measuring import THREADS, record
+from pathsum.config import ModelConfig, TrainConfig
+from pathsum.model.fast.attention import blocks
+from pathsum.model.transformer import Transformer
+from pathsum.training.optimizer import optimizers
+from pathsum.training.step import update
+from pipelines.paths import ROOT, params
 
-from pathsum.config import ModelConfig, TrainConfig  # isort: skip
-from pathsum.model.fast.attention import blocks  # isort: skip
-from pathsum.model.transformer import Transformer  # isort: skip
-from pathsum.training.step import update  # isort: skip
-from pathsum.training.optimizer import optimizers  # isort: skip
-
-RESULTS = Path(__file__).with_name("results.json")
-PARAMS = Path(__file__).parents[1] / "params.yaml"
-THREADS, D_VOCAB, SECONDS = 2, 1024, 0.25  # of each contender in each round
+SECONDS = 0.25  # of each contender in each round
 Step = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of one training step; the rest is the default recipe's."""
+    """The sizes of one training step. All else is the default recipe's."""
 
     name: str
     n_layers: int
@@ -51,7 +45,7 @@ class Shape:
     d_head: int = 32
     d_model: int = 128
     n_ctx: int = 256
-    d_vocab: int = D_VOCAB
+    d_vocab: int = 1024
     device: str = "cpu"
     positions: str = "relative"
 
@@ -62,52 +56,60 @@ class Shape:
     def windows(self) -> Tensor:
         return torch.randint(self.d_vocab, (self.batch, self.n_ctx + 1)).to(self.device)
 
+    def select(self, *names: str) -> dict[str, Any]:
+        """Return the sizes that every library names alike, and those of ``names``."""
+        common = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
+        return {name: getattr(self, name) for name in (*common, *names)}
+
 
 SHAPES = (
-    Shape("L2H4_batch16", 2, 16),
+    Shape("L2H4_batch16", 2, 16),  # the one with targets; the others are the default grid's
     Shape("L2H4_batch8", 2, 8),
     Shape("L1H4_batch8", 1, 8),
     Shape("L0_batch8", 0, 8),
-)  # the first is the one with targets; the others are the default grid's
-ON_A_GPU = (
+)
+ON_A_GPU = (  # the sizes of these profiles with the default recipe, measured only where there is a GPU
     Shape("gpu", 2, 32, 8, 32, 256, 512, 1024, "cuda"),
     Shape("paper", 2, 32, 12, 64, 768, 2048, 50_000, "cuda"),
-)  # these profiles' sizes under the default recipe; measured only where there is one
+)
 
 
 def model_config(shape: Shape) -> ModelConfig:
-    """The default recipe's, at the sizes of ``shape``."""
-    recipe = yaml.safe_load(PARAMS.read_text())["model"]
-    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
-    return ModelConfig(**{**recipe, **{name: getattr(shape, name) for name in names}})
+    """Return the default recipe's configuration at the sizes of ``shape``."""
+    return ModelConfig(**{**params(ROOT)["model"], **shape.select()})
 
 
 def ours(shape: Shape) -> Step:
-    """The default recipe's step."""
+    """Return the default recipe's step."""
     model = Transformer(model_config(shape), shape.d_vocab, torch.Generator().manual_seed(0)).to(shape.device)
-    training = TrainConfig(**yaml.safe_load(PARAMS.read_text())["train"])
-    opts, batch = optimizers(model, training), shape.windows()
+    opts, batch = optimizers(model, TrainConfig(**params(ROOT)["train"])), shape.windows()
     return lambda: update(model, opts, batch, True)
 
 
 def transformerlens(shape: Shape, autocast: bool) -> Step:
-    """Its attention-only model as it comes, the loss that it returns, and AdamW."""
+    """Return a step of its attention-only model with default settings, on the loss that it returns, with AdamW."""
     from transformer_lens import HookedTransformer, HookedTransformerConfig  # an optional tool
 
-    names = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx", "d_vocab", "device")
-    config = {name: getattr(shape, name) for name in names}
-    model = HookedTransformer(HookedTransformerConfig(**config, attn_only=True, seed=0))
-    batch = shape.windows()[:, :-1]
-    return adamw_step(model, lambda: model(batch, return_type="loss"), shape.device, autocast)
+    model = HookedTransformer(HookedTransformerConfig(**shape.select("d_vocab", "device"), attn_only=True, seed=0))
+    opt, batch = torch.optim.AdamW(model.parameters(), lr=1e-3), shape.windows()[:, :-1]
+    return lambda: adamw_update(opt, lambda: model(batch, return_type="loss"), shape.device, autocast)
 
 
 def plain_loop(shape: Shape) -> Step:
     model, batch = PlainTransformer(shape).to(shape.device), shape.windows()
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    return lambda: adamw_update(opt, lambda: model.loss(batch), shape.device)
 
-    def loss() -> Tensor:
-        return F.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
 
-    return adamw_step(model, loss, shape.device, True)
+def adamw_update(
+    opt: torch.optim.Optimizer, loss: Callable[[], Tensor], device: str = "cpu", autocast: bool = True
+) -> float:
+    with torch.autocast(device, torch.bfloat16, enabled=autocast):
+        found = loss()
+    found.backward()
+    opt.step()
+    opt.zero_grad(set_to_none=True)
+    return found.item()
 
 
 class PlainTransformer(nn.Module):
@@ -130,12 +132,15 @@ class PlainTransformer(nn.Module):
             x = x + write(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
         return self.unembedding(F.rms_norm(x, x.shape[-1:]))
 
+    def loss(self, windows: Tensor) -> Tensor:
+        return F.cross_entropy(self(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
+
     def heads(self, read: nn.Module, x: Tensor) -> tuple[Tensor, ...]:
-        """q, k and v, each (batch, head, pos, d_head)."""
+        """Return q, k and v, each (batch, head, pos, d_head)."""
         return read(F.rms_norm(x, x.shape[-1:])).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def patterns(self, tokens: Tensor) -> list[Tensor]:
-        """Each layer's attention, which the fused kernel does not show."""
+        """Return each layer's attention, which the fused kernel does not return."""
         x, found = self.embedding(tokens) + self.positions[: tokens.shape[1]], []
         for read, write in zip(self.read, self.write, strict=True):
             q, k, v = self.heads(read, x)
@@ -145,28 +150,12 @@ class PlainTransformer(nn.Module):
         return found
 
 
-def adamw_step(model: nn.Module, loss: Callable[[], Tensor], device: str, autocast: bool) -> Step:
-    opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
-
-    def step() -> float:
-        with torch.autocast(device, torch.bfloat16, enabled=autocast):
-            found = loss()
-        found.backward()
-        opt.step()
-        opt.zero_grad(set_to_none=True)
-        return found.item()
-
-    return step
-
-
 def products(shape: Shape) -> list[tuple[int, int, int, int]]:
-    """(batch, rows, inner, columns) of every matrix product of the model's step, forward and gradient, without the
-    optimiser's; attention in the blocks that it is computed in."""
+    """List (batch, rows, inner, columns) of every matrix product of the model's step, forward and gradient, without the
+    optimizer's. Attention counts in the blocks that it is computed in."""
     width, heads = shape.n_heads * shape.d_head, shape.batch * shape.n_heads
-    found = []
-    for reads, writes in [(shape.d_model, 3 * width), (width, shape.d_model)] * shape.n_layers + [
-        (shape.d_model, shape.d_vocab)
-    ]:
+    layer, found = [(shape.d_model, 3 * width), (width, shape.d_model)], []
+    for reads, writes in [*layer * shape.n_layers, (shape.d_model, shape.d_vocab)]:
         found += [(1, shape.tokens, reads, writes), (1, shape.tokens, writes, reads), (1, writes, shape.tokens, reads)]
     for start, end in list(blocks(shape.n_ctx)) * shape.n_layers:
         n, d = end - start, shape.d_head
@@ -174,8 +163,12 @@ def products(shape: Shape) -> list[tuple[int, int, int, int]]:
     return found
 
 
+def flop(shape: Shape) -> float:
+    return 2.0 * sum(b * n * k * m for b, n, k, m in products(shape))
+
+
 def products_alone(shape: Shape) -> Step:
-    """The step's matrix products in bf16, one after the other, each into an output of its own."""
+    """Return the step's matrix products in bf16, one after the other, each into a separate output."""
     low = {"dtype": torch.bfloat16, "device": shape.device}
     held = [
         (torch.randn(b, n, k, **low), torch.randn(b, k, m, **low), torch.empty(b, n, m, **low))
@@ -195,7 +188,7 @@ def products_alone(shape: Shape) -> Step:
 
 
 def seconds_a_step(step: Step) -> float:
-    """Mean over as many steps as fit."""
+    """Return the mean over as many steps as fit."""
     start, steps = time.perf_counter(), 0
     while time.perf_counter() - start < SECONDS:
         step()
@@ -204,7 +197,8 @@ def seconds_a_step(step: Step) -> float:
 
 
 def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
-    """Each row of ``shape``: ours, theirs, and the median over rounds of ours / theirs (more than 1: better)."""
+    """Measure each row of ``shape``: ours, theirs, and the median over rounds of the ratio (more than 1: ours is
+    better)."""
     contenders = {"ours": ours(shape), "plain_loop": plain_loop(shape), "matmul_peak": products_alone(shape)}
     if importlib.util.find_spec("transformer_lens"):
         contenders["transformerlens_float32"] = transformerlens(shape, False)
@@ -213,12 +207,11 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
         for _ in range(3):
             step()
     times = [{name: seconds_a_step(step) for name, step in contenders.items()} for _ in range(rounds)]
-    flop = 2 * sum(b * n * k * m for b, n, k, m in products(shape))
     found = {}
-    for name in contenders.keys() - {"ours"}:
-        work, unit = (
-            (flop / 1e9, "GFLOP/s of the model's products") if name == "matmul_peak" else (shape.tokens, "tokens/s")
-        )
+    for name in sorted(contenders.keys() - {"ours"}):
+        work, unit = float(shape.tokens), "tokens/s"
+        if name == "matmul_peak":
+            work, unit = flop(shape) / 1e9, "GFLOP/s of the model's products"
         found[f"train_step.{shape.name}.{name}"] = {
             "ours": round(statistics.median(work / t["ours"] for t in times)),
             "theirs": round(statistics.median(work / t[name] for t in times)),
@@ -228,25 +221,18 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def machine(device: str = "cpu") -> str:
-    """Describe the machine of a measurement."""
-    gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
-    return f"{gpu}{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=21)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(THREADS)
     if not importlib.util.find_spec("transformer_lens"):
-        print("transformer_lens: not here, its rows stay as they are (pip install 'transformer_lens<4')")
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        print("transformer_lens: not installed, its rows stay as they are (pip install 'transformer_lens<4')")
     for shape in SHAPES + (ON_A_GPU if torch.cuda.is_available() else ()):
-        for name, row in sorted(measure(shape, rounds).items()):
+        found = measure(shape, rounds)
+        for name, row in found.items():
             print(f"{name:50} {row['ours']:9,} {row['theirs']:9,} {row['ratio']:6.2f}  {row['unit']}", flush=True)
-            found[name] = row | {"machine": machine(shape.device)}
-        RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+        record(found, shape.device)
 
 
 if __name__ == "__main__":

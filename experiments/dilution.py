@@ -1,72 +1,67 @@
-"""The phase change on text with little repetition: `python -m experiments.dilution --text 'prose/*.txt'`
+"""Study the phase change on text with little repetition: `python -m experiments.dilution --text 'prose/*.txt'`
 
-The default two-layer cell, its rates held after the warm-up and later layers' positions slowed, learns the default
-corpus diluted with another text, window by window. A straight line through log tokens at the change on log of what
-induction can save in such a mixture (experiments/repetition.py) is read off where nothing but the other text is left,
-with the 95 % interval of one more model there. That is an extrapolation: it takes a nat that the other text's own
-repeats save for as good as one of the code's. The other text alone trains beside the mixtures, in no fit, to see
-whether it does as predicted; so do those of its windows that repeat themselves most (data/curriculum.py), where there
-is more to be saved and no code. A model that has not changed when time is up counts with its tokens as a lower bound.
-Writes dilution.json."""
+The default two-layer model, with its rates held after the warm-up, trains on windows of the default corpus mixed with
+windows of another text. A straight line is fitted through log tokens at the change on log of what induction can save in
+such a mixture (experiments/repetition.py). It predicts, with the 95 % interval of one more model, the change on the
+other text alone. That is an extrapolation: it assumes that a nat saved by the other text's repeats is as good as one
+saved in code. Two kinds of models, in no fit, test the prediction: on the other text alone, and on the windows of it
+that repeat most (data/curriculum.py), where more can be saved without any code. A model that has not changed when time
+is up counts with its tokens as a lower bound. Writes dilution.json.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pipelines  # noqa: F401 (first: threads that wait must not spin)
+import numpy as np
+import torch
+from torch import Tensor
 
-import numpy as np  # isort: skip
-import torch  # isort: skip
-from torch import Tensor  # isort: skip
-
-from experiments.fits import predicted  # isort: skip
-from experiments.onset_law import until_changed  # isort: skip
-from experiments.phase_change import Text, probe, default_cell, suite  # isort: skip
-from experiments.repetition import induction_saving  # isort: skip
-from bench.train_step import THREADS  # isort: skip
-from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus  # isort: skip
-from pathsum.corpora.corpus import documents, split  # isort: skip
-from pathsum.data.curriculum import most_repetitive  # isort: skip
-from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer  # isort: skip
-from pathsum.data.tokens import read_tokens, write_tokens  # isort: skip
-from pathsum.data.windows import Windows  # isort: skip
-from pipelines.paths import params  # isort: skip
-
-OUTPUT = Path(__file__).with_name("dilution.json")
+from bench.measuring import THREADS
+from experiments.fits import predicted
+from experiments.repetition import induction_saving
+from experiments.runs import Text, default_cell, save, suite, until_changed
+from pathsum.config import CorpusConfig, TextCorpus, TokenizerConfig, load, load_corpus
+from pathsum.corpora.corpus import documents, split
+from pathsum.data.curriculum import most_repetitive
+from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
+from pathsum.data.tokens import read_tokens, write_tokens
+from pathsum.data.windows import Windows
+from pipelines.paths import params
 
 
 @dataclass
 class Mixture(Text):
-    """Windows of two texts: each of a batch is from ``windows`` with probability ``share``, from ``other`` if not."""
+    """Windows of two texts. Each of a batch is from ``windows`` with probability ``share``, or else from ``other``."""
 
     other: Windows
     share: float
 
-    @classmethod
-    def of_two(cls, windows: Windows, other: Windows, share: float, d_vocab: int) -> Mixture:
-        """Probe with tokens that both texts hold."""
-        both = windows.present(d_vocab) * other.present(d_vocab)
-        return cls(windows, d_vocab, *probe(windows.n_ctx, d_vocab, both), other, share)
+    @cached_property
+    def present(self) -> Tensor:
+        """The tokens that both texts hold."""
+        return self.windows.present(self.d_vocab) * self.other.present(self.d_vocab)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
-        """Draw windows with replacement; a pure function of its arguments."""
+        """Sample windows with replacement, as a pure function of the arguments."""
         generator = torch.Generator().manual_seed(1_000_003 * seed + step)
         first = int((torch.rand(size, generator=generator) < self.share).sum())
-        drawn = ((self.windows, first), (self.other, size - first))
-        return torch.cat([w.batch(torch.randint(len(w), (n,), generator=generator)) for w, n in drawn])
+        counts = ((self.windows, first), (self.other, size - first))
+        return torch.cat([w.batch(torch.randint(len(w), (n,), generator=generator)) for w, n in counts])
 
 
 def tokenized(
     corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
 ) -> dict[tuple[str, str], Windows]:
-    """Return training and held-out windows by corpus and part, in the tokens of one tokenizer trained on all."""
+    """Return training and held-out windows by corpus and part, in the tokens of one tokenizer trained on all
+    corpora."""
     texts: dict[tuple[str, str], list[str]] = {}
     for name, corpus in corpora.items():
         for document in documents(corpus):
@@ -87,7 +82,7 @@ def tokenized(
 
 def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
     """Fit the exponent of tokens by saving, and predict one more model ``at`` another saving, with 95 % intervals.
-    Share 0, the other text alone, is predicted and in no fit."""
+    Models of share 0, the other text alone, are in no fit."""
     mixed = [c for c in cells if c["share"]]
     savings, tokens = (np.log([c[what] or c["tokens_seen"] for c in mixed]) for what in ("saving", "tokens"))
     unchanged = np.array([c["tokens"] is None for c in mixed])
@@ -95,6 +90,20 @@ def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
     ends = ("", "_low", "_high")
     exponent = {f"exponent{end}": round(value, 3) for end, value in zip(ends, slope, strict=True)}
     return exponent | {f"tokens{end}": round(math.exp(value)) for end, value in zip(ends, more, strict=True)}
+
+
+def mixtures(
+    windows: dict[tuple[str, str], Windows], saved: dict[str, float], options: argparse.Namespace, d_vocab: int
+) -> Iterator[tuple[dict[str, Any], Mixture]]:
+    """Yield what each experiment varies, with what induction can save, and its text."""
+    code, prose = windows["code", "train"], windows["other", "train"]
+    for share in options.shares:
+        saving = share * saved["code"] + (1 - share) * saved["other"]
+        yield {"share": share, "repetitive": 1.0, "saving": round(saving, 4)}, Mixture(code, d_vocab, prose, share)
+    for part in options.repetitive:
+        chosen = most_repetitive(prose, part, d_vocab)
+        saving = induction_saving(prose, chosen, d_vocab)
+        yield {"share": 0.0, "repetitive": part, "saving": round(saving, 4)}, Mixture(code, d_vocab, chosen, 0.0)
 
 
 def main() -> None:
@@ -126,28 +135,15 @@ def main() -> None:
         }
         if min(saved.values()) <= 0:
             raise ValueError(f"expected texts in which induction saves something, got {saved} nats per token")
-        code_text, prose = windows["code", "train"], windows["other", "train"]
-        kinds = [(s, 1.0, prose, s * saved["code"] + (1 - s) * saved["other"]) for s in options.shares]
-        for part in options.repetitive:
-            chosen = most_repetitive(prose, part, config.d_vocab)
-            kinds.append((0.0, part, chosen, induction_saving(prose, chosen, config.d_vocab)))
-        runs = []
-        for seed, (share, part, others, saving) in enumerate(kind for kind in kinds for _ in range(options.models)):
-            mixture = Mixture.of_two(code_text, others, share, config.d_vocab)
-            about = {"share": share, "repetitive": part, "seed": seed, "saving": round(saving, 4)}
-            runs.append((about, suite(f"{share:.3f} {part:.2f}", seed, model, train, mixture, math.inf)))
-        until_changed([run for _, run in runs], options.minutes)
-    cells = [
-        about | {"tokens": change.tokens if (change := r.change()) else None, "tokens_seen": r.curve[-1].tokens}
-        for about, r in runs if r.curve
-    ]  # fmt: skip
+        kinds = [kind for kind in mixtures(windows, saved, options, config.d_vocab) for _ in range(options.models)]
+        runs = [suite({**about, "seed": seed}, model, train, text) for seed, (about, text) in enumerate(kinds)]
+        cells = until_changed(runs, options.minutes)
     found: dict[str, Any] = {"saving": saved, "cells": cells}
     if len({c["share"] for c in cells if c["share"] and c["tokens"]}) > 2:
         found["law"] = prediction(cells, saved["other"])
         at = {str(c["repetitive"]): c["saving"] for c in cells if c["repetitive"] < 1}
         found["chosen"] = {part: prediction(cells, saving) for part, saving in at.items()}
-    OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps({k: v for k, v in found.items() if k != "cells"}, indent=1))
+    save("dilution.json", found)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Straight lines with 95 % intervals: least squares, and where some values are known as lower bounds alone."""
+"""Fit straight lines with 95 % intervals: by least squares, and where some values are only lower bounds."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import log_ndtr, stdtrit
 
-DRAWS, STEPS = 4000, 300  # sets of measurements for an interval; of expectation and maximisation
+DRAWS, STEPS = 4000, 300  # simulated sets of measurements for an interval; steps of expectation maximization
 
 
 def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
@@ -20,9 +20,9 @@ def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
 
 
 def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fit the maximum-likelihood a + b x with normal errors, and their spread, where ``y`` is a lower bound if
-    ``censored`` (Tobin 1958). By expectation and maximisation: what lies beyond a bound counts with its mean and
-    variance there. Any leading dimensions of ``y`` are lines of their own: (…, 2) and (…, 1)."""
+    """Fit a + b x with normal errors, and their spread, by maximum likelihood, where ``censored`` values of ``y`` are
+    lower bounds (Tobin 1958). Expectation maximization replaces a bound by the mean and variance beyond it. Each index
+    of the leading dimensions of ``y`` is a separate line: (…, 2) and (…, 1)."""
     X = np.stack([np.ones_like(x), x], 1)
     to_line, filled, beyond = np.linalg.pinv(X).T, y, np.zeros(y.shape)
     for _ in range(STEPS):
@@ -39,8 +39,8 @@ def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[n
 def predicted(
     x: np.ndarray, y: np.ndarray, censored: np.ndarray, at: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Fit the slope and predict one more measurement ``at`` another x, with 95 % intervals. These come from as many
-    measurements drawn from the line, cut where the last was given up; without bounds they are those of Student's t."""
+    """Fit the slope and predict one more measurement ``at`` another x, with 95 % intervals. These come from simulated
+    measurements on the fitted line, censored at the largest bound. Without bounds they equal those of Student's t."""
     (line, spread), rng = censored_line(x, y, censored), np.random.default_rng(0)
     drawn = line @ np.stack([np.ones_like(x), x]) + spread * rng.standard_normal((DRAWS, len(x)))
     given_up = y[censored].max() if censored.any() else np.inf

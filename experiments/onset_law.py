@@ -1,72 +1,49 @@
-"""The law tokens ∝ √(batch · context) for the phase change: `make onset-law`
+"""Fit the law tokens ∝ √(batch · context) of the phase change: `make onset-law`
 
-The default two-layer cell with its rates held after the warm-up, for some batches and contexts, each with some seeds:
-one straight line through log tokens on log(batch · context), its slope, and the 95 % interval of that. The law says
-0.5; batch and context get a slope of their own, too. Cells take turns; `--minutes` bounds the whole. A cell that has
-not changed by then is in no fit, which biases the exponent towards 0; it is listed. Writes onset_law.json.
+The default two-layer model, with its rates held after the warm-up, trains with several batches and contexts, and
+several seeds of each. A straight line through log tokens on log(batch · context) gives the exponent and its 95 %
+interval. The law predicts 0.5. Batch and context also get separate exponents. `--minutes` bounds the whole. A model
+that has not changed by then is in no fit, which biases the exponent toward 0; it is listed. Writes onset_law.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import pipelines  # noqa: F401 (first: threads that wait must not spin)
+import numpy as np
+import torch
 
-import numpy as np  # isort: skip
-import torch  # isort: skip
+from bench.measuring import THREADS
+from experiments.fits import slopes
+from experiments.runs import Run, Text, default_cell, save, suite, until_changed
+from pathsum.data.tokens import read_tokens
+from pathsum.data.windows import Windows
+from pipelines.paths import TOKENS
 
-from experiments.fits import slopes  # isort: skip
-from experiments.phase_change import Runner, Text, default_cell, suite  # isort: skip
-from bench.train_step import THREADS  # isort: skip
-from pathsum.data.tokens import read_tokens  # isort: skip
-from pathsum.data.windows import Windows  # isort: skip
-from pipelines.paths import TOKENS  # isort: skip
-
-OUTPUT = Path(__file__).with_name("onset_law.json")
 CELLS = ((4, 128), (8, 128), (4, 256), (8, 256), (16, 256), (8, 512))  # batch, n_ctx
 LAW = 0.5
 
 
-def runner(batch: int, n_ctx: int, seed: int, texts: dict[int, Text]) -> Runner:
+def run(batch: int, seed: int, text: Text) -> Run:
     model, train = default_cell()
+    about = {"batch": batch, "n_ctx": text.windows.n_ctx, "seed": seed}
     train = train.model_copy(update={"batch": batch, "decay_share": 0.0})
-    found = suite(f"{batch}x{n_ctx}", seed, model.model_copy(update={"n_ctx": n_ctx}), train, texts[n_ctx], math.inf)
+    found = suite(about, model.model_copy(update={"n_ctx": text.windows.n_ctx}), train, text)
     found.every = 25_000
     return found
-
-
-def until_changed(runs: Sequence[Runner], minutes: float) -> None:
-    """Train all in turn until each has changed, or time is up."""
-    start = time.perf_counter()
-    while (ahead := [r for r in runs if not r.done]) and time.perf_counter() - start < 60 * minutes:
-        least = min(ahead, key=lambda r: r.seconds)
-        least.advance()
-        print(f"{least.recipe:8} seed {least.seed}  {least.curve[-1].tokens / 1e6:5.2f} M tokens  "
-              f"{least.curve[-1].prefix_matching:.2f}", flush=True)  # fmt: skip
 
 
 def law(found: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
     """Fit the exponents of (batch, n_ctx, tokens at the change)."""
     batch, n_ctx, tokens = np.log(np.array(found, dtype=float)).T
-
-    def named(fit: tuple[float, float, float]) -> dict[str, float]:
-        return dict(zip(("exponent", "low", "high"), (round(v, 3) for v in fit), strict=True))
-
-    together = slopes(tokens, batch + n_ctx)[0]
-    of_batch, of_context = slopes(tokens, batch, n_ctx)
-    return {
-        "law": LAW,
-        "batch_times_context": named(together),
-        "batch": named(of_batch),
-        "context": named(of_context),
-        "points": len(found),
+    fits = (*slopes(tokens, batch + n_ctx), *slopes(tokens, batch, n_ctx))
+    named = {
+        name: dict(zip(("exponent", "low", "high"), (round(value, 3) for value in fit), strict=True))
+        for name, fit in zip(("batch_times_context", "batch", "context"), fits, strict=True)
     }
+    return {"law": LAW, **named, "points": len(found)}
 
 
 def main() -> None:
@@ -76,18 +53,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     file = read_tokens(TOKENS / "train.bin")
-    texts = {n: Text.of(Windows(file.tokens, n), file.header.d_vocab) for n in {n for _, n in CELLS}}
-    runs = {(b, n, seed): runner(b, n, seed, texts) for b, n in CELLS for seed in options.seeds}
-    until_changed(list(runs.values()), options.minutes)
-    points = [
-        {"batch": b, "n_ctx": n, "seed": s, "tokens": change.tokens if (change := r.change()) else None,
-         "tokens_seen": r.curve[-1].tokens}
-        for (b, n, s), r in runs.items() if r.curve
-    ]  # fmt: skip
-    changed = [(p["batch"], p["n_ctx"], p["tokens"]) for p in points if p["tokens"]]
-    found = (law(changed) if len(changed) > 3 else {}) | {"unchanged": len(points) - len(changed), "cells": points}
-    OUTPUT.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps({k: v for k, v in found.items() if k != "cells"}, indent=1))
+    texts = {n: Text(Windows(file.tokens, n), file.header.d_vocab) for n in {n for _, n in CELLS}}
+    cells = until_changed([run(b, seed, texts[n]) for b, n in CELLS for seed in options.seeds], options.minutes)
+    changed = [(c["batch"], c["n_ctx"], c["tokens"]) for c in cells if c["tokens"]]
+    found = law(changed) if len(changed) > 3 else {}
+    save("onset_law.json", found | {"unchanged": len(cells) - len(changed), "cells": cells})
 
 
 if __name__ == "__main__":

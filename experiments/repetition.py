@@ -1,4 +1,4 @@
-"""The saving by induction in a text, without a model."""
+"""Measure what induction can save in a text, without a model."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from pathsum.data.counting import pair_counts
 from pathsum.data.windows import Windows
 from pathsum.ngrams.smoothing import BigramTable, best_smoothing
 
-HELD_OUT, ROUNDS, CLASSES = 256, 100, 7  # windows; of expectation maximisation; of numbers of earlier occurrences
+HELD_OUT, ROUNDS, CLASSES = (
+    256,
+    100,
+    7,
+)  # windows; steps of expectation maximization; classes of the number of earlier occurrences
 
 
 def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
-    """Compute the saving of an ideal one-token induction head beyond a one-layer model, in nats per token.
+    """Compute what an ideal one-token induction head saves beyond a one-layer model, in nats per token.
 
-    Two mixtures, with weights for each class of how often the current token stood earlier in the window: of the best
-    bigram model and the window's own unigrams so far; and of these with the shares of what followed the current token
-    earlier. The saving is the difference of their losses on held-out windows, where the weights are fitted too: there
-    are some 30 of them.
+    Two mixtures are compared. The first mixes the best bigram model with the window's own unigrams so far. The second
+    adds the frequencies of what followed the current token earlier in the window. Weights depend on how often the
+    current token has occurred in the window. The saving is the difference of the losses on held-out windows. The
+    weights, about 30, are fitted on the same windows.
     """
     counts = pair_counts(train, d_vocab)
     table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())
@@ -26,7 +30,7 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
     for row in val.batch(val.spread(HELD_OUT)).numpy():
         x, y = row[:-1], row[1:]
         known = np.tri(len(x))  # [t, s]: s is no later than t
-        known[:, 0] = 0  # BOS is no word
+        known[:, 0] = 0  # BOS is no token of the text
         seen = np.tril(known, -1) * (x[:, None] == x)
         bigram.append(table.probabilities(x, y, smoothing))
         cache.append((known * (y[:, None] == x)).sum(1) / np.maximum(known.sum(1), 1))
@@ -38,8 +42,8 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
 
 
 def _mixture_loss(p: np.ndarray, of: np.ndarray) -> float:
-    """Compute the mean loss of the best mixture of the rows of ``p`` [model, token], with weights for each class ``of``
-    tokens."""
+    """Compute the mean loss of the best mixture of the rows of ``p`` [model, token], with weights for each class
+    ``of`` tokens."""
     total = 0.0
     for k in np.unique(of):
         mine = p[:, of == k]

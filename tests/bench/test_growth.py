@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.growth import CELL, FLOOR, LIMITS, Measured, extraction, fit, zipf
+from bench.growth import AXES, CELL, FLOOR, extraction, fit, zipf
 from bench.memory import need, parameters
 from bench.train_step import Shape
 from pathsum.config import ModelConfig
@@ -16,12 +16,15 @@ from pathsum.model.transformer import Transformer
 from pipelines.paths import ROOT
 
 
-def test_a_fit_stands_beside_what_was_counted_and_the_limit() -> None:
-    found = [Measured("step", "n_ctx", n, 0.1 * n**1.5, 5.0, float(n**2), float(n)) for n in (16, 32, 64)]
-    time = fit(found, "seconds", 2)
-    assert (time.exponent, time.counted, time.limit) == (pytest.approx(1.5), pytest.approx(2), 2)
-    assert fit(found, "peak_mb", math.inf).limit is None
-    assert set(LIMITS) == {"step", "extract", "tokenize"}
+def test_a_fit_has_the_exponent_of_what_was_counted_and_the_limit() -> None:
+    found = [
+        {"what": "step", "axis": "n_ctx", "size": n, "seconds": 0.1 * n**1.5, "peak_mb": 5.0, "flop": n**2, "bytes": n}
+        for n in (16, 32, 64)
+    ]
+    time = fit(found, "seconds", "flop", 2)
+    assert (time["exponent"], time["counted"], time["limit"]) == (pytest.approx(1.5), pytest.approx(2), 2)
+    assert fit(found, "peak_mb", "bytes", math.inf)["limit"] is None
+    assert {what for what, *_ in AXES} == {"step", "extract", "tokenize"}
 
 
 def test_zipf_draws_no_beginning_of_sequence() -> None:

@@ -39,7 +39,7 @@ def test_what_a_copy_saves_is_its_words() -> None:
 
 def test_a_mixture_holds_its_share_and_is_the_same_again() -> None:
     rows = np.repeat(np.arange(1, 101), N_CTX).astype(np.uint16)  # window i holds i + 1 all through
-    mixed = Mixture(Windows(rows, N_CTX), 256, torch.zeros(0), 1, Windows(rows + 100, N_CTX), 0.25)
+    mixed = Mixture(Windows(rows, N_CTX), 256, Windows(rows + 100, N_CTX), 0.25)
     batches = torch.stack([mixed.batch(3, step, 8) for step in range(200)])
     assert batches.shape == (200, 8, N_CTX + 1)
     of = batches[..., -1]
@@ -51,8 +51,9 @@ def test_a_mixture_holds_its_share_and_is_the_same_again() -> None:
 
 def test_it_is_asked_on_tokens_that_both_texts_hold() -> None:
     odd, even = np.tile([1, 3, 5, 6], 300), np.tile([2, 4, 5, 6], 300)
-    mixed = Mixture.of_two(Windows(odd.astype(np.uint16), N_CTX), Windows(even.astype(np.uint16), N_CTX), 0.5, D_VOCAB)
-    assert set(mixed.repeated[:, 1:].unique().tolist()) == {5, 6}
+    mixed = Mixture(Windows(odd.astype(np.uint16), N_CTX), D_VOCAB, Windows(even.astype(np.uint16), N_CTX), 0.5)
+    tokens, _ = mixed.repeated
+    assert set(tokens[:, 1:].unique().tolist()) == {5, 6}
 
 
 def test_a_text_without_documents_on_both_sides_is_refused(tmp_path: Path) -> None:

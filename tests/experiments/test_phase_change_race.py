@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from bench.train_step import PlainTransformer, Shape
-from experiments import curves
-from experiments.curves import Point, band
-from experiments.phase_change import Runner, Text, ours, paper_recipe, plain_loop, race, rows
+from experiments.curves import band, draw
+from experiments.phase_change import ours, paper_recipe, plain_loop, race, rows, table
+from experiments.runs import Point, Run, Text
 from tests.training.small import D_VOCAB, windows
 
 
-class Scripted(Runner):
-    """A runner whose clock and scores are given: ``pace`` seconds an evaluation, formed from the ``nth`` on."""
+class Scripted(Run):
+    """A run whose clock and scores are given: ``pace`` seconds an evaluation, formed from the ``nth`` on."""
 
     def __init__(self, recipe: str, pace: float, nth: float, seed: int = 0, steps: float = math.inf) -> None:
-        super().__init__(recipe, seed, lambda i: None, lambda: 0.0, tokens_per_step=1000, steps=steps, every=1000)
+        about = {"recipe": recipe, "seed": seed}
+        super().__init__(about, lambda i: None, lambda: 0.0, tokens_per_step=1000, steps=steps, every=1000)
         self.pace, self.nth = pace, nth
 
     def advance(self) -> None:
         super().advance()
         self.at, self.seconds = len(self.curve), len(self.curve) * self.pace
         score = 0.5 if len(self.curve) >= self.nth else 0.1
-        self.curve[-1] = Point(self.recipe, self.seed, 1000 * self.at, self.seconds, score)
+        self.curve[-1] = Point(1000 * self.at, self.seconds, score)
 
 
 def test_a_change_must_last() -> None:
@@ -34,7 +36,7 @@ def test_a_change_must_last() -> None:
     scores = [0.1, 0.31, 0.32, 0.2, 0.4, 0.4, 0.4]
     for i, score in enumerate(scores):
         assert runner.change() is None
-        runner.curve.append(Point("ours", 0, i, float(i), score))
+        runner.curve.append(Point(i, float(i), score))
     found = runner.change()
     assert found is not None
     assert found.tokens == 4
@@ -45,10 +47,10 @@ def test_others_get_their_multiple_of_our_seconds_spread_over_all_of_them() -> N
     shares = []
 
     def watch() -> None:
-        Scripted.go(first)
+        Scripted.advance(first)
         shares.append(other.seconds / first.seconds)
 
-    first.go = watch  # type: ignore[method-assign]
+    first.advance = watch  # type: ignore[method-assign]
     race(first, [other], times=4)
     assert first.change() is not None
     assert other.change() is None
@@ -87,7 +89,7 @@ def test_where_ours_has_not_changed_nothing_is_compared() -> None:
 @pytest.mark.parametrize("recipe", [ours, paper_recipe, plain_loop])
 def test_every_recipe_trains_and_is_asked(recipe: object) -> None:
     held = np.tile(np.arange(1, D_VOCAB, dtype=np.uint16), 300)
-    text = Text.of(type(windows())(held, 256), D_VOCAB)
+    text = Text(type(windows())(held, 256), D_VOCAB)
     runner = recipe(0, text)  # type: ignore[operator]
     runner.every = 2 * runner.tokens_per_step
     runner.advance()
@@ -110,17 +112,20 @@ def test_the_plain_models_patterns_are_those_that_it_mixes_by() -> None:
 
 
 def test_the_band_is_students_interval_where_all_seeds_are() -> None:
-    x, mean, half = band([[(0.0, 1.0), (10.0, 1.0)], [(2.0, 3.0), (8.0, 3.0)]])
+    x, mean, half = band([(np.array([0.0, 10.0]), np.array([1.0, 1.0])), (np.array([2.0, 8.0]), np.array([3.0, 3.0]))])
     assert (x[0], x[-1]) == (2.0, 8.0)
     assert mean == pytest.approx(2.0)
     assert half == pytest.approx(12.7062 * 2**0.5 / 2**0.5, rel=1e-4)
 
 
-def test_curves_are_written_and_drawn(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "HERE", tmp_path)
-    points = [Point("ours", s, t, t / 7, 0.1) for s in (0, 1) for t in (1, 2, 3)] + [Point("plain_loop", 0, 1, 1.0, 0)]
-    curves.write_points(points)
-    curves.draw(points)
-    lines = (tmp_path / "phase_change.csv").read_text().splitlines()  # type: ignore[operator]
-    assert lines[:2] == ["recipe,seed,tokens,seconds,prefix_matching", "ours,0,1,0.14,0.1000"]
-    assert (tmp_path / "phase_change.png").stat().st_size > 0  # type: ignore[operator]
+def test_curves_are_written_and_drawn(tmp_path: Path) -> None:
+    first, again, other = Scripted("ours", 1 / 7, 9), Scripted("ours", 2 / 7, 9, seed=1), Scripted("plain_loop", 1.0, 9)
+    for run in (first, first, again, again, other):
+        run.advance()
+    points = table([(first, [other]), (again, [])])
+    assert points.to_csv(index=False).splitlines()[:2] == [
+        "recipe,seed,tokens,seconds,prefix_matching",
+        "ours,0,1000,0.14,0.1",
+    ]
+    draw(points, tmp_path / "phase_change.png")
+    assert (tmp_path / "phase_change.png").stat().st_size > 0

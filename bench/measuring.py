@@ -1,0 +1,49 @@
+"""What the benchmarks share: a clock, peak memory, processes, and the file of results."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+T = TypeVar("T")
+RESULTS = Path(__file__).with_name("results.json")
+THREADS = 2
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def peak_mb() -> float:
+    """Return this process's peak memory so far in MiB. Linux counts in KiB, macOS in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
+    """Run ``work`` in a new process, so that its peak memory is its own. The process is forked from one that has
+    imported the module ``preloaded`` and has computed nothing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preloaded])
+    with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
+        return pool.submit(work, *args).result()
+
+
+def record(rows: Mapping[str, Mapping[str, Any]], device: str = "cpu") -> None:
+    """Write ``rows`` to results.json by name, each with the machine that it was measured on."""
+    gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
+    machine = f"{gpu}{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    found |= {name: {**row, "machine": machine} for name, row in rows.items()}
+    RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")

@@ -1,0 +1,158 @@
+"""Models that train in turn until each has changed, and the text that they train on.
+
+A model has changed when its best head's prefix matching is FORMED, and still is at the next two evaluations.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from pathsum.config import ModelConfig, TrainConfig
+from pathsum.data.repeated import repeated_random
+from pathsum.data.windows import Windows, order
+from pathsum.model.transformer import Transformer
+from pathsum.probes.induction import prefix_matching
+from pathsum.records.results import FORMED
+from pathsum.training.device import product_dtype
+from pathsum.training.optimizer import optimizers, rate, set_rate
+from pathsum.training.step import update
+from pipelines.paths import ROOT, params
+
+HERE = Path(__file__).parent
+CELL = "L2H4S2"
+EVERY, HELD = 50_000, 3  # tokens between evaluations; evaluations in a row that must reach FORMED
+
+
+@dataclass
+class Text:
+    """Training windows, and the repeated random tokens that models are scored on."""
+
+    windows: Windows
+    d_vocab: int
+
+    @cached_property
+    def present(self) -> Tensor:
+        """The tokens to score on."""
+        return self.windows.present(self.d_vocab)
+
+    @cached_property
+    def repeated(self) -> tuple[Tensor, int]:
+        """The same repeated tokens for all models, and the length of a copy."""
+        generator = torch.Generator().manual_seed(0)
+        return repeated_random(16, self.windows.n_ctx, self.d_vocab, generator, self.present)
+
+    def batch(self, seed: int, step: int, size: int) -> Tensor:
+        return self.windows.batch(order(seed, step, size, len(self.windows)))
+
+    @torch.no_grad()
+    def score(self, patterns: Callable[[Tensor], Iterable[Tensor]]) -> float:
+        """Return the prefix matching of the best head."""
+        tokens, block = self.repeated
+        return max(float(prefix_matching(pattern, block).max()) for pattern in patterns(tokens))
+
+
+class Point(NamedTuple):
+    """One evaluation."""
+
+    tokens: int
+    seconds: float  # of training alone
+    prefix_matching: float  # of the best head
+
+
+@dataclass
+class Run:
+    """A model in training, with its seconds and its curve."""
+
+    about: dict[str, Any]  # what the experiment varies, and the seed
+    step: Callable[[int], object]  # trains on batch i
+    score: Callable[[], float]
+    tokens_per_step: int
+    steps: float = math.inf  # after which its recipe ends
+    every: int = EVERY
+    seconds: float = 0.0
+    at: int = 0
+    curve: list[Point] = field(default_factory=list)
+
+    def advance(self) -> None:
+        """Train to the next evaluation, whose time is not counted."""
+        start = time.perf_counter()
+        for _ in range(math.ceil(self.every / self.tokens_per_step)):
+            self.step(self.at)
+            self.at += 1
+        self.seconds += time.perf_counter() - start
+        self.curve.append(Point(self.at * self.tokens_per_step, self.seconds, self.score()))
+
+    def change(self) -> Point | None:
+        """Return the first of ``HELD`` evaluations in a row at or above FORMED, or None."""
+        held: list[Point] = []
+        for point in self.curve:
+            held = [*held, point] if point.prefix_matching >= FORMED else []
+            if len(held) == HELD:
+                return held[0]
+        return None
+
+    @property
+    def done(self) -> bool:
+        return self.change() is not None or self.at >= self.steps
+
+
+def default_cell() -> tuple[ModelConfig, TrainConfig]:
+    """Return the configuration of the default grid's two-layer model."""
+    cell = params(ROOT)["cells"][CELL]
+    return ModelConfig(**cell["model"]), TrainConfig(**cell["train"])
+
+
+def suite(about: dict[str, Any], model: ModelConfig, train: TrainConfig, text: Text, steps: float = math.inf) -> Run:
+    """Return a model that the suite's own step trains."""
+    network = Transformer(model, text.d_vocab, torch.Generator().manual_seed(about["seed"]))
+    opts, span = optimizers(network, train), 10**9 if math.isinf(steps) else int(steps)
+    autocast = train.autocast and product_dtype("cpu") == torch.bfloat16
+
+    def step(i: int) -> None:
+        set_rate(opts, rate(i + 1, span, train))
+        update(network, opts, text.batch(about["seed"], i, train.batch), autocast)
+
+    def score() -> float:
+        return text.score(lambda tokens: network.trace(tokens).patterns)
+
+    return Run(about, step, score, train.batch * model.n_ctx, steps)
+
+
+def take_turns(
+    runs: Sequence[Run], may_advance: Callable[[Run], bool], cost: Callable[[Run], float] = lambda run: run.seconds
+) -> None:
+    """Advance the run of least ``cost`` of those that are not done and may advance, until there is none."""
+    while ahead := [run for run in runs if not run.done and may_advance(run)]:
+        least = min(ahead, key=cost)
+        least.advance()
+        tokens, seconds, score = least.curve[-1]
+        label = ", ".join(f"{name} {value}" for name, value in least.about.items())
+        print(f"{label}: {tokens / 1e6:5.2f} M tokens {seconds:6.1f} s  {score:.2f}", flush=True)
+
+
+def until_changed(runs: Sequence[Run], minutes: float) -> list[dict[str, Any]]:
+    """Train all in turn until each has changed or time is up. Return the tokens of each at its change (None before) and
+    in all."""
+    end = time.perf_counter() + 60 * minutes
+    take_turns(runs, lambda _: time.perf_counter() < end)
+    return [
+        run.about | {"tokens": change.tokens if (change := run.change()) else None, "tokens_seen": run.curve[-1].tokens}
+        for run in runs
+        if run.curve
+    ]
+
+
+def save(name: str, found: dict[str, Any]) -> None:
+    """Write ``found`` to a JSON file here, and print all but its models."""
+    (HERE / name).write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps({key: value for key, value in found.items() if key != "cells"}, indent=1))

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from pathsum.calibration.content import compares_with_previous
-from pathsum.calibration.detectors import detectors
+from pathsum.calibration.detectors import Unit, detectors
 from pathsum.calibration.two_layers import UNUSED_NATS, USED_NATS
-from pathsum.calibration.units import Unit
 from pathsum.calibration.world import Curve, PlantedModel
 from pathsum.calibration.zero_layers import SUCCESSORS
 from pathsum.config import WorldConfig

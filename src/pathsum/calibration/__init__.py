@@ -1,1 +1,1 @@
-"""How far can each detector be trusted? Models trained on text that was planted with what they are to find."""
+"""Measure how far each detector can be trusted, on models trained on synthetic text with known structure."""

@@ -1,6 +1,6 @@
-"""Many small models in one set of tensors, each trained as it would be alone.
+"""Train many small models in one set of tensors, each as it would be trained alone.
 
-A model of a synthetic corpus is too small to keep a processor busy: trained one by one, most of the time is overhead.
+A model of a synthetic corpus is too small to use a whole processor: one by one, most of the time would be overhead.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def train_together(
     config: TrainConfig,
     look: Callable[[int], None],
 ) -> None:
-    """Train ``models`` of one shape, each by the gradient of its mean loss on its own windows of each step (from 0).
+    """Train ``models`` of one shape, each on its own windows of each step (from 0).
 
-    ``look`` is called with the step at each evaluation (``evaluation_steps``), when ``models`` have their weights of
-    then. Equal to training each alone, up to the order of sums. ValueError on a norm or positions that ``read`` does
-    not know."""
+    ``look`` is called with the step at each evaluation (``evaluation_steps``), when ``models`` have that step's
+    weights. The result equals training each alone, up to the order of sums. Raises ValueError on norms and positions
+    that ``read`` does not implement."""
     together = stack(models)
     opts, parameters = optimizers(together, config), list(together.parameters())
     looks = evaluation_steps(steps, config)
@@ -43,7 +43,7 @@ def train_together(
             set_rate(opts, rate(step, steps, config))
             gradients = torch.autograd.grad(losses(together, batches(step - 1)).sum(), parameters)
             for p, gradient in zip(parameters, gradients, strict=True):
-                p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW walks memory: it must lie as its parameter
+                p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW needs the memory layout of the parameter
             for opt in opts:
                 opt.step()
         if step in looks:
@@ -52,7 +52,7 @@ def train_together(
 
 
 def stack(models: Sequence[Transformer]) -> Transformer:
-    """The parameters of ``models`` behind a leading axis, by the names they have in each; for ``read`` alone."""
+    """Return the parameters of ``models`` with a leading axis for models, as a module that only ``read`` can use."""
     config = models[0].config
     if config.norm != "rms" or scheme(config) is not Relative:
         raise ValueError(
@@ -67,21 +67,21 @@ def stack(models: Sequence[Transformer]) -> Transformer:
 
 @torch.no_grad()
 def unstack(together: Transformer, models: Sequence[Transformer]) -> None:
-    """Give each of ``models`` its own parameters."""
+    """Copy the parameters back into each of ``models``."""
     for name, p in together.named_parameters():
         for model, own in zip(models, p, strict=True):
             model.get_parameter(name).copy_(own)
 
 
 def losses(together: Transformer, windows: Int[Tensor, "model batch window"]) -> Float[Tensor, "model"]:
-    """Mean next-token loss of each model on its own windows, nats."""
+    """Return the mean next-token loss of each model on its own windows, in nats."""
     logits = read(together, windows[..., :-1]) @ together.W_U.mT
     each = F.cross_entropy(logits.flatten(0, 1), windows[..., 1:].flatten(), reduction="none")
     return each.view(len(windows), -1).mean(1)
 
 
 def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float[Tensor, "model place d_model"]:
-    """What each model's unembedding reads of its own tokens: ``Transformer.read`` with a leading axis."""
+    """Return what each model's unembedding reads: ``Transformer.read`` with a leading axis for models."""
     n, d_model, d_vocab = together.W_E.shape
     table = together.W_E.mT.reshape(n * d_vocab, d_model)
     x = F.embedding(tokens + torch.arange(n)[:, None, None] * d_vocab, table).flatten(1, 2)
@@ -91,7 +91,7 @@ def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float
 
 
 def _attend(layer: Relative, x: Tensor, shape: torch.Size) -> Float[Tensor, "model place d_model"]:
-    """``Attention.forward``: to ``biased_attention``, heads of other models are just more heads."""
+    """Compute ``Attention.forward``. To ``biased_attention``, heads of other models are more heads."""
     (n, batch, pos), (heads, d_head) = shape, layer.W_Q.shape[1:3]
     W_QKV = torch.cat([layer.W_Q / math.sqrt(d_head), layer.W_K, layer.W_V], 1).flatten(1, 2)
     q, k, v = (x @ W_QKV.mT).view(n, batch, pos, 3, heads, d_head).permute(3, 1, 0, 4, 2, 5).contiguous()

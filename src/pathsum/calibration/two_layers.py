@@ -1,20 +1,21 @@
-"""Composition: each edge against what the model loses without it."""
+"""The detector of composition: each edge against the loss without it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from pathsum.calibration.units import Detector, Unit
+from pathsum.calibration.detectors import Detector, Unit
 from pathsum.calibration.world import PlantedModel
 
-UNUSED_NATS = 0.1  # most that depends on an edge that is not relied on
-USED_NATS = 0.5  # least that depends on an edge or a head that is
+UNUSED_NATS = 0.1  # the largest effect on the loss of an edge that is not relied on
+USED_NATS = 0.5  # the smallest effect of an edge or a head that is
 
 
 def composition(kinds: str, least: float = USED_NATS) -> Detector:
-    """Every edge of these kinds into a head on which the loss depends by ``least`` nats: there if the model relies on
-    the edge, left out where that is in doubt. The loss does not say what a head reads that it does not need."""
+    """Return the detector of edges of these kinds into heads whose effect on the loss is ``least`` nats or more. An
+    edge is planted if the model relies on it, and left out where that is in doubt. The loss does not show what a head
+    reads and does not need."""
 
     def detector(planted: PlantedModel) -> Iterator[Unit]:
         for edge, nats in planted.edges.items():
@@ -24,7 +25,7 @@ def composition(kinds: str, least: float = USED_NATS) -> Detector:
     return detector
 
 
-DETECTORS: dict[str, Detector] = {
+DETECTORS = {
     "composition_q": composition("Q"),
     "composition_k": composition("K"),
     "composition_v": composition("V"),

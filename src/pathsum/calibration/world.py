@@ -1,4 +1,4 @@
-"""Synthetic corpora with known structure, each with rules of its own and a model of its own: independent worlds."""
+"""Make synthetic corpora with known structure, each with its own rules and its own model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
@@ -30,13 +30,13 @@ from pathsum.training.loop import total_steps
 
 HELD_OUT = 384  # documents to judge by, each of them a window
 TUNING = 64  # documents that heads are chosen on
-LOOKED_AT = 128  # held-out documents of each evaluation, and of the removal of edges
-LEARNT = 0.35  # of the first loss at a rule's places: a model that keeps more has not learnt the rule
+LOOKED_AT = 128  # held-out documents of each evaluation, and of the effects of edges
+LEARNT = 0.35  # of the first loss at a rule's places: a model with more has not learned the rule
 
 
 @dataclass(frozen=True)
 class World:
-    """A text by rules of its own. Each document fills a window; word w is token w + 1, after BOS."""
+    """A synthetic corpus. Each document fills a window; word w is token w + 1, after BOS."""
 
     name: str
     seed: int
@@ -46,28 +46,28 @@ class World:
     tuning: Int[Tensor, "some window"]
     held_out: Int[Tensor, "all window"]
     copied: Bool[Tensor, "all pos"]  # targets of the held-out windows that continue a copy
-    ruled: Bool[Tensor, "all pos"]  # and those that a rule gave
+    ruled: Bool[Tensor, "all pos"]  # and those that a rule determines
 
     @property
     def words(self) -> list[str]:
-        """By token."""
+        """The word of each token."""
         return ["<bos>", *self.truth.words]
 
     @property
     def guess_nats(self) -> float:
-        """What one loses who knows which answers lookups have, and not which of them comes."""
+        """The loss of a guess among the answers of lookups."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 
     @property
     def rules(self) -> dict[str, Bool[Tensor, "all pos"]]:
-        """Where each rule of the text made a held-out word."""
+        """The held-out targets of each rule that the text has."""
         return {name: at for name in ("copied", "ruled") if (at := getattr(self, name)).any()}
 
 
 @dataclass
 class Curve:
-    """A model's development, evaluation by evaluation."""
+    """A model's evaluations during training."""
 
     tokens_seen: list[int]
     matching: list[float]  # largest prefix matching of a head
@@ -76,36 +76,36 @@ class Curve:
 
 @dataclass(frozen=True)
 class PlantedModel:
-    """A world's model, with all that the detectors look at."""
+    """A model trained on a synthetic corpus, with all that the detectors read."""
 
     world: World
     trained: TrainedModel
     data: EvalData
     config: ExtractConfig
     curve: Curve
-    edges: dict[Edge, float]  # nats of the loss at the rules' places that depend on each edge; none without rules
-    late: dict[int, float]  # and on each head of the second layer
+    edges: dict[Edge, float]  # effect of each edge on the loss at the rules' places, nats; none without rules
+    late: dict[int, float]  # effect of each head of the second layer
 
     @cached_property
     def labels(self) -> list[LabelRow]:
-        """What the behaviour of its heads says they are."""
+        """The labels of its heads by behavior."""
         return list(behaviour.tables(self.trained, self.data, self.config)["labels"])
 
     @cached_property
     def composition(self) -> dict[Edge, CompositionRow]:
-        """The composition score of each edge, false discoveries counted over all of the model."""
+        """The composition score of each edge. False discoveries are counted over the whole model."""
         rows = framework.composition_rows(self.trained, self.data, self.config)
         return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
     @property
     def learnt(self) -> bool:
-        """Does it know the rules of its text, by its loss on held-out text?"""
+        """Whether it has learned the rules of its text, by its loss on held-out text."""
         most = self.world.guess_nats
         return all(series[-1] < min(LEARNT * series[0], most) for series in self.curve.losses.values())
 
 
 def make_world(name: str, config: WorldConfig, seed: int) -> World:
-    """Deal the rules of ``seed`` and write their text. Costs some seconds a million words."""
+    """Sample the rules of ``seed`` and their text. Costs some seconds per million words."""
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
     truth = planted(corpus)[1]
     parts = list(planted_text(corpus, truth))
@@ -115,21 +115,14 @@ def make_world(name: str, config: WorldConfig, seed: int) -> World:
             f"corpus.max_documents: expected more than the {HELD_OUT + TUNING} that are held out, got {len(text.words)}"
         )
     windows = pad(text.words + 1, (1, 0), value=BOS)
+    train, tuning, held_out = windows.split([len(windows) - TUNING - HELD_OUT, TUNING, HELD_OUT])
     return World(
-        name=name,
-        seed=seed,
-        config=config,
-        truth=truth,
-        train=windows[: -HELD_OUT - TUNING],
-        tuning=windows[-HELD_OUT - TUNING : -HELD_OUT],
-        held_out=windows[-HELD_OUT:],
-        copied=text.copied[-HELD_OUT:],
-        ruled=text.ruled[-HELD_OUT:],
+        name, seed, config, truth, train, tuning, held_out, copied=text.copied[-HELD_OUT:], ruled=text.ruled[-HELD_OUT:]
     )
 
 
 def train_planted(name: str, rules: WorldConfig, seeds: Sequence[int], config: ExtractConfig) -> list[PlantedModel]:
-    """Make a world of each seed and train its model, all models together; show each its world's held-out text."""
+    """Make a corpus of each seed, train its model, all models together, and trace each on held-out text."""
     worlds = [make_world(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
     models = [Transformer(rules.model, len(w.words), _generator(c.seed)) for w, c in zip(worlds, cells, strict=True)]
@@ -147,9 +140,7 @@ def train_planted(name: str, rules: WorldConfig, seeds: Sequence[int], config: E
 
     train_together(models, batches, total_steps(cells[0]), rules.train, look)
     made = zip(worlds, cells, models, curves, strict=True)
-    return [
-        _traced(world, cell, model.eval().requires_grad_(False), curve, config) for world, cell, model, curve in made
-    ]
+    return [_traced(w, c, model.eval().requires_grad_(False), curve, config) for w, c, model, curve in made]
 
 
 def _traced(world: World, cell: CellConfig, model: Transformer, curve: Curve, config: ExtractConfig) -> PlantedModel:
@@ -164,11 +155,10 @@ def _traced(world: World, cell: CellConfig, model: Transformer, curve: Curve, co
         words=world.words,
         tokenizer_hash="words",
     )
-    places = (world.copied | world.ruled)[:LOOKED_AT]
-    edges, late = {}, {}
-    if cell.model.n_layers == 2 and places.any():
-        edges = edge_worth(model, world.held_out[:LOOKED_AT], places)
-        late = late_worth(model, world.held_out[:LOOKED_AT], places)
+    windows, places = world.held_out[:LOOKED_AT], (world.copied | world.ruled)[:LOOKED_AT]
+    composes = cell.model.n_layers == 2 and bool(places.any())
+    edges = edge_worth(model, windows, places) if composes else {}
+    late = late_worth(model, windows, places) if composes else {}
     return PlantedModel(world, trace_trained(model, cell, [], data, config), data, config, curve, edges, late)
 
 
@@ -176,7 +166,8 @@ def _traced(world: World, cell: CellConfig, model: Transformer, curve: Curve, co
 def _evaluate(world: World, model: Transformer, curve: Curve) -> None:
     windows, d_vocab = world.held_out[:LOOKED_AT], len(world.words)
     if world.rules:
-        losses = token_losses(model(windows[:, :-1]), windows)
+        logits = model(windows[:, :-1])
+        losses = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none").view(logits.shape[:2])
         for rule, at in world.rules.items():
             curve.losses[rule].append(losses[at[:LOOKED_AT]].mean().item())
     if model.config.n_layers:
@@ -186,15 +177,8 @@ def _evaluate(world: World, model: Transformer, curve: Curve) -> None:
         curve.matching.append(torch.stack(matching).max().item())
 
 
-def token_losses(
-    logits: Float[Tensor, "batch pos vocab"], windows: Int[Tensor, "batch window"]
-) -> Float[Tensor, "batch pos"]:
-    """Nats at each target."""
-    return cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none").view(logits.shape[:2])
-
-
 def _number(*what: object) -> int:
-    """A seed for each kind of world, seed and use, so that no two share any random number."""
+    """Return a seed for each kind of corpus, seed and use, so that no two share any random number."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
 
 

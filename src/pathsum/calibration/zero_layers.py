@@ -1,4 +1,4 @@
-"""Bigrams: those of the direct path against the table that the text was drawn from."""
+"""The detector of bigrams: those of the direct path against the table that the text was sampled from."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import torch
 
-from pathsum.calibration.units import Detector, Unit, compared
+from pathsum.calibration.detectors import Unit, compared
 from pathsum.calibration.world import PlantedModel
 from pathsum.circuits.bigram import direct_path
 
-SUCCESSORS = 5  # of each word, the likeliest
+SUCCESSORS = 5  # most likely successors of each word
 
 
 def bigrams(planted: PlantedModel) -> Iterator[Unit]:
-    """Each word's likeliest successors: by the table, and by the direct path of models without layers."""
+    """Compare each word's most likely successors by the table and by the direct path, in models without layers."""
     if not planted.trained.weights.layers:
         table = torch.tensor(planted.world.truth.bigram)
         path = direct_path(planted.trained.weights)
@@ -23,6 +23,4 @@ def bigrams(planted: PlantedModel) -> Iterator[Unit]:
             yield from compared(set(ours), set(theirs))
 
 
-DETECTORS: dict[str, Detector] = {
-    "bigram": bigrams,
-}
+DETECTORS = {"bigram": bigrams}

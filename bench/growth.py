@@ -33,7 +33,7 @@ from pathsum.corpora.tokenizing import tokenize_corpus
 from pathsum.data.bos import BOS
 from pathsum.data.windows import Windows
 from pathsum.extraction.cell import extract
-from pathsum.imported.extraction import evidence
+from pathsum.imported.extraction import eval_data
 from pathsum.probes.evaluation import Evaluation
 from pathsum.training.loop import train
 from pipelines.paths import ROOT, params
@@ -98,7 +98,7 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
     cell = CellConfig(seed=0, model=model_config(shape), train=recipe)
     text = zipf(40 * shape.n_ctx, shape.d_vocab)
     text[:: shape.n_ctx] = BOS  # one document per window: intervals resample documents
-    data = evidence(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
+    data = eval_data(text, [f"w{i}" for i in range(shape.d_vocab)], HOW, shape.n_ctx)
     windows = Windows(text, shape.n_ctx)
     with redirect_stderr(io.StringIO()):
         train(cell, shape.d_vocab, data.tokenizer_hash, (windows, windows), run, lambda _: None, "growth")

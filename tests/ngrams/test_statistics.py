@@ -17,7 +17,7 @@ from pathsum.data.tokenizer import load_tokenizer, vocabulary
 from pathsum.data.windows import Windows
 from pathsum.ngrams import frequent as ngrams
 from pathsum.ngrams import smoothing, statistics
-from pathsum.ngrams.smoothing import DIRICHLET, DISCOUNT, KNESER_NEY, BigramTable, Smoothing, best_smoothing
+from pathsum.ngrams.smoothing import CANDIDATES, DIRICHLET, DISCOUNT, KNESER_NEY, BigramTable, Smoothing, best_smoothing
 from pathsum.ngrams.statistics import CorpusStatistics, corpus_statistics
 from pathsum.records.corpus import CorpusSummary, NGramRow
 
@@ -54,7 +54,7 @@ def test_smoothed_bigrams_equal_those_by_hand(how: Smoothing, expected: list[flo
 
 
 def test_the_smoothing_of_least_loss_by_hand_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothing, "_candidates", lambda: iter([Smoothing(DIRICHLET, 2.0), Smoothing(DIRICHLET, 1e9)]))
+    monkeypatch.setattr(smoothing, "CANDIDATES", (Smoothing(DIRICHLET, 2.0), Smoothing(DIRICHLET, 1e9)))
     by_hand = -(math.log((3 + 8 / 9) / 6) + math.log((4 / 9) / 4) + 2 * math.log(4 / 9)) / 4
     without_context = -(math.log(4 / 9) + math.log(2 / 9) + 2 * math.log(4 / 9)) / 4
     best = best_smoothing(BigramTable.of(BIGRAM, UNIGRAM), HELD_OUT)
@@ -64,11 +64,11 @@ def test_the_smoothing_of_least_loss_by_hand_is_chosen(monkeypatch: pytest.Monke
 def test_the_best_of_all_smoothings_is_taken() -> None:
     table = BigramTable.of(BIGRAM, UNIGRAM)
     losses = []
-    for how in smoothing._candidates():
+    for how in CANDIDATES:
         p = table.probabilities(np.array([0, 1, 2, 2]), np.array([1, 2, 1, 1]), how)
         losses.append(-np.log(p).mean())
     best = best_smoothing(table, HELD_OUT)
-    assert best == list(smoothing._candidates())[int(np.argmin(losses))]
+    assert best == CANDIDATES[int(np.argmin(losses))]
 
 
 def test_pairs_are_counted_with_bos_first_in_each_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_skip_trigrams_are_those_whose_source_tells(monkeypatch: pytest.MonkeyPa
     one, two = [1, 3, 5, 6, 8, 9, 10], [2, 3, 5, 7, 8, 9, 10]
     windows = Windows(np.array((one + two) * 13), 7)
     bigram = pair_counts(windows, 11)
-    for area in (1 << 22, 1):  # all windows at once with bincount, then one at a time with unique
+    for area in (1 << 22, 1):  # all windows at once, then one at a time
         monkeypatch.setattr(ngrams, "AREA", area)
         found = ngrams.skip_trigrams(windows, bigram, 5)
         assert [(ids, count) for ids, count, _ in found] == [((1, 5, 6), 13), ((2, 5, 7), 13)]

@@ -1,4 +1,5 @@
-"""The lift of skip-trigrams in a text: whether an earlier token is informative about the next one."""
+"""The lift of skip-trigrams in a text: whether an earlier token is informative about the next one
+(docs/framework.md §3.9)."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ FEW = 5  # hits, found or expected, under which a lift is noise
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a triple source … destination → out. A source counts from position 1 to before the destination, in the same
-    document."""
+    """The places of a triple source … destination → out. A source counts from position 1 to before the destination, in
+    the same document."""
 
     places: int  # destination with the source before it
     hits: int  # of those, followed by out
-    all_places: int  # destination, whatever stands before it
+    all_places: int  # destination with or without the source
     all_hits: int
 
     @property
@@ -29,8 +30,7 @@ class Counts:
 
     @property
     def lift(self) -> float | None:
-        """Return P(out | destination, source before it) / P(out | destination); 1 is chance, None where there are too
-        few."""
+        """Return P(out | destination, source before it) / P(out | destination). Chance is 1; None under FEW hits."""
         return self.hits / self.expected if self.expected > 0 and max(self.hits, self.expected) >= FEW else None
 
 
@@ -39,7 +39,7 @@ class Text:
     """The places of each token in windows without position 0 (BOS). A window may contain the end of a document; BOS
     begins the next one."""
 
-    document: Int[Tensor, "n"]  # of each place, sorted by token, then as they stand; each window has its own
+    document: Int[Tensor, "n"]  # number, in all windows, of each place's document; places are sorted by token
     pos: Int[Tensor, "n"]
     nexts: Int[Tensor, "n"]  # what follows
     starts: Int[Tensor, "k"]  # where each token's places begin, and the last one's end
@@ -65,8 +65,8 @@ class Text:
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count how often out follows the destination, with the source before it in the document and in all. In the order
-    of ``triples``. Costs the places of each triple's destination."""
+    """Count how often out follows the destination, in all and with the source before it in the document. Costs the
+    places of each triple's destination."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

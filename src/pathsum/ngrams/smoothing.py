@@ -1,16 +1,7 @@
-"""Smoothed bigram models, the baseline of every attention-only model.
-
-Counts become probabilities in one of three ways, with c the counts, N₁₊ numbers of distinct neighbours and u, q the
-add-one smoothed unigram and continuation distributions:
-
-* Dirichlet: (c(a b) + k u(b)) / (c(a ·) + k);
-* absolute discounting: (max(c(a b) − d, 0) + d N₁₊(a ·) u(b)) / c(a ·);
-* Kneser–Ney: the same with q(b) ∝ N₁₊(· b) + 1 in place of u(b).
-"""
+"""Smoothed bigram models, the baseline of every attention-only model (docs/framework.md §3.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,8 +12,6 @@ from scipy import sparse
 Counts: TypeAlias = Any  # [source, out]: an int64 array, or a scipy.sparse.csr_array where the vocabulary is large
 
 DIRICHLET, DISCOUNT, KNESER_NEY = "Dirichlet", "absolute discounting", "Kneser–Ney"
-PRIORS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)  # k, in tokens
-DISCOUNTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # d, in counts
 
 
 @dataclass(frozen=True)
@@ -34,6 +23,16 @@ class Smoothing:
 
     def __str__(self) -> str:
         return f"{self.kind}, {'k' if self.kind == DIRICHLET else 'd'} = {self.constant:g}"
+
+
+CANDIDATES = (
+    *(Smoothing(DIRICHLET, 2.0**n) for n in range(-1, 11)),  # k, in tokens
+    *(
+        Smoothing(kind, d)
+        for kind in (DISCOUNT, KNESER_NEY)
+        for d in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # in counts
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -76,23 +75,19 @@ class BigramTable:
 
 
 def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
-    """Choose the smoothing with the lowest loss on bigram counts of tuning documents; other documents judge it."""
+    """Choose the one of CANDIDATES with the lowest loss on bigram counts of tuning documents."""
     pairs = tuning.tocoo()
     sources, outs, weight = pairs.coords[0].astype(np.int64), pairs.coords[1].astype(np.int64), pairs.data
-    losses = {
-        s: float(-(weight * np.log(table.probabilities(sources, outs, s))).sum() / weight.sum()) for s in _candidates()
-    }
-    return min(losses, key=losses.__getitem__)
+
+    def loss(smoothing: Smoothing) -> float:
+        return float(-(weight * np.log(table.probabilities(sources, outs, smoothing))).sum() / weight.sum())
+
+    return min(CANDIDATES, key=loss)
 
 
 def add_one(counts: Int64[np.ndarray, "out"]) -> Float[np.ndarray, "out"]:
     """Compute (c + 1) / (N + V), which is positive for every token."""
     return np.asarray((counts + 1.0) / (counts.sum() + len(counts)))
-
-
-def _candidates() -> Iterator[Smoothing]:
-    yield from (Smoothing(DIRICHLET, k) for k in PRIORS)
-    yield from (Smoothing(kind, d) for kind in (DISCOUNT, KNESER_NEY) for d in DISCOUNTS)
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from torch import Tensor
 from pathsum.config import ExtractConfig
 from pathsum.data.counting import entropy, pair_counts, repeated_share
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
-from pathsum.data.tokens import PARTS, TokenFile, read_tokens
+from pathsum.data.tokens import PARTS, read_tokens
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.ngrams.frequent import ngram_rows
 from pathsum.ngrams.smoothing import BigramTable, Counts, Smoothing, add_one, best_smoothing
@@ -42,13 +42,8 @@ class CorpusStatistics:
     bigram_counts: Counts  # [token, next]; dense up to DENSE_VOCAB, else scipy.sparse.csr_array
     smoothing: Smoothing  # the best on tuning documents
 
-    @property
-    def d_vocab(self) -> int:
-        return len(self.unigram_counts)
-
     def bigram_rows(self) -> BigramRows:
-        """Return the counts as rows[start:stop] → dense int64 tensor, for circuits that read them one block at a
-        time."""
+        """Return the counts as rows[start:stop] → dense int64 tensor."""
         return BigramRows(self.bigram_counts)
 
     def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
@@ -85,12 +80,10 @@ class CorpusStatistics:
         try:
             with np.load(path, allow_pickle=False) as f:
                 unigram = f["unigram_counts"]
-                dense = "dense" in f
-                bigram = (
-                    f["dense"]
-                    if dense
-                    else sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
-                )
+                if "dense" in f:
+                    bigram = f["dense"]
+                else:
+                    bigram = sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
                 smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
         except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
             raise ValueError(
@@ -104,14 +97,18 @@ def corpus_statistics(
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
     """Compute n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``.
 
-    Losses are in nats per token, over the windows of verdict documents that models are judged on; the smoothing is
-    chosen on tuning documents. The rows are the ``config.top_k`` unigrams, bigrams and skip-trigrams of training text.
-    Memory: the count table, and a few million tokens at a time. FileNotFoundError before ``tokenize_corpus``,
-    ValueError where its files do not belong together or are smaller than a window."""
+    Losses are in nats per token, over the windows of verdict documents that judge the models; tuning documents choose
+    the smoothing. The rows are the ``config.top_k`` unigrams, bigrams and skip-trigrams of training text. Memory: the
+    count table, and a few million tokens at a time. FileNotFoundError before ``tokenize_corpus``, ValueError where its
+    files do not belong together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:
-        _require_tokenizer(file, tokenizer_hash(tokenizer))
+        if file.header.tokenizer_hash != tokenizer_hash(tokenizer):
+            raise ValueError(
+                f"{file.path}: expected tokens of the tokenizer {tokenizer_hash(tokenizer)[:12]} beside it, got those "
+                f"of {file.header.tokenizer_hash[:12]}; run the tokenize stage again"
+            )
     d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
     held_out = HeldOut.of(verdict.tokens, n_ctx, config.windows_per_document, config.held_out_windows)
     counts = pair_counts(seen, d_vocab)
@@ -139,11 +136,3 @@ def corpus_statistics(
         repeated_share=repeated_share(held_out.windows, d_vocab),
     )
     return summary, ngram_rows(seen, unigram, counts, vocabulary(tokenizer), config.top_k), statistics
-
-
-def _require_tokenizer(file: TokenFile, expected: str) -> None:
-    if file.header.tokenizer_hash != expected:
-        raise ValueError(
-            f"{file.path}: expected tokens of the tokenizer {expected[:12]} beside it, got those of "
-            f"{file.header.tokenizer_hash[:12]}; run the tokenize stage again"
-        )

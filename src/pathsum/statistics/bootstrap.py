@@ -1,6 +1,6 @@
-"""Bootstrap intervals of means over windows, by resampling whole documents.
+"""Bootstrap intervals of means over windows, by resampling whole documents (docs/framework.md §10.1).
 
-Losses of windows of one document correlate at 0.45 here, so a bootstrap over single windows gives intervals several
+Losses of windows of one document correlate at 0.45 here. A bootstrap over single windows would give intervals several
 times too narrow.
 """
 
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 DRAWS = 2000
+ENDS = torch.tensor([(1 - 0.95) / 2, (1 + 0.95) / 2], dtype=torch.float64)  # of an interval, as quantiles
 
 
 @dataclass(frozen=True)
@@ -25,23 +26,17 @@ class Interval:
 
 
 def mean_intervals(
-    values: Float[Tensor, "rows batch"],
-    documents: Int[Tensor, "batch"],
-    generator: torch.Generator,
-    level: float = 0.95,
-    draws: int = DRAWS,
+    values: Float[Tensor, "rows batch"], documents: Int[Tensor, "batch"], generator: torch.Generator
 ) -> list[Interval]:
-    """Compute the percentile interval of each row's mean over windows by a cluster bootstrap over documents
+    """Compute the 95 % percentile interval of each row's mean over windows by a cluster bootstrap over documents
     (Davison & Hinkley 1997, §3.8).
 
-    ``documents`` says which windows belong together; ``independent`` where none do. In the unit of ``values``. All rows
-    share the draws, so two rows that differ by a constant keep that difference. With fewer than about ten documents the
-    interval is slightly too narrow: by √(1 − 1/documents) and by the tail of the normal distribution. Costs rows ·
+    ``documents`` tells which windows belong together; ``independent`` where none do. In the unit of ``values``. All
+    rows share the draws. With fewer than about ten documents the interval is slightly too narrow. Costs rows ·
     documents · draws. ValueError under two documents."""
     rows = len(values)
-    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-    drawn = resampled_means(values, documents, generator, draws)
-    low, high = torch.quantile(drawn, ends, dim=-1) if rows else values.new_zeros(2, 0)
+    drawn = resampled_means(values, documents, generator)
+    low, high = torch.quantile(drawn, ENDS, dim=-1) if rows else values.new_zeros(2, 0)
     means = values.double().mean(-1)
     return [Interval(*three) for three in torch.stack([means, low, high], -1).tolist()]
 
@@ -52,9 +47,9 @@ def ratio_interval(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> Interval:
-    """Compute the 95 % percentile interval of mean ``part`` / mean ``whole``, both over the same drawn documents, so
-    that it includes the error of the denominator. NaN where ``whole`` is 0; wide or meaningless where the interval of
-    ``whole`` contains 0. Costs and errors as ``mean_intervals``."""
+    """Compute the 95 % percentile interval of mean ``part`` / mean ``whole``, both over the same drawn documents
+    (docs/framework.md §10.2). NaN where ``whole`` is 0; meaningless where the interval of ``whole`` contains 0. Costs
+    and errors as ``mean_intervals``."""
     drawn = resampled_means(torch.stack([part, whole]), documents, generator)
     low, high = torch.quantile(drawn[0] / drawn[1], drawn.new_tensor([0.025, 0.975])).tolist()
     return Interval((part.double().mean() / whole.double().mean()).item(), low, high)
@@ -79,9 +74,8 @@ def resampled_means(
 
 
 def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, "batch"]) -> Float[Tensor, "rows"]:
-    """Estimate the standard error of each row's mean over windows from the summed deviations of its documents: for
-    normal documents the standard deviation of ``resampled_means``. In the unit of ``values``; 0 for a single
-    document."""
+    """Estimate the standard error of each row's mean over windows from the summed deviations of its documents
+    (docs/framework.md §10.1). In the unit of ``values``; 0 for a single document."""
     _, group, sizes = documents.unique(return_inverse=True, return_counts=True)
     deviations = values.double() - values.double().mean(-1, keepdim=True)
     sums = deviations.new_zeros(len(values), len(sizes)).index_add_(1, group, deviations)
@@ -89,5 +83,5 @@ def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, 
 
 
 def independent(values: Float[Tensor, "*rows batch"]) -> Int[Tensor, "batch"]:
-    """Return a document of its own for every window: for windows that share nothing, such as random tokens."""
+    """Return a separate document for each window, for windows that share nothing, such as random tokens."""
     return torch.arange(values.shape[-1])

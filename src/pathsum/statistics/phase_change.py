@@ -1,4 +1,4 @@
-"""Change points of developmental curves (ICL "the phase change")."""
+"""Change points of developmental curves (ICL "the phase change", docs/framework.md §6.3 and §6.4)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from itertools import pairwise
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from pathsum.statistics.bootstrap import ENDS
 
 LEAST_BENT = 12  # evaluations needed to tell a bend from noise
 CLEAR = 12.0  # n log(RSS₁ / RSS₂): exceeded by white noise of LEAST_BENT evaluations or more in under 1 % of curves
@@ -28,12 +30,10 @@ class Onset:
 
 def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float = LEAST_RISE) -> Onset | None:
     """Return the tokens seen when the series last crosses half of its rise from the first to the last evaluation, by
-    linear interpolation (ICL "the phase change").
+    linear interpolation, with the evaluations on either side as bounds (docs/framework.md §6.3).
 
-    In tokens, with the evaluations on either side, which bound the crossing. None where the rise is under
-    ``least_rise`` (in the unit of the series): no phase change within these tokens. For a series that falls, give its
-    negative. ValueError where the lengths differ, tokens do not increase or a value is not finite.
-    """
+    None where the rise is under ``least_rise``, in the unit of the series. For a series that falls, give its negative.
+    ValueError where the lengths differ, tokens do not increase or a value is not finite."""
     _check(tokens_seen, series)
     rise = series[-1] - series[0]
     if rise < least_rise or rise <= 0:
@@ -46,14 +46,11 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
 
 def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
     """Return the evaluation at which the slope of a loss becomes steeper: the best fit of two straight lines that meet,
-    over the logarithm of tokens (ICL "the phase change", the bump in the loss).
+    over the logarithm of tokens (docs/framework.md §6.4), with the evaluations on either side.
 
-    In tokens, with the evaluations on either side. None where one line fits nearly as well (least squares,
-    n log(RSS₁ / RSS₂) < CLEAR), where the loss becomes flatter, as a power law does, or with fewer than LEAST_BENT
-    evaluations. A decaying learning rate bends a loss too: compare with models that cannot change. Calibrated for
-    independent errors; those of training are not quite independent. ValueError as for ``onset``, and where no token is
-    seen.
-    """
+    None where one line fits nearly as well (n log(RSS₁ / RSS₂) < CLEAR, calibrated for independent errors), where the
+    loss becomes flatter, or with fewer than LEAST_BENT evaluations. A decaying learning rate bends a loss too: compare
+    with models that cannot change. ValueError as for ``onset``, and where no token is seen."""
     _check(tokens_seen, losses)
     if tokens_seen[0] < 1:
         raise ValueError("expected some tokens seen at every evaluation, for their logarithm; leave out the first")
@@ -80,19 +77,14 @@ def change_interval(
     find: Callable[[Sequence[int], Sequence[float]], Onset | None],
     tokens_seen: Sequence[int],
     drawn: Float[Tensor, "rows n"],
-    level: float = 0.95,
 ) -> tuple[int, int] | None:
-    """Compute the percentile interval of the change point that ``find`` returns, over the columns of ``drawn``: each a
-    curve with one row per evaluation.
-
-    None where fewer than KNOWN of the curves change: then the change depends on the documents. Says nothing about other
-    seeds. Costs one ``find`` per draw.
-    """
+    """Compute the 95 % percentile interval of the change point that ``find`` returns, over the columns of ``drawn``:
+    each is a curve with one row per evaluation (docs/framework.md §6.5). None where fewer than KNOWN of the curves
+    change. Costs one ``find`` per draw."""
     points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
     if not points or len(points) < KNOWN * drawn.shape[1]:
         return None
-    ends = torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)
-    low, high = torch.quantile(torch.tensor(points, dtype=torch.float64), ends).round().long().tolist()
+    low, high = torch.quantile(torch.tensor(points, dtype=torch.float64), ENDS).round().long().tolist()
     return low, high
 
 

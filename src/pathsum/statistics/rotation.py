@@ -8,10 +8,7 @@ from torch import Tensor
 
 
 def random_rotation(d_model: int, generator: torch.Generator) -> Float[Tensor, "write read"]:
-    """Sample a Haar-distributed orthogonal matrix, in float64.
-
-    The Q of a random matrix, with the signs that make the diagonal of R positive (Mezzadri 2007): with the signs of
-    LAPACK the trace of Q is about −√d_model / 2 instead of 0. Costs d_model³.
-    """
+    """Sample a Haar-distributed orthogonal matrix, in float64 (docs/framework.md §10.3): the Q of a random matrix, with
+    the signs that make the diagonal of R positive (Mezzadri 2007). Costs d_model³."""
     Q, R = torch.linalg.qr(torch.randn(d_model, d_model, generator=generator, dtype=torch.float64))
     return Q * R.diagonal().sign()

@@ -22,14 +22,11 @@ class Trajectory:
 
 
 def principal_components(losses: Float[Tensor, "rows columns"], k: int) -> Trajectory:
-    """Compute the leading principal components of checkpoints × tokens (ICL "per-token losses"): the singular vectors
-    of the losses minus their mean over checkpoints.
+    """Compute the leading principal components of checkpoints × tokens (docs/framework.md §6.6), with the sign that
+    makes the coordinate of largest size positive.
 
-    A coordinate is u σ / √tokens: over all components the squared distance of two checkpoints is the mean squared
-    difference of their losses per token. The sign of a singular vector is arbitrary: the coordinate of largest size is
-    made positive. In float64. Costs rows² · columns. ValueError unless there are more than ``k`` checkpoints and at
-    least ``k`` tokens: rows without their mean span one dimension less.
-    """
+    In float64. Costs rows² · columns. ValueError unless there are more than ``k`` checkpoints (rows without their mean
+    span one dimension less) and at least ``k`` tokens."""
     rows, columns = losses.shape
     if not (1 <= k < rows and k <= columns):
         raise ValueError(

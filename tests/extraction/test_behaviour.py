@@ -9,7 +9,7 @@ import torch
 
 from pathsum.behaviour.labels import THRESHOLDS
 from pathsum.config import CellConfig
-from pathsum.extraction import behaviour, trajectories
+from pathsum.extraction import behaviour, formation
 from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
@@ -70,8 +70,8 @@ def test_single_losses_average_to_the_logged_loss_from_a_twentieth_of_the_traini
     log = trained(tmp_path)
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())
     model = trace_trained(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), CELL, log, SEEN, HOW, checkpoints)
-    rows = trajectories.tables(model, SEEN, HOW)["token_losses"]
+    rows = formation.tables(model, SEEN, HOW)["token_losses"]
     assert [r.step for r in rows] == [e.step for e in log if e.step >= 2]
-    shown = SEEN.windows[: trajectories.TRAJECTORY_WINDOWS]
+    shown = SEEN.windows[: formation.TRAJECTORY_WINDOWS]
     last = token_losses(load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash), shown).mean().item()
     assert sum(rows[-1].losses_nats) / shown[:, 1:].numel() == pytest.approx(last, rel=1e-5)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
-from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
+from pathsum.extraction.causal import Trial, edge_contrasts
 from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.roles import HeadRoles
 
 ROLES = HeadRoles((0, 0), (1, 1))
-KEY, QUERY = Cut("zero", "K", (0, 0), (1, 1)), Cut("zero", "Q", (0, 1), (1, 1))
-ELSEWHERE = Cut("zero", "K", (0, 0), (1, 0))  # the previous-token head, read by another head: no rival
+KEY, QUERY = (Trial("edge", (1, 1), "zero", kind=kind, early=early) for kind, early in (("K", (0, 0)), ("Q", (0, 1))))
+ELSEWHERE = Trial("edge", (1, 0), "zero", kind="K", early=(0, 0))  # the previous-token head, read by another: no rival
 N = 13
 
 
-def contrasts(rises: dict[Cut, Tensor], roles: HeadRoles = ROLES) -> list[EdgeContrastRow]:
+def contrasts(rises: dict[Trial, Tensor], roles: HeadRoles = ROLES) -> list[EdgeContrastRow]:
     return edge_contrasts(list(rises), torch.stack([*rises.values()]), roles, torch.Generator().manual_seed(0))
 
 
@@ -41,7 +43,7 @@ def test_an_edge_that_leads_by_less_than_its_error_does_not_lead() -> None:
 
 def test_each_method_has_its_own_rival() -> None:
     one = torch.ones(N, dtype=torch.float64)
-    methods = [Cut("mean", c.kind, c.early, c.late) for c in (KEY, QUERY)]
+    methods = [replace(trial, method="mean") for trial in (KEY, QUERY)]
     found = contrasts({KEY: 2 * one, QUERY: one, methods[0]: one, methods[1]: 3 * one})
     assert [(row.method, row.difference_nats) for row in found] == [("zero", 1), ("mean", -2)]
 

@@ -35,7 +35,7 @@ def test_the_curves_are_those_of_the_evaluation(tmp_path: Path, n_layers: int, n
     model = load_checkpoint(checkpoints[-1], SEEN.tokenizer_hash)
     trained = trace_trained(model, cell, log, SEEN, HOW, checkpoints)
     found = formation.tables(trained, SEEN, HOW)
-    assert set(found) == {"formation", "changes"} <= set(registry.tables())
+    assert set(found) == {"formation", "changes", "token_losses"} <= set(registry.tables())
     assert [r.step for r in found["formation"]] == [e.step for e in log if e.step == 0 or e.step >= 2]
     last = found["formation"][-1]
     again = evaluate(model, SEEN.windows, trained.repeated_tokens, trained.block, 0, 0)

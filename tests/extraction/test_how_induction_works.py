@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.extraction import attention_sinks, formation, joint_ablation, norm_scales, softmax_competition, sufficiency
+from pathsum.extraction import (
+    attention_sinks,
+    formation,
+    joint_ablation,
+    norm_scales,
+    softmax_competition,
+    sufficiency,
+)
+from pathsum.extraction.causal import Bench
 from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Transformer
@@ -55,8 +63,8 @@ def ablated(model: Transformer, heads: list[tuple[int, int]], method: str) -> tu
     shown = trained(model)
     rotation = random_rotation(model.W_E.shape[0], torch.Generator().manual_seed(0)).to(model.W_E.dtype)
     windows, copies, block = evidence().windows, shown.repeated_tokens[:5], shown.block
-    text = joint_ablation._bench(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
-    repeats = joint_ablation._bench(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
+    text = Bench.of(model, windows[:, :-1], windows[:, 1:], slice(None), rotation)
+    repeats = Bench.of(model, copies, copies.roll(-1, 1), slice(0, 2 * block), rotation)
     gains = joint_ablation.repeat_gains(repeats, block, heads, method)
     return joint_ablation.loss_drops(text, heads, method), gains
 

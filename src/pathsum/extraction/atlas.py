@@ -1,11 +1,10 @@
-"""The skip-trigrams that heads are worth most by on held-out text, beside the text's own lift, and their bugs.
+"""The skip-trigrams with the largest effects on held-out text, their lift in the text, and spurious skip-trigrams.
 
-Half of the documents choose, the other half judge. A head with nothing to look for attends to some common token, and
-what it writes there is a bias towards common outs. By its sum over the text such a bias outranks every skip-trigram,
-though the output does not depend on its source. So of the entries with the largest sum of effects those are listed that
-the choosing documents hold beyond chance; whether the text bears them out, the judging documents say. What is said of
-the listed ones that both halves hold is compared with all candidates, and with triples drawn from the text, that pass
-the same two tests.
+Half of the documents choose, the other half judge. A head without a match attends to some common token, and its writes
+there are a bias toward common outputs. Summed over the text, such a bias exceeds every skip-trigram, although the
+output does not depend on its source. Therefore only entries above chance in the choosing documents are listed. The
+judging documents test them. The listed entries that pass both tests are compared with all candidates that pass both,
+and with triples sampled from the text that pass both.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from torch import Tensor
 
 from pathsum.circuits.atlas import (
     Occurrences,
-    SkipTrigram,
     SpuriousCost,
     Triple,
     effects,
@@ -39,18 +37,18 @@ from pathsum.ngrams.lift import Counts, Text, counts
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance
 from pathsum.records.tokens import word_of
 
-AREA = 1 << 22  # numbers of a pattern that are looked through, which bounds memory and time
-CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are looked up in it
-CROSSED = 60  # skip-trigrams of a head whose crossings are looked through for bugs
-ENOUGH = 30  # places of source … destination in the text, under which it says nothing of a bug
-DRAWN = 6000  # occurrences of the text, for the base rate of copying
+AREA = 1 << 22  # entries of a pattern that are examined, which bounds memory and time
+CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are counted in it
+CROSSED = 60  # skip-trigrams of a head whose spurious combinations are examined
+ENOUGH = 30  # places of source … destination in the text that a spurious skip-trigram needs
+DRAWN = 6000  # occurrences in the text, for the base rate of copying
 _SEED = 2026
-SUSPECTS, BUGS = 40, 3  # the most expensive crossings of a head that are looked up in the text, and listed
+SUSPECTS, BUGS = 40, 3  # the costliest spurious combinations of a head that are counted in the text, and listed
 
 
 @dataclass(frozen=True)
 class Looked:
-    """A head, by its weights."""
+    """The QK and OV circuits of a head."""
 
     layer: int
     head: int
@@ -58,23 +56,22 @@ class Looked:
     ov: LowRank
 
     def read(self, t: Triple) -> tuple[float, float]:
-        """QK[destination, source] and OV[out, source]."""
+        """Return QK[destination, source] and OV[out, source]."""
         source, destination, out = t
         qk, ov = (self.qk.left[destination] @ self.qk.right[:, source], self.ov.left[out] @ self.ov.right[:, source])
         return qk.item(), ov.item()
 
 
-Entry = tuple[Looked, int, SkipTrigram, float, Counts]  # with its rank, and the change in log P
 Suspect = tuple[Looked, Triple, SpuriousCost]
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record, by its name."""
-    entries: list[Entry] = []
+    """Return the rows of each record by its name."""
+    rows: list[SkipTrigramRow] = []
     suspects: list[Suspect] = []
     tallies: list[SkipTrigramTallyRow] = []
     document = data.documents.unique(return_inverse=True)[1]
-    judging = (document - document[0]) % 2 == 1  # every second document; that of the first window chooses
+    judging = (document - document[0]) % 2 == 1  # every second document; the document of the first window chooses
     chooser, judge = (Text.of(data.held_out[half]) for half in (~judging, judging))
     shown = (~judging[: len(data.windows)]).nonzero().squeeze(-1)[: max(1, AREA // (data.windows.shape[1] - 1) ** 2)]
     if trained.weights.layers:
@@ -89,23 +86,25 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         tallies.append(_tally(looked, triples, before, judged, words, base))
         chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
         for rank, (entry, c) in enumerate(chosen[: config.top_k], start=1):
-            entries.append((looked, rank, entry, worth(circuit, log_probs, weight, at, entry.triple), c))
+            change = worth(circuit, log_probs, weight, at, entry.triple)
+            effect = (entry.places, entry.total / entry.places, change)
+            rows.append(SkipTrigramRow(*_columns(data, looked, rank, entry.triple, effect, c)))
         priced = [
             (looked, t, spurious_cost(circuit, log_probs, weight, at, t))
-            for t in spurious_triples([entry.triple for entry in found[:CROSSED]])
+            for t in spurious_triples(triples[:CROSSED])
             if min(looked.read(t)) > 0
         ]
         suspects += sorted(priced, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
     asked = counts(judge, [s[1] for s in suspects])
-    return {
-        "skip_trigrams": [_row(data, *entry) for entry in entries],
-        "skip_trigram_tallies": tallies,
-        "skip_trigram_bugs": [_bug_row(data, rank, *suspect, c) for rank, suspect, c in _bugs(suspects, asked)],
-    }
+    bugs = [
+        SkipTrigramBugRow(*_columns(data, looked, rank, t, (paid.places, paid.loss_nats, paid.balance_nats), c))
+        for rank, (looked, t, paid), c in _bugs(suspects, asked)
+    ]
+    return {"skip_trigrams": rows, "skip_trigram_tallies": tallies, "skip_trigram_bugs": bugs}
 
 
 def same_words(words: Sequence[str]) -> Int[Tensor, "vocab"]:
-    """Number the tokens so that those which are the same word but for case and a leading space share a number."""
+    """Number the tokens so that tokens which differ only in case and a leading space share a number."""
     numbers: dict[str, int] = {}
     return torch.tensor([numbers.setdefault(word_of(w), len(numbers)) for w in words])
 
@@ -122,7 +121,7 @@ def _tally(
     words: Int[Tensor, "vocab"],
     base: tuple[float | None, int],
 ) -> SkipTrigramTallyRow:
-    passing = _passing(triples, before, judged)
+    passing = [t for t, b, c in zip(triples, before, judged, strict=True) if _beyond(b) and _beyond(c)]
     return SkipTrigramTallyRow(
         layer=looked.layer,
         head=looked.head,
@@ -137,20 +136,15 @@ def _tally(
     )
 
 
-def _passing(triples: Sequence[Triple], before: Sequence[Counts], judged: Sequence[Counts]) -> list[Triple]:
-    """Which triples do both halves of the documents hold beyond chance?"""
-    return [t for t, b, c in zip(triples, before, judged, strict=True) if _beyond(b) and _beyond(c)]
-
-
 def _copying(triples: Sequence[Triple], words: Int[Tensor, "vocab"]) -> int:
-    """Of how many is the output the source again?"""
+    """Count the triples whose output is the source."""
     return sum(int(words[source] == words[out]) for source, _, out in triples)
 
 
 def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judge: Text) -> tuple[float | None, int]:
-    """Draw triples from the text by how often they occur, whatever heads add there, and return the share that copies
-    among those that pass the same two tests, None where none pass, and how many pass. Costs the counts of ``DRAWN``
-    triples: 0.4 s for 800 windows of 256 tokens."""
+    """Sample triples from the text by frequency, and return the share that copies among those that pass both tests
+    (None if none pass), and the number that pass. Costs the counts of ``DRAWN`` triples: 0.4 s for 800 windows of 256
+    tokens."""
     if not len(at.out):
         return None, 0
     drawn = torch.randint(len(at.out), (DRAWN,), generator=torch.Generator().manual_seed(_SEED))
@@ -162,7 +156,7 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """The most expensive suspects of each head that the text holds no more often than chance, with their rank."""
+    """Yield the costliest suspects of each head that are not above chance in the text, with their rank."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, asked, strict=True):
         looked, _, paid = suspect
@@ -172,55 +166,19 @@ def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, S
             yield listed[place], suspect, c
 
 
-def _row(data: EvalData, looked: Looked, rank: int, entry: SkipTrigram, change: float, c: Counts) -> SkipTrigramRow:
-    qk_nats, ov_logit = looked.read(entry.triple)
-    source, destination, out = (data.words[token] for token in entry.triple)
-    return SkipTrigramRow(
-        layer=looked.layer,
-        head=looked.head,
-        rank=rank,
-        source=source,
-        destination=destination,
-        out=out,
-        places=entry.places,
-        effect_logits=entry.total / entry.places,
-        change_nats=change,
-        qk_nats=qk_nats,
-        ov_logit=ov_logit,
-        text_places=c.places,
-        text_hits=c.hits,
-        text_expected=c.expected,
-        text_lift=c.lift,
-    )
-
-
-def _bug_row(data: EvalData, rank: int, looked: Looked, t: Triple, paid: SpuriousCost, c: Counts) -> SkipTrigramBugRow:
-    qk_nats, ov_logit = looked.read(t)
-    source, destination, out = (data.words[token] for token in t)
-    return SkipTrigramBugRow(
-        layer=looked.layer,
-        head=looked.head,
-        rank=rank,
-        source=source,
-        destination=destination,
-        out=out,
-        places=paid.places,
-        price_nats=paid.loss_nats,
-        balance_nats=paid.balance_nats,
-        qk_nats=qk_nats,
-        ov_logit=ov_logit,
-        text_places=c.places,
-        text_hits=c.hits,
-        text_expected=c.expected,
-        text_lift=c.lift,
-    )
+def _columns(
+    data: EvalData, looked: Looked, rank: int, t: Triple, effect: tuple[int, float, float], c: Counts
+) -> tuple[Any, ...]:
+    """Return the columns of a skip-trigram or a bug: its head, rank and tokens, ``effect``, its weights and counts."""
+    words = (data.words[token] for token in t)
+    return (looked.layer, looked.head, rank, *words, *effect, *looked.read(t), c.places, c.hits, c.expected, c.lift)
 
 
 def _carried(
     trained: TracedModel, looked: Looked, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
-    """The head's OV circuit as the stream has it, and what the head carries in the windows ``shown``: norms are in the
-    trace's scales."""
+    """Return the head's OV circuit without the scale of bare tokens, and the weight of each source in the windows
+    ``shown``, with the norm scales of the trace."""
     weights, natural = trained.model.weights(), trained.natural
     layer, h = looked.layer, looked.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)
@@ -231,7 +189,6 @@ def _carried(
 def _heads(trained: TracedModel, data: EvalData) -> list[Looked]:
     w = trained.weights
     return [
-        Looked(layer, h, qk_circuit(w, head.W_QK, data.unigram), ov_circuit(w, head.W_OV))
-        for layer, heads in enumerate(w.layers)
-        for h, head in enumerate(heads)
+        Looked(layer, h, qk_circuit(w, w.layers[layer][h].W_QK, data.unigram), ov_circuit(w, w.layers[layer][h].W_OV))
+        for layer, h in trained.places
     ]

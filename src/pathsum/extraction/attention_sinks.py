@@ -1,4 +1,4 @@
-"""How much heads attend to the beginning-of-sequence token (attention sink), and what that is worth on text."""
+"""Attention to the beginning-of-sequence token (attention sink), and its effect on the loss on text."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.probes.positional import bos
 from pathsum.records.attention_sinks import AttentionSinkRow
-from pathsum.statistics.bootstrap import Interval, mean_intervals
+from pathsum.statistics.bootstrap import mean_intervals
 
 WINDOWS, STEP = 12, 2  # every second position is enough for a mean
-TRIALS = {"silenced": (silenced, 0), "forbidden": (forbidden, 0), "control": (forbidden, 1)}  # how, and which key
+TRIALS = {"silenced": (silenced, 0), "forbidden": (forbidden, 0), "control": (forbidden, 1)}  # change and key
 _SEED = 2026
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: one per head, and one for all heads of a layer. Costs three runs per row."""
+    """Return the rows by record name: one per head, and one per layer of several heads. Costs three runs per row."""
     generator = torch.Generator().manual_seed(_SEED)
     windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     clean = Run(trained.model, windows[:, :-1])
@@ -34,36 +34,21 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     if not sets:
         return {"attention_sinks": []}
     before = _losses(clean, [], "control", windows)
-    costs = {
-        name: mean_intervals(
-            torch.stack([_losses(clean, s, name, windows) - before for s in sets]), documents, generator
-        )
-        for name in TRIALS
-    }
+    costs = [torch.stack([_losses(clean, heads, name, windows) - before for heads in sets]) for name in TRIALS]
     shares = [by_window(bos, pattern) for pattern in clean.trace.patterns]
-    rested = mean_intervals(
-        torch.stack([shares[s[0][0]][[h for _, h in s]].mean(0) for s in sets]), documents, generator
-    )
+    attention = torch.stack([shares[heads[0][0]][[h for _, h in heads]].mean(0) for heads in sets])
+    silent, forbid, control, attend = (mean_intervals(x, documents, generator) for x in (*costs, attention))
     chance = uniform_share(windows.shape[1] - 1)
-    return {
-        "attention_sinks": [
-            AttentionSinkRow(
-                heads[0][0],
-                heads[0][1] if len(heads) == 1 else None,
-                *_numbers(rested[i]),
-                chance,
-                *_numbers(costs["silenced"][i]),
-                *_numbers(costs["forbidden"][i]),
-                *_numbers(costs["control"][i]),
-                len(windows),
-            )
-            for i, heads in enumerate(sets)
-        ]
-    }
+    rows = []
+    for heads, a, s, f, c in zip(sets, attend, silent, forbid, control, strict=True):
+        layer, head = heads[0]
+        place = (layer, head if len(heads) == 1 else None)
+        rows.append(AttentionSinkRow(*place, *a, chance, *s, *f, *c, len(windows)))
+    return {"attention_sinks": rows}
 
 
 def _sets(layer: int, n_heads: int) -> list[list[Place]]:
-    """Each head of a layer, and all of them where there are several."""
+    """Return each head of a layer, and all of them together if there are several."""
     heads = [(layer, h) for h in range(n_heads)]
     return [*([head] for head in heads), *([heads] if n_heads > 1 else [])]
 
@@ -75,7 +60,3 @@ def _losses(
     for head in heads:
         run = run.force_pattern(head, change(run.pattern(head), key))
     return window_losses(run.logits(slice(STEP - 1, None, STEP)), windows[:, STEP::STEP])
-
-
-def _numbers(found: Interval) -> tuple[float, float, float]:
-    return found.mean, found.low, found.high

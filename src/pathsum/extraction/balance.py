@@ -1,4 +1,4 @@
-"""How the residual stream is balanced between the embedding and what each layer writes."""
+"""Shares of the embedding and of each layer's writes in the residual stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathsum.records.balance import BalanceRow
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; a row for each reader and each part of what it reads."""
+    """Return the rows by record name: one per reader and part of what it reads."""
     model, trace = trained.model, trained.natural
     embedded = model.embed(data.windows[:, :-1])
     streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)
@@ -30,12 +30,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def _parts(embedded: Tensor, outputs: tuple[Tensor, ...]) -> list[tuple[str, Tensor]]:
-    """The embedding, each layer's writes and each head's."""
+    """Return the embedding, each layer's writes and each head's."""
     layers = [(f"L{layer}", output.sum(1)) for layer, output in enumerate(outputs)]
     heads = [(f"L{n}H{h}", part) for n, output in enumerate(outputs) for h, part in enumerate(output.unbind(1))]
     return [("embedding", embedded), *layers, *heads]
 
 
 def _read(trained: TrainedModel, part: Tensor) -> Tensor:
-    """What a norm leaves of a part, but for its scale."""
+    """Return what a norm reads of a part, up to its scale."""
     return part - part.mean(-1, keepdim=True) if trained.model.config.norm == "layer" else part

@@ -1,9 +1,10 @@
-"""What the losses depend on: heads, edges and virtual heads taken away."""
+"""The effect on the losses of interventions on heads, edges, virtual heads and patterns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,159 +12,132 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.config import ExtractConfig
-from pathsum.extraction.edge_contrasts import Cut, edge_contrasts
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.terms import term_rows
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
-from pathsum.records.ablations import AblationRow
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.roles import HeadRoles
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
 WINDOWS = 12  # of each kind: an intervention then costs some 50 ms on one thread
 METHODS = ("zero", "mean", "resample")
-CONTROL = "turned"  # what a head of the same pattern and size would have written in other directions is taken away
+CONTROL = "turned"  # removes what a head of the same pattern and size would write in random directions
 RECOMPUTED, FROZEN = "recomputed", "frozen"
 _SEED = 2021
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record, by its name."""
+    """Return the rows of each record by its name."""
     generator = torch.Generator().manual_seed(_SEED)
-    d_model = trained.weights.W_E.shape[0]
-    rotation = random_rotation(d_model, generator).float()
-    natural, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
-    repeated = trained.repeated_tokens[:WINDOWS]
-    text = Bench.of(trained.model, natural[:, :-1], natural[:, 1:], slice(None), trained.natural, rotation)
-    copies = Bench.of(
-        trained.model, repeated, repeated.roll(-1, 1), slice(block + 1, 2 * block), trained.repeated, rotation
-    )
+    rotation = random_rotation(trained.weights.W_E.shape[0], generator).float()
+    windows, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
+    copies, scored = trained.repeated_tokens[:WINDOWS], slice(block + 1, 2 * block)
+    text = Bench.of(trained.model, windows[:, :-1], windows[:, 1:], slice(None), rotation, trained.natural)
+    repeats = Bench.of(trained.model, copies, copies.roll(-1, 1), scored, rotation, trained.repeated)
     return {
-        **intervened((text, copies), block, documents, HeadRoles.of(trained.log), generator),
-        "terms": term_rows(trained.model, text.clean, natural, documents, generator),
+        **intervened((text, repeats), block, documents, HeadRoles.of(trained.log), generator),
+        "terms": term_rows(trained.model, text.clean, windows, documents, generator),
     }
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Windows that every intervention is measured on, the run without one, and what may stand in a head's place."""
+    """Windows on which every intervention is measured, the run without one, and the replacements of a head's writes."""
 
     clean: Run
     targets: Int[Tensor, "batch pos"]
     scored: slice  # positions whose predictions count
-    means: tuple[Float[Tensor, "head pos d_model"], ...]  # of what each head writes, over all windows of its kind
+    means: tuple[Float[Tensor, "head pos d_model"], ...]  # of each head's writes
     rotation: Float[Tensor, "d_model d_model"]
 
     @staticmethod
     def of(
-        model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, everything: Trace, rotation: Tensor
+        model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor, whole: Trace | None = None
     ) -> Bench:
-        means = tuple(output.mean(0) for output in everything.outputs)
-        return Bench(Run(model, tokens), targets, scored, means, rotation)
+        """Run ``model`` on ``tokens``. Means are over the windows of ``whole``, or over these windows."""
+        clean = Run(model, tokens)
+        return Bench(clean, targets, scored, tuple(o.mean(0) for o in (whole or clean.trace).outputs), rotation)
 
     def instead(self, place: Place, method: str) -> Float[Tensor, "batch pos d_model"]:
-        """What stands in place of what a head writes."""
-        layer, head = place
+        """Return the replacement of a head's writes."""
         output = self.clean.output(place)
         match method:
             case "zero":
                 return torch.zeros_like(output)
             case "mean":
-                return self.means[layer][head].expand_as(output)
+                return self.means[place[0]][place[1]].expand_as(output)
             case "resample":
                 return output.roll(1, 0)  # another window's
         assert method == CONTROL, method
         return output - output @ self.rotation
 
+    def ablated(self, heads: Iterable[Place], method: str) -> Run:
+        """Replace the writes of ``heads`` together."""
+        return self.clean.patch_heads({place: self.instead(place, method) for place in heads})
+
     def losses(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Nats, at each position that counts."""
+        """Return the loss at each position that counts. Nats."""
         return run.losses(self.targets, self.scored)
 
 
-# ---- ablations ------------------------------------------------------------------------------------------------------
+Benches = tuple[Bench, Bench]  # of held-out text, and of repeated random tokens
+Runs = tuple[Run, ...]  # on each bench
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One intervention, on each bench."""
+    """An intervention, in the columns of its record."""
 
     target: str
-    kind: str | None
     place: Place
-    early: Place | None
     method: str
-    patterns: str
-    runs: tuple[Run, ...]
+    patterns: str = RECOMPUTED
+    kind: str | None = None
+    early: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured under an intervention, as plain numbers: a small tensor kept for each trial would lie among the
-    freed logits, and the next trial's would not fit between."""
+    """The values under an intervention, as Python numbers. Small tensors that stay between freed logits would keep
+    their memory from the next trial."""
 
     loss: list[float]  # held-out text, by window
     loss_drop: float
     second_copy: list[float]  # repeated tokens, by window
-    prefix_matching: float  # the best head's
+    prefix_matching: float  # of the best head
 
 
 def intervened(
-    benches: tuple[Bench, Bench],
-    block: int,
-    documents: Int[Tensor, "batch"],
-    roles: HeadRoles,
-    generator: torch.Generator,
+    benches: Benches, block: int, documents: Int[Tensor, "batch"], roles: HeadRoles, generator: torch.Generator
 ) -> dict[str, list[Any]]:
-    """Every intervention's effect, with it minus without, and the paired contrast of edges. ``documents`` are those of
-    the windows of text."""
-    trials: list[Trial] = []
-    found: list[Measured] = []
-    clean = tuple(bench.clean for bench in benches)
-    without = _measure(benches, block, Trial("", None, (0, 0), None, "", RECOMPUTED, clean))
-    for some in (_heads(benches), _edges(benches), _patterns(benches)):
-        for trial in some:
-            found.append(_measure(benches, block, trial))
-            trials.append(replace(trial, runs=()))  # patterns of hundreds of edges are gigabytes
+    """Measure the effect of every intervention, with it minus without, and the paired contrast of edges. ``documents``
+    are those of the windows of text."""
+    without = _measure(benches, block, tuple(bench.clean for bench in benches))
+    trials, found = [], []
+    for trial, runs in itertools.chain(_heads(benches), _edges(benches), _patterns(benches)):
+        trials.append(trial)
+        found.append(_measure(benches, block, runs))
     if not trials:
         return {"ablations": [], "edge_contrasts": []}
-    as_weights = benches[0].rotation.new_tensor
-    losses = mean_intervals(as_weights([f.loss for f in found]) - as_weights(without.loss), documents, generator)
-    second = as_weights([f.second_copy for f in found]) - as_weights(without.second_copy)
+    numbers = benches[0].rotation.new_tensor
+    loss = numbers([f.loss for f in found]) - numbers(without.loss)
+    second = numbers([f.second_copy for f in found]) - numbers(without.second_copy)
+    losses = mean_intervals(loss, documents, generator)
     copies = mean_intervals(second, independent(second), generator)
-    cuts = [(i, t) for i, t in enumerate(trials) if t.target == "edge" and t.kind and t.early]
-    asked = [Cut(t.method, t.kind or "", t.early or t.place, t.place) for _, t in cuts]
-    rows = [
-        AblationRow(
-            target=t.target,
-            kind=t.kind,
-            layer=t.place[0],
-            head=t.place[1],
-            early_layer=None if t.early is None else t.early[0],
-            early_head=None if t.early is None else t.early[1],
-            method=t.method,
-            patterns=t.patterns,
-            loss_nats=a.mean,
-            loss_low=a.low,
-            loss_high=a.high,
-            loss_drop_nats=f.loss_drop - without.loss_drop,
-            second_copy_nats=b.mean,
-            second_copy_low=b.low,
-            second_copy_high=b.high,
-            prefix_matching=f.prefix_matching - without.prefix_matching,
-            windows=len(f.loss),
-        )
-        for t, f, a, b in zip(trials, found, losses, copies, strict=True)
-    ]
-    contrasts = edge_contrasts(asked, second[[i for i, _ in cuts]], roles, generator)
-    return {"ablations": rows, "edge_contrasts": contrasts}
+    rows = []
+    for t, f, a, b in zip(trials, found, losses, copies, strict=True):
+        changes = (*a, f.loss_drop - without.loss_drop, *b, f.prefix_matching - without.prefix_matching)
+        rows.append(AblationRow(t.target, t.kind, *t.place, *t.early, t.method, t.patterns, *changes, len(f.loss)))
+    return {"ablations": rows, "edge_contrasts": edge_contrasts(trials, second, roles, generator)}
 
 
-def _measure(benches: tuple[Bench, Bench], block: int, trial: Trial) -> Measured:
-    text, copies = (run.freeze_patterns() if trial.patterns == FROZEN else run for run in trial.runs)
+def _measure(benches: Benches, block: int, runs: Runs) -> Measured:
+    text, copies = runs
     losses = benches[0].losses(text)
     return Measured(
         loss=losses.mean(1).tolist(),
@@ -175,16 +149,16 @@ def _measure(benches: tuple[Bench, Bench], block: int, trial: Trial) -> Measured
     )
 
 
-def _heads(benches: Sequence[Bench]) -> Iterator[Trial]:
+def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
     for place in benches[0].clean.places:
         for method in (*METHODS, CONTROL):
-            runs = tuple(b.clean.patch_heads({place: b.instead(place, method)}) for b in benches)
-            for patterns in (RECOMPUTED, FROZEN):
-                yield Trial("head", None, place, None, method, patterns, runs)
+            runs = tuple(b.ablated([place], method) for b in benches)
+            yield Trial("head", place, method), runs
+            yield Trial("head", place, method, FROZEN), _frozen(runs)
 
 
-def _edges(benches: Sequence[Bench]) -> Iterator[Trial]:
-    """Without an edge of kind V and with patterns frozen, a virtual head is missing and nothing else."""
+def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
+    """Patch every edge. Without an edge of kind V and with frozen patterns, only the virtual head is removed."""
     for early in benches[0].clean.places:
         for layer in range(early[0] + 1, len(benches[0].means)):
             for kind in "QKV":
@@ -192,21 +166,51 @@ def _edges(benches: Sequence[Bench]) -> Iterator[Trial]:
                     patched = [b.clean.patched_layer(layer, {(kind, early): b.instead(early, method)}) for b in benches]
                     for head in range(len(patched[0])):
                         late = (layer, head)
-                        each = tuple(b.clean.replace({late: p[head]}) for b, p in zip(benches, patched, strict=True))
-                        yield Trial("edge", kind, late, early, method, RECOMPUTED, each)
+                        runs = tuple(b.clean.replace({late: p[head]}) for b, p in zip(benches, patched, strict=True))
+                        yield Trial("edge", late, method, RECOMPUTED, kind, early), runs
                         if kind == "V":
-                            yield Trial("virtual", None, late, early, method, FROZEN, each)
+                            yield Trial("virtual", late, method, FROZEN, None, early), _frozen(runs)
 
 
-def _patterns(benches: Sequence[Bench]) -> Iterator[Trial]:
-    """Each first-layer head made a perfect previous-token head, where a later layer could read it."""
+def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
+    """Make each first-layer head a perfect previous-token head, if a later layer could read it."""
     for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
         if place[0] == 0:
             runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)
-            yield Trial("pattern", None, place, None, "previous token", RECOMPUTED, runs)
+            yield Trial("pattern", place, "previous token"), runs
+
+
+def _frozen(runs: Runs) -> Runs:
+    return tuple(run.freeze_patterns() for run in runs)
 
 
 def _previous_token(pos: int) -> Float[Tensor, "query key"]:
     pattern = torch.diag(torch.ones(pos - 1), -1)
-    pattern[0, 0] = 1  # the beginning of the sequence has nothing before it
+    pattern[0, 0] = 1  # the first position has no previous token
     return pattern
+
+
+def edge_contrasts(
+    trials: Sequence[Trial], rise: Float[Tensor, "trial batch"], roles: HeadRoles, generator: torch.Generator
+) -> list[EdgeContrastRow]:
+    """Subtract the rise of the second copy's loss without the strongest other edge from that without the K-edge from
+    the previous-token head to the induction head, window by window, for each method.
+
+    Both heads are chosen on other data (``roles``). Other edges are all but the K-edges of the previous-token head. The
+    strongest is chosen on these windows, which can only make the difference smaller. Nats; 95 % bootstrap over windows,
+    which are independent. No row if either head is missing or does not precede the other.
+    """
+    rows = []
+    edges = [(trial, values) for trial, values in zip(trials, rise, strict=True) if trial.target == "edge"]
+    for method in dict.fromkeys(trial.method for trial, _ in edges):
+        some = [(t, values) for t, values in edges if t.method == method]
+        ours = [e for e in some if (e[0].kind, e[0].early, e[0].place) == ("K", roles.previous, roles.induction)]
+        others = [e for e in some if (e[0].kind, e[0].early) != ("K", roles.previous)]
+        if not ours or not others:
+            continue
+        (edge, without), (other, rival) = ours[0], max(others, key=lambda e: e[1].mean().item())
+        difference = (without - rival)[None]
+        (found,) = mean_intervals(difference, independent(difference), generator)
+        places: Any = (*edge.early, *edge.place, other.kind, *other.early, *other.place)
+        rows.append(EdgeContrastRow(method, *places, *found, windows=len(rival)))
+    return rows

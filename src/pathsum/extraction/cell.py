@@ -1,4 +1,4 @@
-"""A trained model, taken apart: its checkpoints and held-out tokens in, the records of every circuit out."""
+"""Extraction: the checkpoints of a trained model and held-out tokens in, the records of every circuit out."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.phase_change import onset
 from pathsum.training.evaluate import token_losses
 
+MODEL = {"n_layers", "n_heads", "d_model", "d_head", "n_ctx", "positions", "norm", "smeared_keys"}
+TRAIN = {"shuffled", "curriculum_tokens", "curriculum_share"}
 _SEED = 2021
 Part = Callable[[TrainedModel, EvalData, ExtractConfig], dict[str, list[Any]]]
 
 
 @functools.cache
 def parts() -> tuple[Part, ...]:
-    """Find what makes the tables: ``tables`` of every file of this folder that has one."""
+    """Find the function ``tables`` of every file of this folder that has one."""
     names = (module.name for module in pkgutil.iter_modules(pathsum.extraction.__path__, "pathsum.extraction."))
     modules = (importlib.import_module(name) for name in names)
     return tuple(module.tables for module in modules if hasattr(module, "tables"))
@@ -52,8 +54,8 @@ def extract(
     data: EvalData,
     config: ExtractConfig,
 ) -> Cell:
-    """Every record of the model whose ``checkpoints`` (in order of training) and ``log`` are given, in float32, its
-    identities in float64."""
+    """Compute every record of the model with these ``checkpoints`` (in order of training) and this ``log``, in float32,
+    and its exactness checks in float64."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
@@ -65,41 +67,31 @@ def extract(
 
 
 def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
-    """The numbers that metrics.json and the claims take from a model."""
+    """Compute the numbers that metrics.json and the claims use."""
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
-    fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, SMOOTHING)
-    control = bigram.unigram_control(
-        bigram.direct_path(trained.weights), data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED)
-    )
-    held_out = held_out_intervals(model, data)
-    repeats = induction.repeat_losses(trained.repeated.logits, trained.repeated_tokens, trained.block)
+    direct = bigram.direct_path(trained.weights)
+    fit = bigram.compare_with_corpus(direct, data.bigram_counts, SMOOTHING)
+    control = bigram.unigram_control(direct, data.bigram_counts, SMOOTHING, torch.Generator().manual_seed(_SEED))
+    repeated = (trained.repeated.logits, trained.repeated_tokens, trained.block)
+    repeats = induction.repeat_losses(*repeated)
     matching = [max((s for layer in e.prefix_matching for s in layer), default=0.0) for e in log]
     change = onset([e.tokens_seen for e in log], matching) if len(log) > 1 else None
     scores, roles = {(h.layer, h.head): h for h in heads}, HeadRoles.of(log)
     return CellSummary(
         cell=name,
-        n_layers=cell.model.n_layers,
-        n_heads=cell.model.n_heads,
-        d_model=cell.model.d_model,
-        d_head=cell.model.d_head,
-        n_ctx=cell.model.n_ctx,
+        **cell.model.model_dump(include=MODEL),
+        **cell.train.model_dump(include=TRAIN),
         d_vocab=len(data.words),
         seed=cell.seed,
-        positions=cell.model.positions,
-        norm=cell.model.norm,
-        smeared_keys=cell.model.smeared_keys,
-        shuffled=cell.train.shuffled,
-        curriculum_tokens=cell.train.curriculum_tokens,
-        curriculum_share=cell.train.curriculum_share,
         tokens_seen=log[-1].tokens_seen,
         weights_hash=weights_hash(model),
-        **held_out,
+        **held_out_intervals(model, data),
         icl_late_token=(icl_positions(cell.model.n_ctx) or (None, None))[1],
         repeat_first_loss_nats=repeats.first_nats,
         repeat_second_loss_nats=repeats.second_nats,
         repeat_guessing_nats=guessing_nats(data.unigram),
-        repeat_top1=second_copy_top1(trained.repeated.logits, trained.repeated_tokens, trained.block),
+        repeat_top1=second_copy_top1(*repeated),
         prefix_matching=scores[roles.induction].prefix_matching if roles.induction else None,
         previous_token=scores[roles.previous].previous_token if roles.previous else None,
         copying_heads=sum(h.copies for h in heads) if heads else None,
@@ -120,9 +112,9 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
 
 
 def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
-    """Measure the loss, its in-context drop (the suite's and at ICL's positions) and its excess over the bigram model's
-    on the verdict windows, each with the 95 % bootstrap interval over documents; paired, as both models predict the
-    same tokens."""
+    """Measure the loss, its in-context drop (of this suite and at ICL's positions) and its excess over the bigram
+    model's loss on the verdict windows, each with the 95 % bootstrap interval over documents. The excess is paired by
+    window."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),
@@ -137,5 +129,5 @@ def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     return {
         f"{name}_{key}": value
         for name, interval in zip(values, found, strict=True)
-        for key, value in (("nats", interval.mean), ("low", interval.low), ("high", interval.high))
+        for key, value in zip(("nats", "low", "high"), interval, strict=True)
     }

@@ -1,4 +1,4 @@
-"""How much of the logits and of the scores comes from the current token, the previous one, further back."""
+"""The parts of the logits and scores that come from the current token, the previous token, and tokens further back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.statistics.bootstrap import Interval, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, mean_intervals
 
 _SEED = 2021
 
@@ -30,7 +30,7 @@ Errors = dict[tuple[int, int], float]  # by layer and head
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no scores where positions or keys do not add up."""
+    """Return the rows by record name; no scores if positions or keys do not add up."""
     model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     error, by_head = certificates(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
     trace = model.trace(windows[:, :-1])
@@ -43,7 +43,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
-    """Both ways to group routes, for windows of ``pos`` tokens."""
+    """Return both groupings of routes, for windows of ``pos`` tokens."""
     return by_hops(model.config.n_layers, pos), by_offset(pos)
 
 
@@ -55,8 +55,8 @@ def content_rows(
     documents: Int[Tensor, "batch"],
     error: float,
 ) -> list[ContentRow]:
-    """What each group is worth, joined to those before it and taken from all; ``trace`` is the run on ``windows``,
-    which come from ``documents``."""
+    """Measure the effect of each group on the loss, added to the groups before it and removed from all. ``trace`` is
+    the run on ``windows``, which come from ``documents``."""
     tokens, targets, weights = windows[:, :-1], windows[:, 1:], model.weights()
     *_, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
     parts = F.linear(end, weights.W_U)
@@ -66,11 +66,11 @@ def content_rows(
     generator = torch.Generator().manual_seed(_SEED)
     added = mean_intervals(-torch.stack(losses).diff(dim=0), documents, generator)
     removed = mean_intervals(without - losses[-1], documents, generator)
-    own: list[Interval | None] = [None] * len(parts)
+    own: list[Any] = [NO_INTERVAL] * len(parts)
     if grouping.kind == HOPS:
-        own = [*mean_intervals(_at_own_scale(model, trace, tokens, targets), documents, generator)]
+        own = mean_intervals(_at_own_scale(model, trace, tokens, targets), documents, generator)
     return [
-        ContentRow(grouping.kind, name, *_bounds(a), *_bounds(r), *_bounds(o), windows=len(tokens), exactness=error)
+        ContentRow(grouping.kind, name, *a, *r, *o, windows=len(tokens), exactness=error)
         for name, a, r, o in zip(grouping.names, added, removed, own, strict=True)
     ]
 
@@ -78,18 +78,14 @@ def content_rows(
 def _at_own_scale(
     model: Transformer, trace: Trace, tokens: Int[Tensor, "batch pos"], targets: Int[Tensor, "batch pos"]
 ) -> Float[Tensor, "group batch"]:
-    """What each number of hops adds where norms see content of as many hops alone."""
+    """Measure the loss reduction by each number of hops at the norm scales of content of that many hops alone."""
     ends = hop_by_hop(model.weights(), tokens, trace.patterns, lambda x: model.normalise(x)[0])
     losses = [window_losses(F.linear(end, model.W_U), targets) for end in ends]
     return -torch.stack([torch.full_like(losses[0], math.log(len(model.W_U))), *losses]).diff(dim=0)
 
 
-def _bounds(interval: Interval | None) -> tuple[Any, Any, Any]:
-    return (interval.mean, interval.low, interval.high) if interval else (None, None, None)
-
-
 def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
-    """A row for every head past the first layer, content of the query and content of the key by offset, on repeated
+    """Split the scores of every head past the first layer by the offsets of content at query and key, on repeated
     tokens."""
     model, tokens, trace = trained.model, trained.repeated_tokens, trained.repeated
     grouping = by_offset(tokens.shape[1])
@@ -104,16 +100,16 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
     whole = {place: torch.stack([p.nats for p in found if (p.layer, p.head) == place]).sum(0) for place in errors}
     rows = []
     for p in found:
-        share, place = p.share(whole[p.layer, p.head], generator), (p.layer, p.head)
-        ends = (share.low, share.high) if share else (None, None)
-        rows.append(ContentScoreRow(*place, p.query, p.key, *p.summary(), errors[place], *ends))
+        place = (p.layer, p.head)
+        _, low, high = p.share(whole[place], generator) or NO_INTERVAL
+        rows.append(ContentScoreRow(*place, p.query, p.key, *p.summary(), errors[place], low, high))
     return rows
 
 
 @torch.no_grad()
 def certificates(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
-    """Add up what each layer reads by hops and by offset, and compare with the logits and, where scores split, with
-    log A of every head past the first layer: largest error relative to the largest value. ``model`` in float64."""
+    """Sum what each layer reads by hops and by offset, and compare with the logits and, if scores split, with log A of
+    every head past the first layer: largest error relative to the largest value. ``model`` in float64."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

@@ -1,4 +1,4 @@
-"""The certificate of the path expansion, at every checkpoint."""
+"""The exactness check of the path expansion at every checkpoint."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pathsum.records.exactness import ExactnessRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """By record. Costs a trace in float64 and a sum over all paths for each checkpoint."""
+    """Return the rows by record name. Costs a trace in float64 and a sum over all paths for each checkpoint."""
     pairs = zip(trained.checkpoints, trained.log, strict=True)
     return {"exactness": [certificate(path, at, data, config) for path, at in pairs]}
 
 
 def certificate(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
-    """The sums over all paths against the logits, and over all pairs of them against the scores, of the checkpoint at
-    ``path``, in float64."""
+    """Compare the sum over all paths with the logits, and the sum over all pairs of paths with the scores, for the
+    checkpoint at ``path``, in float64."""
     model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
     tokens = data.windows[: config.certificate_windows, :-1]
     trace = model.trace(tokens)

@@ -1,5 +1,5 @@
-"""What the report's attention explorer shows: a few passages, where heads look in them at some checkpoints, and each
-prediction split into paths."""
+"""Data of the report's attention explorer: passages, attention patterns at some checkpoints, and predictions split into
+paths."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.circuits.paths import all_paths, path_logits, path_name
-from pathsum.circuits.value_weighted import value_weighted
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.data.repeated import repeated_random
-from pathsum.extraction.behaviour import reads
+from pathsum.extraction.behaviour import reads, weighted_layers
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.records.explorers import PassageRow, PatternRow, SplitRow
 from pathsum.records.tokens import JOINER
 
-LENGTH = 48  # tokens of a passage, which patterns cost the square of
+LENGTH = 48  # tokens of a passage; patterns cost its square
 CHECKPOINTS = 6
-MOST_PATHS = 200  # of a model whose predictions are split: two layers of 13 heads
+MOST_PATHS = 200  # of a model whose predictions are split, enough for two layers of 13 heads
 _SEED = 2023
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Some tokens in a row, the first of them BOS; the last is only predicted."""
+    """Consecutive tokens; the first is BOS, the last is only predicted."""
 
     kind: str
     tokens: Int[Tensor, "one window"]
@@ -44,15 +43,16 @@ class Passage:
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
     """Return the rows by record name. Costs a trace of every passage at CHECKPOINTS checkpoints."""
-    shown = passages(data, trained.model.config.n_ctx)
-    log = trained.log
+    shown, log = passages(data, trained.model.config.n_ctx), trained.log
     patterns: list[PatternRow] = []
     for at in evenly(len(log), CHECKPOINTS):
         model = load_checkpoint(trained.checkpoints[at], data.tokenizer_hash)
         for number, passage in enumerate(shown):
             patterns += pattern_rows(number, log[at].tokens_seen, False, model.trace(passage.inputs).patterns)
     for number, passage in enumerate(shown):
-        patterns += pattern_rows(number, log[-1].tokens_seen, True, _weighted(trained, passage.inputs))
+        trace = trained.model.trace(passage.inputs)
+        weighted = weighted_layers(trace.patterns, reads(trained.model, passage.inputs, trace), trained.weights)
+        patterns += pattern_rows(number, log[-1].tokens_seen, True, weighted)
     exact = load_checkpoint(trained.checkpoints[-1], data.tokenizer_hash, torch.float64)
     return {
         "passages": [PassageRow(p.kind, JOINER.join(data.words[t] for t in p.tokens[0].tolist())) for p in shown],
@@ -62,15 +62,16 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def passages(data: EvalData, n_ctx: int) -> list[Passage]:
-    """The first held-out window, the one in whose start most pairs of tokens come again, and a random block twice."""
+    """Choose the first held-out window, the one whose start repeats the most pairs of tokens, and a random block
+    twice."""
     length = min(LENGTH, n_ctx)
     starts = data.windows[:, : length + 1]
     pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]
     before = (pairs[:, :, None] == pairs[:, None, :]).tril(-1).sum(-1)
-    again = (before == 1).sum(-1)  # a pair that comes often counts once
-    again[0] = -1  # shown already
+    again = (before == 1).sum(-1)  # a frequent pair counts once
+    again[0] = -1  # the first window is the first passage
     generator = torch.Generator().manual_seed(_SEED)
-    random, _ = repeated_random(1, length + 1, len(data.words), generator, (data.unigram > 0).float())
+    random, _ = repeated_random(1, length + 1, len(data.words), generator, data.present)
     return [
         Passage("held-out text", starts[:1]),
         Passage("held-out text that repeats itself", starts[again.argmax()][None]),
@@ -79,7 +80,7 @@ def passages(data: EvalData, n_ctx: int) -> list[Passage]:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """At most ``most`` of ``count`` places, evenly spaced, the first and the last among them."""
+    """Choose at most ``most`` of ``count`` places, evenly spaced, including the first and the last."""
     if count <= most:
         return list(range(count))
     return [round(i * (count - 1) / (most - 1)) for i in range(most)]
@@ -88,7 +89,7 @@ def evenly(count: int, most: int) -> list[int]:
 def pattern_rows(
     passage: int, tokens_seen: int, weighted: bool, patterns: Sequence[Float[Tensor, "one head query key"]]
 ) -> Iterator[PatternRow]:
-    """Each head's pattern on one passage, in 255ths, without the future, which it cannot see."""
+    """Yield each head's pattern on one passage, in 255ths, without future keys."""
     for layer, heads in enumerate(patterns):
         for h, pattern in enumerate(heads[0]):
             past = torch.ones_like(pattern, dtype=torch.bool).tril()
@@ -96,16 +97,9 @@ def pattern_rows(
             yield PatternRow(passage, layer, h, tokens_seen, weighted, quantised.cpu().numpy().tobytes())
 
 
-def _weighted(trained: TrainedModel, inputs: Int[Tensor, "one pos"]) -> list[Tensor]:
-    trace = trained.model.trace(inputs)
-    read = reads(trained.model, inputs, trace)
-    layers = zip(trace.patterns, read, trained.weights.layers, strict=False)
-    return [value_weighted(pattern, x, heads) for pattern, x, heads in layers]
-
-
 def split_rows(model: Transformer, number: int, passage: Passage, words: Sequence[str]) -> Iterator[SplitRow]:
-    """What each path adds to the logit of the token that comes next, and of the model's best guess, at each position;
-    none where there are more than MOST_PATHS paths."""
+    """Split the logits of the next token and of the model's best guess into paths, at each position; no rows with more
+    than MOST_PATHS paths."""
     weights: Weights = model.weights()
     routes = all_paths(weights)
     if len(routes) > MOST_PATHS:
@@ -121,13 +115,5 @@ def split_rows(model: Transformer, number: int, passage: Passage, words: Sequenc
     whole, likely = logits.gather(-1, targets)[0], log_probs.gather(-1, targets)[0]
     for position, (actual, guess) in enumerate(targets[0].tolist()):
         for i, (target, token) in enumerate((("next", actual), ("guess", guess))):
-            yield SplitRow(
-                passage=number,
-                position=position,
-                target=target,
-                token=words[token],
-                log_prob_nats=likely[position, i].item(),
-                logit=whole[position, i].item(),
-                paths=names,
-                parts=parts[position, i].tolist(),
-            )
+            log_prob, logit = likely[position, i].item(), whole[position, i].item()
+            yield SplitRow(number, position, target, words[token], log_prob, logit, names, parts[position, i].tolist())

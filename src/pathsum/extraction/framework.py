@@ -1,4 +1,4 @@
-"""The framework's own tables: certificate, heads, eigenvalues, composition, bigrams."""
+"""The framework's tables: heads, eigenvalues, composition, distances, bigrams."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pathsum.records.bigrams import BigramRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 
-SMOOTHING = 1.0  # counts of prior in the corpus's bigram table
+SMOOTHING = 1.0  # prior counts in the bigram table of the corpus
 _SEED = 2021
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record, by its name."""
+    """Return the rows of each record by its name."""
     return {
         "heads": head_rows(trained, data),
         "eigenvalues": eigenvalue_rows(trained.weights),
@@ -38,43 +38,29 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
-    """Each head's scores: on repeated random tokens, on held-out text, and from its weights."""
+    """Score each head on repeated random tokens, on held-out text, and from its weights."""
     weights, block, trace = trained.weights, trained.block, trained.repeated
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
     rows = []
     for layer, heads in enumerate(weights.layers):
-        matching = induction.prefix_matching(trace.patterns[layer], block)
         copied = induction.copying(trace.outputs[layer], trained.repeated_tokens, weights.W_U, block)
-        resting = positional.bos(natural[layer])
-        before = int(previous[0].argmax())
+        matching, bos = induction.prefix_matching(trace.patterns[layer], block), positional.bos(natural[layer])
+        behaviour = torch.stack([matching, previous[layer], copied, bos], 1).tolist()
+        before = int(previous[0].argmax()) if layer > 0 else None
         for h, head in enumerate(heads):
             circuit = ov_circuit(weights, head.W_OV)
             diagonal = eigenvalues.diagonal_rank(circuit, data.unigram.nonzero().squeeze(-1))
-            keyed = None
-            if layer > 0:
+            positivity, keyed = eigenvalues.positivity(circuit.eigenvalues()), None
+            if before is not None:
                 early = weights.layers[0][before]
                 keyed = eigenvalues.positivity(eigenvalues.matching_eigenvalues(weights, head, early, data.unigram))
-            rows.append(
-                HeadRow(
-                    layer=layer,
-                    head=h,
-                    prefix_matching=matching[h].item(),
-                    previous_token=previous[layer][h].item(),
-                    copying=copied[h].item(),
-                    bos=resting[h].item(),
-                    copying_positivity=eigenvalues.positivity(circuit.eigenvalues()),
-                    copying_top1=diagonal.top1,
-                    copying_top5=diagonal.top5,
-                    qk_matching_positivity=keyed,
-                    previous_head=before if layer > 0 else None,
-                )
-            )
+            rows.append(HeadRow(layer, h, *behaviour[h], positivity, diagonal.top1, diagonal.top5, keyed, before))
     return rows
 
 
 def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
-    """Copying eigenvalues of every head, largest first."""
+    """Return the copying eigenvalues of every head, largest first."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     found = eigenvalues.copying_eigenvalues(weights, [weights.layers[layer][h].W_OV for layer, h in places])
     return [
@@ -85,8 +71,8 @@ def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
 
 
 def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig) -> list[CompositionRow]:
-    """Composition scores in float64, with and without the heads' mean writes on held-out text, each with its
-    false-discovery rates over all edges of the model; and how much each early head's writes vary there."""
+    """Compute composition scores in float64, with and without the heads' mean writes on held-out text, each with its
+    false-discovery rates over all edges of the model, and the relative size of each early head's writes."""
     weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
     layers = [
@@ -101,7 +87,7 @@ def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig
     q_varying = benjamini_hochberg(_tensor(s.p_above for s in without)).tolist()
     varied = [[variance(output[:, h]) for h in range(output.shape[1])] for output in outputs]
     embedding, before = variance(trained.model.weights().W_E.mT[data.windows[:, :-1]]), itertools.accumulate(varied)
-    size = {  # by later layer, of each head before it
+    size = {  # by later layer, of each earlier head
         late: sizes(_tensor([embedding, *parts]))[1:].split([len(layer) for layer in varied[:late]])
         for late, parts in enumerate(before, start=1)
     }
@@ -119,7 +105,7 @@ def _tensor(values: Iterable[float]) -> Tensor:
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
-    """Mean attention by distance, up to ``farthest`` tokens back."""
+    """Average the attention by distance, up to ``farthest`` tokens back."""
     return [
         DistanceRow(layer, h, distance, attention)
         for layer, pattern in enumerate(natural.patterns)
@@ -129,7 +115,7 @@ def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
 
 
 def bigram_rows(weights: Weights, data: EvalData, k: int) -> list[BigramRow]:
-    """The corpus's most frequent pairs, as the direct path alone predicts them."""
+    """Return the most frequent bigrams of the corpus, with their predictions by the direct path."""
     pairs = bigram.top_pairs(bigram.direct_path(weights), data.bigram_counts, 10 * k, SMOOTHING)
     return [
         BigramRow(data.words[p.token], data.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)

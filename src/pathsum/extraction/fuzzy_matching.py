@@ -1,7 +1,7 @@
-"""Does the induction head match tokens that are alike but not equal? (docs/framework.md §5.13)
+"""Matching of tokens that are similar but not equal by the induction head (docs/framework.md §5.13).
 
-By behaviour on sequences of random tokens, by weights, and on text whose second copy has its names changed. The head is
-that of training's last evaluation.
+Measured by behavior on sequences of random tokens, by weights, and on text whose second copy has other names. The head
+is that of training's last evaluation.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from pathsum.training.evaluate import token_losses
 POSITIONS, SHORTEST, PASSAGES = 32, 5, 48
 _SEED = 2027
 
-Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind, measure, values, what to resample
+Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind, measure, values, groups to resample
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows under two layers, or where the vocabulary has too few pairs and names."""
+    """Return the rows by record name; no rows under two layers, or if the vocabulary has too few pairs and names."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
@@ -48,13 +48,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     for kind, measure, value, groups in values:
         (found,) = mean_intervals(value[None], groups, generator)
         layer, head = (None, None) if measure.startswith(FuzzyMeasure.GAIN) else place
-        numbers = found.mean, found.low, found.high, len(groups.unique())
-        rows.append(FuzzyMatchingRow(layer, head, kind, measure, *numbers))
+        rows.append(FuzzyMatchingRow(layer, head, kind, measure, *found, len(groups.unique())))
     return {"fuzzy_matching": rows}
 
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:
-    """Yield the head's attention to the follower, and what the model expects, with each token before the follower."""
+    """Yield the head's attention to the follower and the model's log-probability of it, for each token before it."""
     shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
     attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
     yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
@@ -74,8 +73,8 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
 
 
 def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
-    """Yield what equal tokens, variants and unrelated tokens show on the queries of each kind of variant, and the first
-    two minus the third."""
+    """Yield the values of equal tokens, variants and unrelated tokens on the queries of each kind of variant, and the
+    first two minus the third."""
     for kind in FuzzyKind.VARIANTS:
         some = torch.tensor([k == kind for k in alike.kinds])
         if not some.any():
@@ -91,7 +90,7 @@ def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, ov
 def _last(
     model: Transformer, place: Place, trials: Trials, earlier: Int[Tensor, "n"]
 ) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n"]]:
-    """The last query's attention to the follower, to the same place in all windows, and log P(follower)."""
+    """Return the last query's attention to the follower, the mean attention to that position, and log P(follower)."""
     trace, at = model.trace(trials.after(earlier)), trials.follower
     pattern = trace.patterns[place[0]][:, place[1], -1]
     likely = trace.logits[:, -1].log_softmax(-1).gather(1, trials.followed()[:, None])[:, 0]
@@ -102,8 +101,8 @@ def _last(
 
 
 def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
-    """Yield what a first copy is worth to a second, the same or with other names: loss of that second copy behind BOS
-    alone − loss behind the first. Nats per token, a mean per passage over places of three kinds.
+    """Yield the gain of a second copy, exact or with other names, from the first: loss after BOS alone − loss after the
+    first copy. Nats per token, a mean per passage over positions of three kinds.
 
     Controls are the first copy's tokens in random order, which have its token frequencies, and another passage.
     """
@@ -131,13 +130,13 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
-    """The loss of every token of the parts, one behind the other, behind BOS."""
+    """Measure the loss of every token of BOS followed by the parts."""
     return token_losses(model, torch.cat([torch.full((len(parts[0]), 1), BOS), *parts], 1))
 
 
 def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict[str, Bool[Tensor, "n pos"]]:
-    """Which targets of a copy are scored: those that keep their name, by whether the token before keeps its own, and
-    new names that the copy has had before."""
+    """Return the targets of a copy that are scored: kept tokens, by whether the previous token is kept too, and new
+    names that occurred before in the copy."""
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))
     inside = torch.arange(kept.shape[1]) > 0

@@ -1,4 +1,4 @@
-"""What a model is shown, what the corpus says, and what the model makes of it: what all tables are computed from."""
+"""The inputs of all tables: evaluation data, statistics of the corpus, and traces of the model."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from pathsum.data.repeated import repeated_random
 from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.evaluation import Evaluation
+from pathsum.records.roles import Place
 
+SETTLED = 0.05  # share of training before which every model learns only token frequencies
 _SEED = 2021
 
 
 @dataclass(frozen=True)
 class EvalData:
-    """What a model is shown, and what the corpus says."""
+    """Evaluation windows, and statistics of the corpus."""
 
-    held_out: Int[Tensor, "all window"]  # windows of verdict documents, one of each document first: losses
-    documents: Int[Tensor, "all"]  # the document of each, by number: what intervals resample
-    windows: Int[Tensor, "batch window"]  # the first of them: patterns and the certificate
-    tuning: Int[Tensor, "n window"]  # of other documents, which training looked at too: for what is chosen
-    unigram: Float[Tensor, "vocab"]
+    held_out: Int[Tensor, "all window"]  # windows of verdict documents, one of each document first: for losses
+    documents: Int[Tensor, "all"]  # document number of each window; intervals resample documents
+    windows: Int[Tensor, "batch window"]  # the first of ``held_out``: for patterns and the exactness check
+    tuning: Int[Tensor, "n window"]  # of tuning documents: for choices
+    unigram: Float[Tensor, "vocab"]  # counts
     bigram_counts: CountRows
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
@@ -40,17 +42,27 @@ class EvalData:
         """The document of each of ``windows``."""
         return self.documents[: len(self.windows)]
 
+    @property
+    def present(self) -> Float[Tensor, "vocab"]:
+        """1 for each token of the training text, 0 for others: weights for sampling tokens uniformly."""
+        return (self.unigram > 0).float()
+
 
 @dataclass(frozen=True)
 class TracedModel:
-    """A model, whoever trained it, and its traces on held-out text and on repeated random tokens (float32)."""
+    """A model of any origin, and its traces on held-out text and on repeated random tokens (float32)."""
 
     model: AttentionOnly
-    weights: Weights  # each token's embedding at the scale at which the layers read it
+    weights: Weights  # token embeddings at the norm scale of bare tokens
     natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # BOS and a random block twice
     block: int
-    repeated: Trace  # on those
+    repeated: Trace  # on ``repeated_tokens``
+
+    @property
+    def places(self) -> list[Place]:
+        """Every head by layer and number."""
+        return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,11 @@ class TrainedModel(TracedModel):
     log: list[Evaluation]
     checkpoints: tuple[Path, ...] = ()  # in order of training, one for each evaluation of the log
 
+    @property
+    def settled(self) -> list[int]:
+        """The numbers of the checkpoints from ``SETTLED`` on."""
+        return [i for i, at in enumerate(self.log) if at.tokens_seen >= SETTLED * self.log[-1].tokens_seen]
+
 
 def trace_trained(
     model: Transformer,
@@ -71,25 +88,24 @@ def trace_trained(
     config: ExtractConfig,
     checkpoints: Sequence[Path] = (),
 ) -> TrainedModel:
-    """Trace a model of this project, and keep its configuration, log and checkpoints. Costs as ``trace_model``."""
+    """Trace a model of this project. Costs as ``trace_model``."""
     traced = trace_model(model, cell.model.n_ctx, data, config)
     return TrainedModel(**vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints))
 
 
 def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
-    """Trace ``model`` on held-out windows and on repeated random tokens, ``n_ctx`` tokens each. Costs two traces:
-    windows × heads × pos² numbers each."""
+    """Trace ``model`` on held-out windows and on repeated random tokens, ``n_ctx`` tokens each. Costs two traces of
+    windows × heads × pos² numbers."""
     generator = torch.Generator().manual_seed(_SEED)
-    present = (data.unigram > 0).float()
-    repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, present)
+    repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():
         natural, again = model.trace(data.windows[:, :-1]), model.trace(repeated)
     return TracedModel(model, effective(model), natural, repeated, block, again)
 
 
 def effective(model: AttentionOnly) -> Weights:
-    """Return the weights, each token's embedding at the scale at which the layers read it where there is a norm: a bare
-    token's own scale. Composition does not depend on it; the certificate takes the weights as they are."""
+    """Return the weights with each token's embedding at the norm scale of the bare token. Composition does not depend
+    on this scale. The exactness check uses the weights without it."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)
     return Weights(weights.W_E * scale, weights.W_U, weights.layers)

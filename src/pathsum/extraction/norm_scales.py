@@ -1,9 +1,9 @@
-"""What frozen norm scales hide: each path's worth with the whole model's scales and with its own.
+"""Loss reduction by each path, at the whole model's norm scales and at the path's own.
 
-A path joins the direct path and the single-head paths of its own heads. With scales frozen, the norms divide by the
-size of the whole residual stream; at its own scale, by the size of these paths alone: a small model of one or two heads
-with the whole model's attention patterns (docs/framework.md §2.7; AMF "term importance" takes own scales, order by
-order).
+A path joins the direct path and the single-head paths of its own heads. With frozen scales, the norms divide by the
+norm of the whole residual stream. At its own scales, they divide by the norm of these paths alone, as in a model of one
+or two heads with the whole model's attention patterns (docs/framework.md §2.7; AMF "term importance" uses own scales,
+order by order).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pathsum.records.norm_scales import NormScaleRow
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
-WINDOWS, STEP = 12, 8  # every eighth position: 32 losses a window are enough for a mean
-MOST_PATHS = 20  # of two heads: those of four heads a layer; more would take seconds
+WINDOWS, STEP = 12, 8  # every eighth position: 32 losses per window are enough for a mean
+MOST_PATHS = 20  # of two heads, enough for four heads per layer; more would take seconds
 _SEED = 2027
 Stream = Float[Tensor, "batch pos d_model"]
 Scale = Float[Tensor, "batch pos"]
@@ -35,10 +35,9 @@ Scale = Float[Tensor, "batch pos"]
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: one for every head, and one for every pair of heads where there are no more than
-    ``MOST_PATHS``; none without a norm. Costs six losses per path."""
-    model, generator = trained.model, torch.Generator().manual_seed(_SEED)
-    heads = [(layer, h) for layer in range(len(model.layers)) for h in range(trained.cell.model.n_heads)]
+    """Return the rows by record name: one per head, and one per pair of heads if there are at most ``MOST_PATHS``
+    pairs; none without a norm. Costs six losses per path."""
+    model, heads, generator = trained.model, trained.places, torch.Generator().manual_seed(_SEED)
     if model.config.norm == "none" or not heads:
         return {"norm_scales": []}
     windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
@@ -57,24 +56,15 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     worth, control = torch.stack([torch.stack(frozen), torch.stack(own)]).unbind(2)  # scales × path × window
     intervals = [mean_intervals(values, documents, generator) for values in (*worth, worth[1] - worth[0])]
     controls = control.mean(-1).T.tolist()
-    return {
-        "norm_scales": [
-            NormScaleRow(
-                path_name(path),
-                len(path),
-                *(a.mean, a.low, a.high),
-                *(b.mean, b.low, b.high),
-                *(c.mean, c.low, c.high),
-                *(at_frozen, at_own),
-                len(windows),
-            )
-            for path, a, b, c, (at_frozen, at_own) in zip(paths, *intervals, controls, strict=True)
-        ]
-    }
+    rows = [
+        NormScaleRow(path_name(path), len(path), *a, *b, *c, *both, len(windows))
+        for path, a, b, c, both in zip(paths, *intervals, controls, strict=True)
+    ]
+    return {"norm_scales": rows}
 
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
-    """The residual stream that a path joins, and what the path writes; ``own`` says at which scales heads read."""
+    """Return the residual stream that a path joins, and the path's writes, read at its own scales or at the model's."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:
@@ -94,7 +84,7 @@ def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
 def _losses(
     model: Transformer, x: Stream, scale: Scale | None, W_U: Float[Tensor, "vocab d_model"], targets: Tensor
 ) -> Float[Tensor, "batch"]:
-    """The loss of a residual stream, read at ``scale`` or at its own; nats per token, a window each."""
+    """Measure the loss of a residual stream, read at ``scale`` or at its own; nats per token, by window."""
     scale = model.normalise(x)[1] if scale is None else scale
     some = slice(STEP - 1, None, STEP)
     return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])

@@ -29,7 +29,7 @@ Sides = tuple[
 
 @dataclass(frozen=True)
 class Pair:
-    """What a head's scores have from one part at the query and one at the key, a number per window."""
+    """The part of a head's scores from one part at the query and one at the key, by window."""
 
     layer: int
     head: int
@@ -39,7 +39,7 @@ class Pair:
     shares: Float[Tensor, "batch"]  # of the variance over keys
 
     def share(self, whole: Float[Tensor, "batch"], generator: torch.Generator) -> Interval | None:
-        """Return this pair's share of the head's ``whole`` preference; None where that is not positive."""
+        """Return this pair's share of the head's ``whole`` preference; None if that is not positive."""
         return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
 
     def summary(self) -> tuple[float, float, float]:
@@ -51,7 +51,7 @@ class Pair:
 def pairs(
     model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
 ) -> Iterator[Pair]:
-    """Yield every pair of ``parts`` of what a layer reads, head by head; position's bias is one more pair."""
+    """Yield every pair of ``parts`` of what a layer reads, head by head. The bias of position is one more pair."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)
@@ -68,8 +68,8 @@ def pairs(
 def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
-    """For each head, compare the sum over pairs with the attention in the model's own ``trace``: largest error of
-    log A, relative to the largest log A. ``parts`` add up to what ``layer`` reads, all in float64."""
+    """Compare the sum over pairs with the attention in the model's own ``trace``: for each head, the largest error of
+    log A relative to the largest log A. ``parts`` add up to what ``layer`` reads, all in float64."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
@@ -81,13 +81,13 @@ def score_errors(
 
 
 def add_up(model: ModelConfig) -> bool:
-    """Whether scores are a bilinear function of what is read, with one W_QK for every pair of positions."""
+    """Test whether scores are a bilinear function of what is read, with one W_QK for every pair of positions."""
     return SCHEMES[model.positions].bilinear and not model.smeared_keys
 
 
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
-    """What each path gives to a head's queries and keys, with position vectors as one more path where it has them, and
-    the bias that it adds to scores. ValueError where positions or keys do not add up."""
+    """Return each part's queries and keys, with position vectors as one more part, and the bias of the scores.
+    ValueError if positions or keys do not add up."""
     if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "
@@ -95,7 +95,7 @@ def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path b
         )
     pos, W_Q, W_K = parts.shape[2], attention.W_Q[h], attention.W_K[h]
     vectors = attention.position_vectors(pos)[:, None].expand(-1, *parts.shape[1:])
-    # read after the norm, so its centring is not theirs
+    # Position vectors are added after the norm, which does not center them.
     queries = torch.cat([parts @ head.W_QK.left, vectors @ W_Q.mT / math.sqrt(len(W_Q))])
     keys = torch.cat([parts @ head.W_QK.right.mT, vectors @ W_K.mT])
     return queries, keys, attention.position_bias(pos)[h]

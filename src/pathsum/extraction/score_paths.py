@@ -1,27 +1,31 @@
-"""What the scores of every head past the first layer are made of, on repeated random tokens."""
+"""Attention scores of every head past the first layer by pairs of paths, on repeated random tokens, and token matching
+on the strongest pair."""
 
 from __future__ import annotations
 
 import copy
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.circuits.eigenvalues import positivity
+from pathsum.circuits.matching import pair_matching_eigenvalues, scale_as_read
 from pathsum.circuits.paths import Path, all_paths, path_name
 from pathsum.circuits.score_paths import stream_paths
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
-from pathsum.extraction.matching import matching_rows
-from pathsum.extraction.pairs import Pair, add_up, pairs, score_errors
+from pathsum.extraction.pairs import POSITION, Pair, add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
-from pathsum.records.score_paths import ScorePathRow
+from pathsum.records.score_paths import MatchingRow, ScorePathRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows where positions or keys do not add up (``sides`` says which)."""
+    """Return the rows by record name; no rows if positions or keys do not add up (``pairs.sides``)."""
     model = trained.cell.model
     if not add_up(model):
         return {"score_paths": [], "matching": []}
@@ -31,11 +35,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         errors = {layer: certificates(exact, trace, layer, windows) for layer in later}
     found = [pair for layer in later for pair in path_pairs(trained, layer)]
     rows = [ScorePathRow(p.layer, p.head, p.query, p.key, *p.summary(), errors[p.layer][p.head]) for p in found]
-    return {"score_paths": rows, "matching": matching_rows(trained, found, data.unigram)}
+    by_head = itertools.groupby(found, key=lambda p: (p.layer, p.head))
+    return {"score_paths": rows, "matching": [matching_row(trained, [*mine], data.unigram) for _, mine in by_head]}
 
 
 def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
-    """Every pair of paths to what a layer reads on the repeated tokens, and position's bias."""
+    """Split the scores of a layer's heads on the repeated tokens into pairs of paths, and position's bias."""
     model, trace = trained.model, trained.repeated
     weights = model.weights()
     paths = paths_to(weights, layer)
@@ -44,13 +49,37 @@ def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
 
 
 def certificates(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
-    """For each head, the sum over pairs against the attention in the model's own ``trace`` of ``tokens``: largest error
-    of log A, relative to the largest log A. ``model`` in float64."""
+    """Compare the sum over pairs with the attention in the model's own ``trace`` of ``tokens``: for each head, the
+    largest error of log A relative to the largest log A. ``model`` in float64."""
     weights = model.weights()
     parts = stream_paths(weights, layer, paths_to(weights, layer), tokens, trace.patterns, trace.scales)
     return score_errors(model, trace, layer, parts)
 
 
 def paths_to(weights: Weights, layer: int) -> list[Path]:
-    """Through which heads does a token reach what ``layer`` reads? The direct path comes first."""
+    """Return the paths from a token to what ``layer`` reads, the direct path first."""
     return all_paths(Weights(weights.W_E, weights.W_U, weights.layers[:layer]))
+
+
+def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
+    """Measure token matching on the strongest of a head's pairs. Half of the repeated windows choose the pair, and the
+    weights judge it."""
+    weights = trained.model.weights()
+    paths = {path_name(path): path for path in all_paths(weights)}
+    best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])
+    both = (paths[best.query], paths[best.key])
+    readers = [path[0][0] if path else best.layer for path in both]  # the layers that read the embedding
+    query, key = (
+        scale_as_read(trained.repeated.scales[reader], trained.repeated_tokens, len(unigram)) for reader in readers
+    )
+    head = weights.layers[best.layer][best.head]
+    eigenvalues = pair_matching_eigenvalues(weights, head, both, (query, key), unigram)
+    whole = [sum(half) for half in zip(*map(_halves, mine), strict=True)]
+    chosen, judged = (nats / total if total > 0 else None for nats, total in zip(_halves(best), whole, strict=True))
+    return MatchingRow(best.layer, best.head, best.query, best.key, chosen, judged, positivity(eigenvalues))
+
+
+def _halves(pair: Pair) -> tuple[float, float]:
+    """Return the preference on the half of the windows that chooses, and on the other half."""
+    half = len(pair.nats) // 2
+    return pair.nats[:half].mean().item(), pair.nats[half:].mean().item()

@@ -1,4 +1,4 @@
-"""Which keys does a repeated token make a head prefer: its match, the token after it or the token before it?"""
+"""Preference of heads for the match of a repeated token, the token after it and the token before it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SEED = 2025
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: a row for every head and place, none in windows under ``LEAST_BLOCK``. Costs one
-    trace of the repeated windows: 0.1 s a layer."""
+    """Return the rows by record name: one per head and place, none if blocks are shorter than ``LEAST_BLOCK``. Costs
+    one trace of the repeated windows: 0.1 s per layer."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}
@@ -35,12 +35,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
             values = preference(pattern, block, offset) - preference(other, block, offset)
             found = mean_intervals(values, independent(values), generator)
             rows += [
-                SoftmaxCompetitionRow(layer, h, place, i.mean, i.low, i.high, a, n, len(pattern))
+                SoftmaxCompetitionRow(layer, h, place, *i, a, n, len(pattern))
                 for h, (i, a, n) in enumerate(zip(found, matched, lowered, strict=True))
             ]
     return {"softmax_competition": rows}
 
 
 def unrepeated(tokens: Int[Tensor, "batch pos"], block: int) -> Int[Tensor, "batch pos"]:
-    """The same windows with another window's second copy: nothing in it stood before, but by accident."""
+    """Replace the second copy by another window's, whose tokens occur before only by accident."""
     return torch.cat([tokens[:, : block + 1], tokens[:, block + 1 :].roll(1, 0)], 1)

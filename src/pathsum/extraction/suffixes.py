@@ -1,7 +1,9 @@
-"""Do induction heads match more than the current token, and through which edges? (docs/framework.md §5.12)
+"""Attention of induction heads to longer matches than the current token, and the edges it comes through
+(docs/framework.md §5.12).
 
-Sequences of random tokens in which matches of one, two and three tokens compete, and which chose nothing: the induction
-and the previous-token heads are those of training's last evaluation, the heads that look two back are chosen on text.
+Sequences are random tokens in which matches of one, two and three tokens compete. No head is chosen on them: the
+induction and previous-token heads are those of training's last evaluation, and the heads that attend two tokens back
+are chosen on text.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from pathsum.config import ExtractConfig
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
+from pathsum.records.roles import scored
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
-from pathsum.statistics.bootstrap import Interval, independent, mean_intervals, ratio_interval
+from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, ratio_interval
 
-SEQUENCES, POSITIONS = 64, 64  # an interval of some ±0.07 of attention
+SEQUENCES, POSITIONS = 64, 64  # intervals of some ±0.07 of attention
 COPIES = 12  # windows of repeated random tokens on which edges are ablated
 CONDITIONS = {  # the longer match and the shorter
     "two against one": ("two", "one"),
@@ -39,7 +41,7 @@ CONDITIONS = {  # the longer match and the shorter
 }
 RIVALS, ALONE = "two against one", "one alone"
 METHODS = ("resample", "mean")
-SHIFTS = {"Q": 1, "K": 2}  # which other window each reader sees: were it the same one, its queries would match its keys
+SHIFTS = {"Q": 1, "K": 2}  # offset of each reader's window; queries and keys of one window would match
 _SEED = 2025
 
 Edges = tuple[tuple[str, Place], ...]
@@ -50,41 +52,36 @@ class Roles:
     """Heads chosen on other data than they are judged on."""
 
     induction: Place
-    previous: tuple[Place, ...]  # of the first layer, the best previous-token head and all that do it mostly
-    two_back: tuple[Place, ...]  # of its other heads, those that look two back, likewise; empty without others
+    previous: tuple[Place, ...]  # of the first layer: the best previous-token head and all above MOST
+    two_back: tuple[Place, ...]  # of its other heads: the best head for two tokens back and all above MOST
 
     @staticmethod
     def of(trained: TrainedModel) -> Roles | None:
-        """None where no head past the first layer can be an induction head."""
+        """Choose the heads. None if no head past the first layer can be an induction head."""
         if not trained.log or len(trained.weights.layers) < 2:
             return None
-        last: Evaluation = trained.log[-1]
-        induction = max(_places(last.prefix_matching[1:], 1))[1]
-        previous = _leading(_places(last.previous_token[:1], 0))
-        back = _places([two_back(trained.natural.patterns[0]).tolist()], 0)
-        return Roles(induction, previous, _leading([(s, place) for s, place in back if place not in previous]))
+        last = trained.log[-1]
+        _, induction = max((score, place) for place, score in scored(last.prefix_matching[1:], 1).items())
+        previous = _leading(scored(last.previous_token[:1]))
+        back = scored([two_back(trained.natural.patterns[0]).tolist()])
+        return Roles(induction, previous, _leading({p: score for p, score in back.items() if p not in previous}))
 
 
-def _places(scores: list[list[float]], first: int) -> list[tuple[float, Place]]:
-    return [(s, (layer, h)) for layer, heads in enumerate(scores, first) for h, s in enumerate(heads)]
-
-
-def _leading(scored: list[tuple[float, Place]]) -> tuple[Place, ...]:
-    """The best and all that reach MOST: where several heads do one job, ablating one of them leaves the others."""
-    best = max(scored, default=None)
-    return tuple(place for score, place in scored if score >= MOST or (score, place) == best)
+def _leading(scores: Mapping[Place, float]) -> tuple[Place, ...]:
+    """Return the best head and all that reach MOST. If several heads do the same, all of them must be ablated."""
+    best = max(((score, place) for place, score in scores.items()), default=None)
+    return tuple(place for place, score in scores.items() if score >= MOST or (score, place) == best)
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows without heads or where windows are too short."""
-    present = (data.unigram > 0).float()
-    pos = min(POSITIONS, trained.model.config.n_ctx, int(present[1:].sum()) + 1)
+    """Return the rows by record name; no rows without heads or if windows are too short."""
+    pos = min(POSITIONS, trained.model.config.n_ctx, int(data.present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
     if pos < SHORTEST_WINDOW or not trained.weights.layers:
         return found
     generator = torch.Generator().manual_seed(_SEED)
-    trials = draw_trials(SEQUENCES, pos, present, generator)
+    trials = draw_trials(SEQUENCES, pos, data.present, generator)
     nothing = trained.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
     shown = {name: Shown.of(trained.model, trials, *kinds) for name, kinds in CONDITIONS.items()}
     for name, windows in shown.items():
@@ -98,7 +95,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Shown:
-    """A condition's windows, the longer match first and then second, and the model's run on them."""
+    """The windows of a condition, with the longer match first and then second, and the model's run on them."""
 
     clean: Run
     keys: Int[Tensor, "batch n"]
@@ -110,8 +107,12 @@ class Shown:
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the log-probabilities (nats) that ``run`` gives the two followers at the query, the last position."""
+        """Return the log-probabilities (nats) of the two followers at the query, the last position."""
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
+
+    def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
+        """Return the attention of a replaced head to the followers of the longer and the shorter match."""
+        return longer_and_shorter(last_attention(run.replaced[head].pattern[:, None], self.keys))[0]
 
 
 def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -> list[SuffixMatchRow]:
@@ -121,7 +122,7 @@ def _match_rows(name: str, shown: Shown, pos: int, generator: torch.Generator) -
         ahead = longer - shorter
         known = mean_intervals(ahead, independent(ahead), generator)
         for head, (a, b, i) in enumerate(zip(longer.mean(-1).tolist(), shorter.mean(-1).tolist(), known, strict=True)):
-            rows.append(SuffixMatchRow(layer, head, name, a, b, i.mean, i.low, i.high, 1 / pos, longer.shape[-1]))
+            rows.append(SuffixMatchRow(layer, head, name, a, b, *i, 1 / pos, longer.shape[-1]))
     return rows
 
 
@@ -131,20 +132,17 @@ def _prediction_row(
     found = shown.clean.trace.logits[:, -1].log_softmax(-1).gather(1, shown.followed)
     gains = longer_and_shorter(found - nothing.repeat(2, 1))
     values = torch.stack([*gains.unbind(-1), gains[:, 0] - gains[:, 1]])
-    a, b, c = mean_intervals(values, independent(values), generator)
-    ahead = found[:, 0] > found[:, 1]
-    first, second = ahead.chunk(2)
+    longer, shorter, advantage = mean_intervals(values, independent(values), generator)
+    first, second = (found[:, 0] > found[:, 1]).chunk(2)
     wins = torch.cat([first, ~second]).double().mean().item()
-    spread = [value for i in (a, b, c) for value in _numbers(i)]
-    row: list[Any] = [name, *spread, wins, len(gains)]
-    return SuffixPredictionRow(*row)
+    return SuffixPredictionRow(name, *longer, *shorter, *advantage, wins, len(gains))
 
 
 # ---- edges ablated --------------------------------------------------------------------------------------------------
 
 
 def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
-    """Which edges into the induction head are ablated together? ``heads`` are all of earlier layers."""
+    """Return the sets of edges into the induction head that are ablated. ``heads`` are all of earlier layers."""
     queries = tuple(("Q", h) for h in heads)
     keys = tuple(("K", h) for h in heads if h not in roles.previous)
     others = [h for h in heads if h not in (*roles.previous, *roles.two_back)]
@@ -164,35 +162,33 @@ def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
 def _cut_rows(
     trained: TrainedModel, roles: Roles, shown: Mapping[str, Shown], generator: torch.Generator
 ) -> list[SuffixCutRow]:
-    block, tokens = trained.block, trained.repeated_tokens[:COPIES]
-    copies, scored = Run(trained.model, tokens), slice(block + 1, 2 * block)
-    late = roles.induction
+    block, tokens, late = trained.block, trained.repeated_tokens[:COPIES], roles.induction
+    copies, scored_at = Run(trained.model, tokens), slice(block + 1, 2 * block)
     heads = [place for place in copies.places if place[0] < late[0]]
 
     def second_copy(run: Run) -> Float[Tensor, "batch"]:
-        return F.cross_entropy(run.logits(scored).mT, tokens[:, block + 2 :], reduction="none").mean(-1)
+        return F.cross_entropy(run.logits(scored_at).mT, tokens[:, block + 2 :], reduction="none").mean(-1)
 
     uncut, rows, whole = second_copy(copies), [], torch.empty(0)
     for name, edges in cuts(roles, heads).items():
         for method in METHODS if edges else ("",):
             both, alone = (_ablated(shown[c].clean, late, edges, method) for c in (RIVALS, ALONE))
-            rivals = longer_and_shorter(last_attention(both.replaced[late].pattern[:, None], shown[RIVALS].keys))[0]
-            single = longer_and_shorter(last_attention(alone.replaced[late].pattern[:, None], shown[ALONE].keys))[0]
+            rivals, single = shown[RIVALS].attention(both, late), shown[ALONE].attention(alone, late)
             gains = longer_and_shorter(shown[RIVALS].log_probs(both))
             values = torch.stack([rivals[:, 0] - rivals[:, 1], single[:, 0], gains[:, 0] - gains[:, 1]])
-            whole = values[:2] if not edges else whole  # comes first
+            whole = values[:2] if not edges else whole  # "none" is first
             cost = second_copy(_ablated(copies, late, edges, method)) - uncut
-            known = [i for v in (values, cost[None]) for i in mean_intervals(v, independent(v), generator)]
-            spread = [value for i in known for value in _numbers(i)]
+            a, b, c = mean_intervals(values, independent(gains[:, 0]), generator)
+            (d,) = mean_intervals(cost[None], independent(cost), generator)
+            left, alone_left = (_share(part, of, generator) for part, of in zip(values, whole, strict=False))
             named = " ".join(f"{reader}←{path_name((h,))}" for reader, h in edges)
-            row: list[Any] = [name, named, method, *roles.induction, *spread, len(gains), len(tokens)]
-            shares = [x for part, of in zip(values, whole, strict=False) for x in _share(part, of, generator)]
-            rows.append(SuffixCutRow(*row, *shares))
+            sizes = (len(gains), len(tokens))
+            rows.append(SuffixCutRow(name, named, method, *late, *a, *b, *c, *d, *sizes, *left, *alone_left))
     return rows
 
 
 def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
-    """The induction head with ``edges`` reading another window's writes, or their mean by position."""
+    """Let ``edges`` into the induction head read another window's writes, or the mean writes by position."""
     writes = {
         (side, early): clean.output(early).roll(SHIFTS[side], 0) if method == "resample" else clean.mean_output(early)
         for side, early in edges
@@ -203,10 +199,6 @@ def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
 def _share(
     part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator
 ) -> tuple[float | None, float | None, float | None]:
-    """What is left of ``whole``, by the same sequences; None where that is not surely above 0."""
+    """Return the share of ``whole`` that is left, paired by sequence; none if the interval of ``whole`` reaches 0."""
     (interval,) = mean_intervals(whole[None], independent(whole), generator)
-    return _numbers(ratio_interval(part, whole, independent(whole), generator)) if interval.low > 0 else (None,) * 3
-
-
-def _numbers(i: Interval) -> tuple[Any, Any, Any]:
-    return i.mean, i.low, i.high
+    return ratio_interval(part, whole, independent(whole), generator) if interval.low > 0 else NO_INTERVAL

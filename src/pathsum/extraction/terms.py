@@ -1,11 +1,10 @@
-"""What each order of paths is worth."""
+"""Loss reduction by each order of paths."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -18,18 +17,9 @@ from pathsum.core.weights import Weights
 from pathsum.interventions.run import Run
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.terms import TermRow
-from pathsum.statistics.bootstrap import Interval, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, Interval, mean_intervals
 
-
-@dataclass(frozen=True)
-class Term:
-    """Some paths, and what they add to the logits."""
-
-    order: int
-    layer: int | None
-    head: int | None
-    paths: int
-    logits: Float[Tensor, "batch pos vocab"]
+Term = tuple[int, int | None, int | None, int]  # order, layer, head and number of paths
 
 
 def term_rows(
@@ -39,56 +29,48 @@ def term_rows(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> list[TermRow]:
-    """What each order is worth, and of order one each layer and each head; ``clean`` is the run on
-    these ``windows``, which come from these ``documents``."""
+    """Measure the effect on the loss of each order, and within order one of each layer and each head. ``clean`` is the
+    run on ``windows``, which come from ``documents``."""
     weights, trace, tokens, targets = model.weights(), clean.trace, windows[:, :-1], windows[:, 1:]
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
-    named: list[tuple[int, int | None, int | None, int]] = []
-    added_first: list[list[float]] = []  # numbers: why, see ``causal.Measured``
+    terms: list[Term] = []
+    added_first: list[list[float]] = []  # Python numbers for the reason in ``causal.Measured``
     removed_last: list[list[float]] = []
-    for term in _terms(weights, tokens, trace, orders):
-        named.append((term.order, term.layer, term.head, term.paths))
-        worth = importance(term.logits, lower[term.order], lower[-1], targets)
-        added_first.append(worth.added_first.tolist())
-        removed_last.append(worth.removed_last.tolist())
+    for term, logits in _terms(weights, tokens, trace, orders):
+        terms.append(term)
+        found = importance(logits, lower[term[0]], lower[-1], targets)
+        added_first.append(found.added_first.tolist())
+        removed_last.append(found.removed_last.tolist())
     added = mean_intervals(lower[0].new_tensor(added_first), documents, generator)
     removed = mean_intervals(lower[0].new_tensor(removed_last), documents, generator)
     own = _at_own_scale(model, clean, targets, documents, generator)
-    rows = []
-    for name, a, r in zip(named, added, removed, strict=True):
-        o = own[name[0]] if name[1] is None else None
-        row = TermRow(
-            *name,
-            *(a.mean, a.low, a.high),
-            *(r.mean, r.low, r.high),
-            own_scale_nats=o.mean if o else None,
-            own_scale_low=o.low if o else None,
-            own_scale_high=o.high if o else None,
-            windows=len(tokens),
-        )
-        rows.append(row)
-    return rows
+    return [
+        TermRow(*term, *a, *r, *(own[term[0]] if term[1] is None else NO_INTERVAL), windows=len(tokens))
+        for term, a, r in zip(terms, added, removed, strict=True)
+    ]
 
 
-def _terms(weights: Weights, tokens: Tensor, trace: Trace, orders: Sequence[Tensor]) -> Iterator[Term]:
-    """All paths of each order; then the single heads, by layer, and each layer's together."""
-    lengths = [len(p) for p in all_paths(weights)]
+def _terms(
+    weights: Weights, tokens: Tensor, trace: Trace, orders: Sequence[Tensor]
+) -> Iterator[tuple[Term, Float[Tensor, "batch pos vocab"]]]:
+    """Yield all paths of each order, then the single heads of each layer and their sum, with their logits."""
+    lengths = [len(path) for path in all_paths(weights)]
     for n, logits in enumerate(orders):
-        yield Term(n, None, None, lengths.count(n), logits)
+        yield (n, None, None, lengths.count(n)), logits
     for layer, heads in enumerate(weights.layers):
         total = torch.zeros_like(orders[0])
         for h in range(len(heads)):
             logits = path_logits(weights, ((layer, h),), tokens, trace.patterns, trace.scales)
-            yield Term(1, layer, h, 1, logits)
+            yield (1, layer, h, 1), logits
             total += logits
-        yield Term(1, layer, None, len(heads), total)
+        yield (1, layer, None, len(heads)), total
 
 
 def _at_own_scale(
     model: Transformer, clean: Run, targets: Tensor, documents: Tensor, generator: torch.Generator
 ) -> list[Interval]:
-    """What each order adds where norms see the paths so far alone."""
+    """Measure the loss reduction by each order at the norm scales of the paths up to it."""
     losses = [window_losses(F.linear(read, model.W_U), targets) for read in clean.order_by_order()]
     nothing = torch.full_like(losses[0], math.log(len(model.W_U)))
     return mean_intervals(-torch.stack([nothing, *losses]).diff(dim=0), documents, generator)

@@ -1,5 +1,5 @@
-"""What the report's circuit explorer shows of each token: what every head makes of it, who looks for it, and what comes
-next by the direct path and in the corpus."""
+"""Data of the report's circuit explorer: the largest OV and QK entries of each token for every head, and its most
+frequent next tokens by the direct path and in the corpus."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.tokens import JOINER
 
-TOKENS = 2048  # the most frequent ones, where the vocabulary is larger
+TOKENS = 2048  # the most frequent ones of a larger vocabulary
 TOP = 5
 BLOCK = 256
 
@@ -39,7 +39,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def shown_tokens(data: EvalData) -> Int[Tensor, "n"]:
-    """The TOKENS most frequent ids, in the order of ids."""
+    """Return the TOKENS most frequent ids, in the order of ids."""
     order = data.unigram.argsort(descending=True, stable=True)
     return order[:TOKENS].sort().values
 
@@ -48,16 +48,16 @@ def _tops(
     trained: TracedModel, data: EvalData, tokens: Int[Tensor, "n"]
 ) -> Iterator[tuple[str, int | None, int | None, Top]]:
     weights, k = trained.weights, min(TOP, len(data.words))
-    for layer, heads in enumerate(weights.layers):
-        for h, head in enumerate(heads):
-            yield "OV", layer, h, top_rows(ov_circuit(weights, head.W_OV), tokens, k)
-            yield "QK", layer, h, top_rows(qk_circuit(weights, head.W_QK, data.unigram), tokens, k)
+    for layer, h in trained.places:
+        head = weights.layers[layer][h]
+        yield "OV", layer, h, top_rows(ov_circuit(weights, head.W_OV), tokens, k)
+        yield "QK", layer, h, top_rows(qk_circuit(weights, head.W_QK, data.unigram), tokens, k)
     yield "direct", None, None, _direct(trained, tokens, k)
     yield "corpus", None, None, _corpus(data, tokens, k)
 
 
 def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
-    """The direct path's own predictions: shares of a softmax over W_U W_E alone."""
+    """Return the predictions of the direct path alone: shares of a softmax over W_U W_E."""
     table = direct_path(trained.weights)
     values, found = top_rows(table, tokens, k)
     blocks = tokens.split(BLOCK)
@@ -66,8 +66,8 @@ def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
 
 
 def _corpus(data: EvalData, tokens: Int[Tensor, "n"], k: int) -> Top:
-    """What follows in the training text: shares, 0 of what never does."""
-    values: list[list[float]] = []  # numbers: why, see ``causal.Measured``
+    """Return the next tokens in the training text: shares, 0 for tokens that never follow."""
+    values: list[list[float]] = []  # Python numbers for the reason in ``causal.Measured``
     found: list[list[int]] = []
     for token in tokens.tolist():
         row = data.bigram_counts[token : token + 1][0].double()

@@ -1,4 +1,5 @@
-"""What heads are made of: token clusters, singular directions, joint copying, subspaces, deletion, virtual heads."""
+"""Analyses of the heads' weights: token clusters, singular directions, joint copying, subspaces, deletion, virtual
+heads."""
 
 from __future__ import annotations
 
@@ -25,28 +26,43 @@ from pathsum.core.weights import Head, Weights
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.probes import induction, positional
 from pathsum.records.joint_copying import JointCopyingRow
+from pathsum.records.roles import Place
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
 from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
+from pathsum.records.tokens import JOINER
 from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.statistics.bootstrap import standard_errors
 
-WINDOWS = 16  # of held-out text: patterns and costs of virtual heads, each a pass over them
-COMMON = 512  # tokens that clusters and directions may name, the most frequent of the corpus
-TOKENS, CLUSTERS = 8, 3  # named of each, and found a head
+WINDOWS = 16  # of held-out text, for patterns and costs of virtual heads
+COMMON = 512  # most frequent tokens, which clusters and directions are limited to
+TOKENS, CLUSTERS = 8, 3  # tokens per cluster, clusters per head
 ALIKE = 0.5  # cosine of patterns from which heads are grouped
-OTHER_SETS = 20  # that a group's joint copying is compared with, at most
+OTHER_SETS = 20  # random sets of heads that a group's joint copying is compared with, at most
 _SEED = 2021
-
-Place = tuple[int, int]  # (layer, head)
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record, by its name."""
-    generator = torch.Generator().manual_seed(_SEED)
-    weights = trained.weights
+    """Return the rows of each record by its name."""
+    generator, weights = torch.Generator().manual_seed(_SEED), trained.weights
+    # Rare tokens are left out, since a head's response to them says little about text.
+    common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
+    k = min(TOKENS, len(common))
+
+    def words(tokens: Int[Tensor, "k"]) -> str:
+        return JOINER.join(data.words[t] for t in tokens.tolist())
+
+    heads = [(layer, h, weights.layers[layer][h]) for layer, h in trained.places]
     return {
-        "token_clusters": cluster_rows(weights, data, generator),
-        "directions": direction_rows(weights, data),
+        "token_clusters": [
+            TokenClusterRow(layer, h, rank, c.eigenvalue, c.cohesion, c.chance, c.spread, words(c.tokens))
+            for layer, h, head in heads
+            for rank, c in enumerate(token_clusters(weights, head.W_OV, common, CLUSTERS, k, generator), start=1)
+        ],
+        "directions": [
+            DirectionRow(layer, h, rank, d.gain, d.share, words(d.read), words(d.written))
+            for layer, h, head in heads
+            for rank, d in enumerate(singular_directions(weights, head.W_OV, common, CLUSTERS, k), start=1)
+        ],
         "joint_copying": joint_copying_rows(trained, data, generator),
         "overlaps": [OverlapRow(o.kind, *o.early, *o.late, o.share, o.chance, o.spread) for o in overlaps(weights)],
         "bandwidth": bandwidth_rows(weights),
@@ -55,30 +71,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     }
 
 
-def cluster_rows(weights: Weights, data: EvalData, generator: torch.Generator) -> list[TokenClusterRow]:
-    """Groups of tokens that each head copies."""
-    common = _common(data)
-    k = min(TOKENS, len(common))
-    return [
-        TokenClusterRow(layer, h, rank, c.eigenvalue, c.cohesion, c.chance, c.spread, _words(data, c.tokens))
-        for layer, h, head in _heads(weights)
-        for rank, c in enumerate(token_clusters(weights, head.W_OV, common, CLUSTERS, k, generator), start=1)
-    ]
-
-
-def direction_rows(weights: Weights, data: EvalData) -> list[DirectionRow]:
-    """What each head reads and writes."""
-    common = _common(data)
-    k = min(TOKENS, len(common))
-    return [
-        DirectionRow(layer, h, rank, d.gain, d.share, _words(data, d.read), _words(data, d.written))
-        for layer, h, head in _heads(weights)
-        for rank, d in enumerate(singular_directions(weights, head.W_OV, common, CLUSTERS, k), start=1)
-    ]
-
-
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
-    """Groups of at least two heads with alike patterns, against other sets of heads of their layer."""
+    """Compare groups of heads with similar patterns with other sets of heads of their layer."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):
@@ -110,21 +104,22 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
 
 
 def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
-    """How many directions of the residual stream each part uses; W_E and W_U about their mean over tokens."""
+    """Measure the effective rank of each matrix, of W_E and W_U about their mean over tokens."""
     if not weights.layers:
         return []
     d_model = len(weights.W_E)
     eye = torch.eye(d_model, dtype=weights.W_E.dtype)
     ends = {"W_E": (weights.W_E - weights.W_E.mean(1, keepdim=True)).mT, "W_U": weights.W_U - weights.W_U.mean(0)}
     rows = [BandwidthRow(part, None, None, effective_rank(LowRank(W, eye)), d_model) for part, W in ends.items()]
-    for layer, h, head in _heads(weights):
-        for part, W in {"W_OV": head.W_OV, "W_QK": head.W_QK}.items():
-            rows.append(BandwidthRow(part, layer, h, effective_rank(W), min(W.left.shape)))
+    for layer, heads in enumerate(weights.layers):
+        for h, head in enumerate(heads):
+            for part, W in {"W_OV": head.W_OV, "W_QK": head.W_QK}.items():
+                rows.append(BandwidthRow(part, layer, h, effective_rank(W), min(W.left.shape)))
     return rows
 
 
 def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
-    """What heads beyond the first layer make of what the layers before them wrote on held-out text."""
+    """Measure how heads past the first layer respond to the writes of earlier layers on held-out text."""
     rows = []
     outputs = trained.natural.outputs
     for layer in range(1, len(outputs)):
@@ -137,53 +132,32 @@ def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
 
 
 def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHeadRow]:
-    """Every pair of heads in different layers: its weights, its pattern, and the cost of its path's removal."""
-    weights, natural = trained.weights, trained.natural
-    pairs = [(a, b) for a in _places(weights) for b in _places(weights) if a[0] < b[0]]
+    """Describe every pair of heads of different layers by its weights, pattern and the cost of removing its path."""
+    weights, natural, places = trained.weights, trained.natural, trained.places
+    pairs = [(a, b) for a in places for b in places if a[0] < b[0]]
     if not pairs:
         return []
-    windows = data.windows[:WINDOWS]
-    costs = removal_costs(
-        trained.model.weights(),
-        pairs,
-        windows,
-        natural.logits[:WINDOWS],
-        [p[:WINDOWS] for p in natural.patterns],
-        [s[:WINDOWS] for s in natural.scales],
-    )
+    patterns, scales = ([values[:WINDOWS] for values in kind] for kind in (natural.patterns, natural.scales))
+    windows, logits = data.windows[:WINDOWS], natural.logits[:WINDOWS]
+    costs = removal_costs(trained.model.weights(), pairs, windows, logits, patterns, scales)
     errors = standard_errors(costs, data.window_documents[:WINDOWS])
-    looks = _looks(trained)
+    looks, chance = _looks(trained), 1 / math.sqrt(len(weights.W_E))
     heads = [(weights.layers[i][a], weights.layers[j][b]) for (i, a), (j, b) in pairs]
     copied = eigenvalues.copying_eigenvalues(weights, [second.W_OV.after(first.W_OV) for first, second in heads])
     rows = []
     columns = zip(pairs, heads, copied, costs.mean(1).tolist(), errors.tolist(), strict=True)
     for (early, late), (first, second), values, cost, error in columns:
-        previous, distance, attention, matching = looks[early, late]
-        rows.append(
-            VirtualHeadRow(
-                early_layer=early[0],
-                early_head=early[1],
-                late_layer=late[0],
-                late_head=late[1],
-                composition=composition(first, second, "V"),
-                composition_chance=1 / math.sqrt(len(weights.W_E)),
-                positivity=eigenvalues.positivity(values),
-                previous_token=previous,
-                peak_distance=distance,
-                peak_attention=attention,
-                prefix_matching=matching,
-                cost_nats=cost,
-                cost_error_nats=error,
-            )
-        )
+        by_weights = (composition(first, second, "V"), chance, eigenvalues.positivity(values))
+        rows.append(VirtualHeadRow(*early, *late, *by_weights, *looks[early, late], cost, error))
     return rows
 
 
 def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], tuple[float, int, float, float]]:
-    """Of each virtual head: previous-token score, the distance it looks at most and how much, prefix matching."""
+    """Return each virtual head's previous-token score, distance and height of its attention peak, and prefix
+    matching."""
     natural, repeated = ([p[:WINDOWS] for p in t.patterns] for t in (trained.natural, trained.repeated))
     found = {}
-    for late, second in _places(trained.weights):
+    for late, second in trained.places:
         for early in range(late):
             by_distance = positional.attention_by_distance(virtual_patterns(natural[early], natural[late][:, second]))
             peaks = by_distance[:, : by_distance.shape[1] // 2 + 1].max(-1)
@@ -197,21 +171,3 @@ def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], tuple[float, int,
                     matching[first].item(),
                 )
     return found
-
-
-def _places(weights: Weights) -> list[Place]:
-    return [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
-
-
-def _heads(weights: Weights) -> list[tuple[int, int, Head]]:
-    return [(layer, h, weights.layers[layer][h]) for layer, h in _places(weights)]
-
-
-def _common(data: EvalData) -> Int[Tensor, "n"]:
-    """The most frequent tokens of the corpus: what a head makes of a rare one says little of the text."""
-    present = int((data.unigram > 0).sum())
-    return data.unigram.argsort(descending=True, stable=True)[: min(COMMON, present)]
-
-
-def _words(data: EvalData, tokens: Int[Tensor, "k"]) -> str:
-    return "␟".join(data.words[t] for t in tokens.tolist())

@@ -6,7 +6,7 @@ times too narrow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -16,13 +16,15 @@ DRAWS = 2000
 ENDS = torch.tensor([(1 - 0.95) / 2, (1 + 0.95) / 2], dtype=torch.float64)  # of an interval, as quantiles
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean and its bootstrap percentile interval."""
 
     mean: float
     low: float
     high: float
+
+
+NO_INTERVAL: tuple[float | None, float | None, float | None] = (None, None, None)  # the columns of an absent interval
 
 
 def mean_intervals(

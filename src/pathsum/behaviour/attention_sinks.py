@@ -1,6 +1,6 @@
 """Patterns without their attention sink.
 
-Softmax weights sum to 1; where a head has nothing to move, its attention goes to a key whose value has little effect,
+Softmax weights sum to 1. If a head has nothing to move, its attention goes to a key whose value has little effect,
 mostly the beginning-of-sequence token (AMF "induction heads"; named attention sink by Xiao et al. 2023).
 """
 
@@ -10,20 +10,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-LEAST = 1e-6  # attention that must be left to scale up; a row with less stays as it is
+LEAST = 1e-6  # remaining attention that is scaled up; a row with less stays unchanged
 
 
 def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
-    """Move nothing from ``key`` to later queries, and from all others what was moved: rows then sum to 1 − A[q, key].
-    Query ``key`` itself and earlier ones stay as they are. Costs batch · pos²."""
+    """Remove the attention of later queries to ``key``. Their rows then sum to 1 − A[q, key]. Queries up to ``key``
+    stay unchanged. Costs batch · pos²."""
     changed = pattern.clone()
     changed[..., key + 1 :, key] = 0
     return changed
 
 
 def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
-    """Attend from later queries to all but ``key``: the rest of each row scaled to sum to 1, which is what a softmax
-    without that key gives. Queries up to ``key`` stay as they are. Costs batch · pos²."""
+    """Remove the attention of later queries to ``key`` and scale the rest of each row to sum to 1, as in a softmax
+    without that key. Queries up to ``key`` stay unchanged. Costs batch · pos²."""
     rest = silenced(pattern, key)
     left = rest.sum(-1, keepdim=True)
     return torch.where(left > LEAST, rest / left.clamp(min=LEAST), pattern)

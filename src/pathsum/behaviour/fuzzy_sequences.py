@@ -1,6 +1,6 @@
-"""Find tokens that are alike but not equal, and put them where an equal token would stand (docs/framework.md §5.13).
+"""Find tokens that are similar but not equal, and put them in place of an equal token (docs/framework.md §5.13).
 
-Alike are tokens of letters that differ by case alone (``Self``, ``self``) or by a leading space alone.
+Similar tokens consist of letters and differ in case alone (``Self``, ``self``) or in a leading space alone.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from torch import Tensor
 from pathsum.data.bos import BOS
 from pathsum.records.fuzzy_matching import FuzzyKind
 
-SPACE = "␣"  # how the vocabulary prints a space
-KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # what alike tokens share
-FEWEST, RAREST = 20, 50  # pairs of a kind, and occurrences of a token in training text: below, no rows
-MOST, NEAREST = 96, 5  # ordered pairs of a kind, at most; tokens that a pair's control is drawn from
+SPACE = "␣"  # a space as the vocabulary prints it
+KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # shared by similar tokens
+FEWEST, RAREST = 20, 50  # minimum of pairs of a kind, and of occurrences of a token in training text
+MOST, NEAREST = 96, 5  # maximum of ordered pairs of a kind; tokens from which a pair's control is sampled
 _LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^\W\d_]{{3,}})")
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Ordered pairs: a query, a variant of it, and a token of the variant's form and frequency that is unrelated."""
+    """Ordered pairs: a query, a variant of it, and an unrelated token of the variant's form and frequency."""
 
     kinds: tuple[str, ...]  # of each pair
     query: Int64[Tensor, "n"]
     variant: Int64[Tensor, "n"]
     unrelated: Int64[Tensor, "n"]
-    family: Int64[Tensor, "n"]  # the same for tokens that differ by case or space: what intervals resample
-    fillers: Bool[Tensor, "vocab"]  # tokens that occur and are alike no other
+    family: Int64[Tensor, "n"]  # the same for tokens that differ in case or space; intervals resample families
+    fillers: Bool[Tensor, "vocab"]  # tokens of the text that are similar to no other
 
     @staticmethod
     def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
-        """Find the pairs of a vocabulary, both ``RAREST`` times in text; no pair of a kind with fewer than ``FEWEST``.
+        """Find the pairs of a vocabulary, both at least ``RAREST`` times in text; a kind needs ``FEWEST`` pairs.
 
-        The unrelated token (the control) is the variant of another pair of the kind, of another family and of the
-        variant's own form: lower case or not, leading space or not, one letter or more. It is drawn from the
-        ``NEAREST`` of these by frequency, so that few queries share a control. A pair without such a token is left out.
+        The unrelated token (the control) is the variant of another pair of the kind, from another family and of the
+        variant's form: lower case or not, leading space or not, one letter or more. It is sampled from the ``NEAREST``
+        of these by frequency, so that few queries share a control. A pair without such a token is left out.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -81,13 +81,13 @@ def _form(word: str) -> tuple[bool, bool, bool]:
 
 @dataclass(frozen=True)
 class Trials:
-    """A window for each query, which stands last, and where the follower of an earlier token stands."""
+    """A window for each query, which is its last token, and the position of the follower of an earlier token."""
 
     tokens: Int64[Tensor, "n pos"]
     follower: Int64[Tensor, "n"]
 
     def after(self, earlier: Int64[Tensor, "n"]) -> Int64[Tensor, "n pos"]:
-        """Put each ``earlier`` token before the follower; all else stays as it is."""
+        """Put each ``earlier`` token before the follower."""
         return self.tokens.scatter(1, self.follower[:, None] - 1, earlier[:, None])
 
     def followed(self) -> Int64[Tensor, "n"]:
@@ -96,7 +96,7 @@ class Trials:
 
 
 def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
-    """Draw BOS and ``pos`` − 2 different fillers for each query, and a place for the earlier token."""
+    """Sample BOS and ``pos`` − 2 different fillers for each query, and a position of the follower."""
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)
     tokens = torch.cat([torch.full((n, 1), BOS), drawn, alike.query[:, None]], 1)
@@ -106,10 +106,10 @@ def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
 def rename(
     passages: Int64[Tensor, "n pos"], words: Sequence[str], counts: Float[Tensor, "vocab"]
 ) -> Int64[Tensor, "n pos"]:
-    """Replace every name of a passage by another name that is not in it, one for one, of the nearest frequency.
+    """Replace every name of a passage by another name of the nearest frequency that is not in it, one for one.
 
-    Names are tokens of three letters or more that are no keyword of Python, ``RAREST`` times in text; with a leading
-    space they stay so. Where none is left, a name stays.
+    Names are tokens of three letters or more that are no keyword of Python, at least ``RAREST`` times in text. A
+    leading space is kept. A name stays if no other name is left.
     """
     matches = [_NAME.fullmatch(word) for word in words]
     names = torch.tensor([1 + len(m[1]) if m and not keyword.iskeyword(m[2]) else 0 for m in matches])

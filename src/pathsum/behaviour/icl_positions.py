@@ -10,17 +10,17 @@ EARLY, LATE = 50, 500  # ICL's tokens
 
 
 def icl_positions(n: int) -> tuple[int, int] | None:
-    """Take ICL's 50th and 500th token; where ``n`` predictions do not reach that far the last round token, a multiple
-    of 10, with NEIGHBOURS after it: the 250th of 256. None where the two ends would overlap."""
+    """Return ICL's 50th and 500th token. In shorter windows of ``n`` predictions, the late token is the last multiple
+    of 10 with NEIGHBOURS after it, such as the 250th of 256. None if the two ends would overlap."""
     late = min(LATE, (n - NEIGHBOURS) // 10 * 10)
     return (EARLY, late) if late - NEIGHBOURS > EARLY + NEIGHBOURS else None
 
 
 def icl_loss_drop(loss_by_position: Sequence[float]) -> float | None:
-    """Subtract the loss around the late token of ``icl_positions`` from that around the 50th, in nats; positive where
-    the model learns from context. In windows of 256 tokens: 50 ± 5 against 250 ± 5.
+    """Subtract the loss around the late token of ``icl_positions`` from that around the 50th, in nats; positive if the
+    model learns from context. In windows of 256 tokens: 50 ± 5 against 250 ± 5.
 
-    Entry i is the mean loss of predicting the token at i + 1. None where the window is too short."""
+    Entry i is the mean loss of predicting the token at i + 1. None if the window is too short."""
     at = icl_positions(len(loss_by_position))
     if at is None:
         return None

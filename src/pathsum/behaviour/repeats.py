@@ -15,16 +15,16 @@ from pathsum.probes.induction import check_repeated
 
 
 def guessing_nats(drawn: Float[Tensor, "vocab"]) -> float:
-    """Compute the loss of uniform guessing among the tokens that random blocks are drawn from: the log of their number,
-    nats. Those are the ids with ``drawn`` > 0 except 0, BOS. Guessing is right with probability e^−loss."""
+    """Compute the loss of uniform guessing among the tokens of random blocks: the log of their number, nats. These are
+    the ids with ``drawn`` > 0 except 0, BOS. A guess is right with probability e^−loss."""
     return math.log(int((drawn[1:] > 0).sum()))
 
 
 def second_copy_top1(logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int) -> float:
-    """Compute how often the likeliest next token is right on the second copy, without its first token, which is
-    unpredictable: the positions of ``RepeatLosses.second_nats``. Share, 0..1.
+    """Compute the accuracy of the likeliest next token on the second copy, without its first token, which is
+    unpredictable: the positions of ``RepeatLosses.second_nats``. 0..1.
 
-    Costs batch · pos · d_vocab. ValueError where ``tokens`` are not BOS and a block twice."""
+    Costs batch · pos · d_vocab. ValueError if ``tokens`` are not BOS and a block twice."""
     check_repeated(tokens, block)
     right = logits[:, block + 1 : -1].argmax(-1) == tokens[:, block + 2 :]
     return torch.mean(right, dtype=torch.float64).item()

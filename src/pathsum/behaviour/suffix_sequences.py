@@ -1,7 +1,7 @@
 """Sequences in which matches of one, two and three tokens compete for the same query (docs/framework.md §5.12).
 
-BOS, then tokens that all differ. Two occurrences stand in it, each a context of ``LONGEST`` tokens and its follower;
-the query is the last position. Copying the query's last tokens into an occurrence's context makes it a match.
+A sequence is BOS and tokens that all differ. It has two occurrences, each a context of ``LONGEST`` tokens and its
+follower. The query is the last position. Copying the query's last tokens into an occurrence's context makes a match.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathsum.data.bos import BOS
 
 LONGEST = 3
 SHORTEST_WINDOW = 4 * LONGEST  # BOS, two occurrences with their followers, the query's own context
-MATCHES = {  # which of the query's last tokens a context repeats: 1 is the current token, 2 the previous one
+MATCHES = {  # offsets of the query's last tokens that a context repeats: 1 is the current token, 2 the previous one
     "none": (),
     "one": (1,),
     "two": (1, 2),
@@ -27,13 +27,13 @@ MATCHES = {  # which of the query's last tokens a context repeats: 1 is the curr
 
 @dataclass(frozen=True)
 class Trials:
-    """Windows in which nothing matches yet, and where the two followers stand in each."""
+    """Windows without matches, and the positions of the two followers in each."""
 
     tokens: Int64[Tensor, "n pos"]
     followers: Int64[Tensor, "n k"]
 
     def matched(self, first: str, second: str) -> Int64[Tensor, "n pos"]:
-        """Make the two occurrences matches of these kinds (``MATCHES``); followers and all else stay as they are."""
+        """Make the two occurrences matches of these kinds (``MATCHES``)."""
         tokens, rows = self.tokens.clone(), torch.arange(len(self.tokens))
         for at, kind in enumerate((first, second)):
             for back in MATCHES[kind]:
@@ -46,10 +46,10 @@ class Trials:
 
 
 def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generator: torch.Generator) -> Trials:
-    """Draw ``n`` windows of ``pos`` tokens without repetition, by ``probabilities`` (BOS left out), and two places.
+    """Sample ``n`` windows of ``pos`` tokens without repetition, by ``probabilities`` (without BOS), and two places.
 
-    Both orders of the two kinds, ``matched(a, b)`` and ``matched(b, a)``, balance distance and follower. Raises
-    ValueError where there is no room for two occurrences or there are too few tokens.
+    Both orders of the two kinds, ``matched(a, b)`` and ``matched(b, a)``, balance distance and follower. ValueError if
+    there is no room for two occurrences or there are too few tokens.
     """
     weights = probabilities.double().clone()
     weights[BOS] = 0
@@ -61,6 +61,6 @@ def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generat
         )
     drawn = torch.multinomial(weights.expand(n, -1), pos - 1, generator=generator)
     tokens = torch.cat([torch.full((n, 1), BOS), drawn], 1)
-    room = pos - 2 * (LONGEST + 1) - LONGEST + 1  # places for the two, one occurrence's length taken off the second
+    room = pos - 2 * (LONGEST + 1) - LONGEST + 1  # places for both, with the first one's length subtracted
     two = torch.rand(n, room, generator=generator).argsort(-1)[:, :2].sort(-1).values
     return Trials(tokens, two + torch.tensor([LONGEST + 1, 2 * LONGEST + 1]))

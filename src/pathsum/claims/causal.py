@@ -1,4 +1,4 @@
-"""The edge that induction depends on."""
+"""The edge that induction depends on most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.results import Cell
 
-METHODS = ("zero", "resample")  # both must say the same
+METHODS = ("zero", "resample")  # both must agree
 
 
 def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
@@ -18,8 +18,8 @@ def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
 
 
 def _key_edge(cell: Cell) -> Finding:
-    found = [next((c for c in cell.rows(EdgeContrastRow) if c.method == method), None) for method in METHODS]
-    zero, resample = found
+    found = {c.method: c for c in cell.rows(EdgeContrastRow)}
+    zero, resample = (found.get(method) for method in METHODS)
     if zero is None or resample is None:
         return Finding(None, False, "no such edge was cut")
     notes = [

@@ -1,4 +1,4 @@
-"""The value that a claim's measure has by chance, from the records that hold it."""
+"""The chance level of a claim's measure, from the records that contain it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def always(level: str) -> Level:
 
 
 def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
-    """Return what uniform causal attention scores on the windows that the behaviour is measured on."""
+    """Return the scores of uniform causal attention on the windows on which the behavior is measured."""
 
     def level(results: Results) -> str:
         return span([r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour], 3)
@@ -27,10 +27,10 @@ def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level
 
 
 def with_layers(n_layers: int) -> Callable[[Results], Iterable[Cell]]:
-    """Return the models of that depth."""
+    """Select the models of that depth."""
     return lambda results: results.with_layers(n_layers)
 
 
 def or_unknown(level: str, after: str, before: str = "") -> str:
-    """Return ``level`` with words around it, or a dash where it is not known."""
+    """Return ``level`` with words around it, or a dash if it is unknown."""
     return UNKNOWN if level == UNKNOWN else f"{before}{level}{after}"

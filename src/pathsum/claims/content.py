@@ -12,41 +12,38 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import MatchingRow
 from pathsum.records.terms import TermRow
 
-CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: whose content is read
+CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets of the content that is read
 
 
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
-    """Return the best induction head's pairs; none where it is in the first layer or scores do not split."""
-    head = cell.induction_head()
-    return (
-        [] if head is None else [r for r in cell.rows(ContentScoreRow) if (r.layer, r.head) == (head.layer, head.head)]
-    )
+    """Return the best induction head's pairs; none if it is in the first layer or scores do not split."""
+    return cell.of_induction_head(ContentScoreRow)
 
 
 def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
-    """Return which share of the preference comes from this content at the query against that at the key; None where
-    the head has no preference."""
+    """Return the share of the preference from this content at the query and at the key; None if the head has no
+    preference."""
     whole = math.fsum(r.preference_nats for r in rows)
     return math.fsum(r.preference_nats for r in rows if (r.query, r.key) == (query, key)) / whole if whole > 0 else None
 
 
 def hops(cell: Cell, n: int) -> ContentRow | None:
-    """Return the worth of content that moved at ``n`` heads."""
+    """Return the row of content that moved at ``n`` heads."""
     return next((row for row in cell.rows(ContentRow) if (row.kind, row.content) == ("hops", str(n))), None)
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
-    """Return the pair of paths with the largest part of a head's preference; None where scores do not split."""
+    """Return the pair of paths with the largest part of a head's preference; None if scores do not split."""
     return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
 
 
 def order(cell: Cell, n: int) -> TermRow | None:
-    """Return all paths through ``n`` heads."""
+    """Return the row of all paths through ``n`` heads."""
     return next((t for t in cell.rows(TermRow) if t.order == n and t.layer is None), None)
 
 
 def virtual_heads_little(cell: Cell) -> Finding:
-    """Judge whether the interval of what two hops add lies below those of no hop and of one."""
+    """Test whether the loss reduction by two hops lies below those by no hop and by one."""
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:
         return Finding(None, False, "not measured")
@@ -73,7 +70,7 @@ def _by_content(cell: Cell) -> Finding:
 
 
 def _share_of_one_pair(results: Results) -> str:
-    """Give every pair of offsets the same preference."""
+    """Return the share of each pair of offsets if all have the same preference."""
     pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
     return span([1 / len(rows) for rows in pairs])
 

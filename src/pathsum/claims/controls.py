@@ -1,4 +1,4 @@
-"""A claim of the induction-heads paper on one layer whose keys see the previous token."""
+"""One-layer induction with keys that see the previous token."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathsum.claims.chance import uniform
 from pathsum.claims.judging import Claim, Finding, at_least
 from pathsum.records.results import FORMED, Cell, Results
 
-NOT_FORMED = 0.05  # best prefix matching where no head does induction
+NOT_FORMED = 0.05  # largest prefix matching without an induction head
 
 
 def _smeared(results: Results) -> dict[str, Finding]:

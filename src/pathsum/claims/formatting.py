@@ -1,4 +1,4 @@
-"""How numbers, heads and counts of layers are written in verdicts and in the report."""
+"""Formats of numbers, heads and counts of layers in verdicts and in the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def layers_label(n_layers: int) -> str:
 
 
 def head_label(layer: int, head: int) -> str:
-    """Layers and heads are counted from 0: L1H3 is the fourth head of the second layer."""
+    """Print a head's layer and number, both from 0: L1H3 is the fourth head of the second layer."""
     return f"L{layer}H{head}"
 
 
@@ -20,8 +20,8 @@ def millions(tokens: float | int) -> str:
 
 
 def number(value: float | int | None, digits: int = 2) -> str:
-    """A score with a true minus sign; an en dash where there is none. Where ``digits`` would show zeros only, one digit
-    that is not zero, with an exponent under 0.0001."""
+    """Print a score with a true minus sign, or an en dash for None. If ``digits`` would show only zeros, print one
+    significant digit."""
     if value is None:
         return "–"
     if abs(value) >= 1e5:
@@ -31,7 +31,7 @@ def number(value: float | int | None, digits: int = 2) -> str:
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """Print the range of ``values``, or one number where its ends print alike."""
+    """Print the range of ``values``, or one number if both ends print the same."""
     if not values:
         return "–"
     low, high = number(min(values), digits), number(max(values), digits)

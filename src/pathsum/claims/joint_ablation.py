@@ -12,18 +12,19 @@ MOST = 0.5  # half: more than all else together
 
 
 def at_the_end(cell: Cell) -> list[JointAblationRow]:
-    """Every set of heads at the last checkpoint."""
-    last = max((r.step for r in cell.rows(JointAblationRow)), default=0)
-    return [r for r in cell.rows(JointAblationRow) if r.step == last]
+    """Return every set of heads at the last checkpoint."""
+    rows = cell.rows(JointAblationRow)
+    last = max((r.step for r in rows), default=0)
+    return [r for r in rows if r.step == last]
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Other heads, and the same amount removed in random directions."""
+    """Return other heads, and the same amount removed in random directions."""
     return [r for r in rows if r.ablated != "induction" or r.method == "turned"]
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Controls that ablate as many heads: fewer heads are no control."""
+    """Return the controls that ablate as many heads. Fewer heads are no control."""
     most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
     return [r for r in controls(rows) if r.n_heads >= most]
 

@@ -1,4 +1,4 @@
-"""How a claim is judged: a finding for each model that it concerns, and a verdict over all of them."""
+"""Judgment of a claim: a finding for each model that it concerns, and a verdict over all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
-OWN = "this suite"  # the section of a claim that is in neither paper
+OWN = "this suite"  # the section of a claim of neither paper
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ _UNKNOWN = always(UNKNOWN)
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with everything that is said of it. ``theme`` is the file that states it: its evidence stands there."""
+    """A claim, its measure and its threshold. ``theme`` is the file that states it, whose section has the evidence."""
 
     id: str
     claim: str
     section: str  # of the paper
     measure: str
     threshold: str
-    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim speaks about
+    evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim concerns
     digits: int = 2
     chance: Level = _UNKNOWN  # the measure's value without the effect
     papers: str = UNKNOWN  # value in the papers or their public checkpoints
@@ -45,7 +45,7 @@ class Claim:
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:
-    """Judge ``claim`` on ``results``. ``value`` is the median over models; ``values`` has each."""
+    """Judge ``claim`` on ``results``. ``value`` is the median over models."""
     findings = claim.evaluate(results)
     passing = sum(f.passes for f in findings.values())
     known = [f.value for f in findings.values() if f.value is not None]
@@ -78,7 +78,7 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
 
 
 def _range(known: list[str]) -> str:
-    """Name a range over models as one, which is no interval."""
+    """Print a range over models, labeled as such so that it is not read as an interval."""
     if not known:
         return "no value"
     return known[0] if known[0] == known[-1] else f"range over models {known[0]} to {known[-1]}"
@@ -95,7 +95,7 @@ def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Res
 
 
 def within(threshold: float, low: float | None, high: float | None) -> bool:
-    """Whether ``threshold`` lies between the ends of an interval; false without one."""
+    """Test whether ``threshold`` lies between the ends of an interval; false without one."""
     return low is not None and high is not None and low <= threshold <= high
 
 

@@ -16,12 +16,12 @@ from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 
 @dataclass(frozen=True)
 class Copying:
-    """Whether a head copies, by each kind of evidence; None where it was not measured."""
+    """Whether a head copies, by each kind of evidence; None if it was not measured."""
 
     head: HeadRow
     weights: bool  # OV eigenvalue positivity > 0.5 (AMF's criterion)
-    behaviour: bool | None  # its output raises the token to come on repeated random tokens: interval above chance
-    intervention: bool | None  # without it the second copy is lost: interval above 0 and above the control's
+    behaviour: bool | None  # its output raises the next token on repeated random tokens: interval above chance
+    intervention: bool | None  # its ablation raises the second copy's loss: interval above 0 and above the control's
 
     @property
     def shown(self) -> bool:
@@ -32,25 +32,20 @@ class Copying:
 def copying_heads(cell: Cell) -> list[Copying]:
     """Judge each head of a model."""
     labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
-    ablated = {
-        ((a.layer, a.head), a.method): a
-        for a in cell.rows(AblationRow)
-        if (a.target, a.patterns) == ("head", "recomputed")
-    }
+    heads = [a for a in cell.rows(AblationRow) if (a.target, a.patterns) == ("head", "recomputed")]
+    ablated = {(a.layer, a.head, a.method): a for a in heads}
     found = []
     for h in cell.rows(HeadRow):
-        place = (h.layer, h.head)
-        label, without, control = labels.get(place), ablated.get((place, "resample")), ablated.get((place, "turned"))
+        label = labels.get((h.layer, h.head))
+        without, control = (ablated.get((h.layer, h.head, method)) for method in ("resample", "turned"))
         behaviour = None if label is None else label.low > label.chance
-        needed = None
-        if without is not None and control is not None:
-            needed = without.second_copy_low > max(0.0, control.second_copy_high)
+        needed = without.second_copy_low > max(0.0, control.second_copy_high) if without and control else None
         found.append(Copying(h, h.copies, behaviour, needed))
     return found
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Print how many heads pass one kind of evidence, of those that it was measured on."""
+    """Print how many of the measured heads pass one kind of evidence."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
@@ -59,12 +54,13 @@ def _copying_heads(cell: Cell) -> Finding:
     found = copying_heads(cell)
     if not found or any(c.behaviour is None for c in found):
         return Finding(None, False, "not measured")
-    share, by_weights = (sum(kept) / len(found) for kept in ([c.shown for c in found], [c.weights for c in found]))
+    share = sum(c.shown for c in found) / len(found)
+    by_weights = sum(c.weights for c in found) / len(found)
     return Finding(share, share > 0.5, f"by weights alone {number(by_weights)}")  # half is not most
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the share that copies of the listed skip-trigrams that the judging documents confirm; None without any."""
+    """Return the copying share of the listed skip-trigrams that the judging documents confirm; None without any."""
     copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.borne_out]
     return sum(copying) / len(copying) if copying else None
 
@@ -74,13 +70,13 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 
 
 def _no_induction(cell: Cell) -> Finding:
-    """Judge every head, not only the one that was selected: the claim is that there is none."""
+    """Test every head, not only the selected one, since the claim is that there is none."""
     best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
     return Finding(best, best is not None and best <= 0.05)
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the share that copies of all candidates that both halves of the documents hold; None without any."""
+    """Return the copying share of all candidates that pass in both halves of the documents; None without any."""
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None
 
@@ -96,9 +92,9 @@ def _base_rate(results: Results) -> str:
     )
 
 
-# Positivity alone is no evidence of copying: it is a trace over a trace norm of a matrix that is not normal, and heads
-# of a model trained on shuffled text pass it too. So a head must also behave as one that copies. An intervention is
-# reported and not asked for: heads that copy together stand in for each other when one is taken away.
+# Positivity alone is no evidence of copying. It is a trace over a trace norm of a matrix that is not normal, and heads
+# of a model trained on shuffled text pass it too. Therefore a head must also copy by behavior. An intervention is
+# reported but not required, because heads that copy together compensate for each other when one is ablated.
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "one_layer_copying_heads",

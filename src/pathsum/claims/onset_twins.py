@@ -17,7 +17,7 @@ def twin(control: Cell, results: Results) -> Cell | None:
 
 
 def onset(cell: Cell) -> str:
-    """Tokens at the onset, with the evaluations on either side."""
+    """Print the tokens at the onset, with the evaluations on either side."""
     s = cell.summary
     if s.onset_tokens is None or s.onset_low is None or s.onset_high is None:
         return "none"

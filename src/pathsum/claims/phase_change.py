@@ -17,10 +17,10 @@ def _loss_drop_gap(results: Results) -> dict[str, Finding]:
     bar, found = 0.2, {}
     for two in (c.summary for c in results.with_layers(2)):
         gap = two.in_context_loss_drop_nats - one.in_context_loss_drop_nats
-        ends = (one.in_context_loss_drop_low, one.in_context_loss_drop_high)
-        low, high = (None if end is None else end + bar for end in ends)  # what the two-layer model must reach
-        known = low is not None and high is not None and two.in_context_loss_drop_low is not None
-        unsure = known and not (two.in_context_loss_drop_low > high or two.in_context_loss_drop_high < low)  # type: ignore[operator]
+        ends = [(s.in_context_loss_drop_low, s.in_context_loss_drop_high) for s in (one, two)]
+        (low, high), (two_low, two_high) = ends
+        known = None not in (low, high, two_low, two_high)
+        unsure = known and low + bar <= two_high and two_low <= high + bar  # type: ignore[operator]
         found[two.cell] = Finding(gap, gap >= bar, unsure=unsure)
     return found
 
@@ -40,8 +40,8 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 
 
 def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
-    """Find the evaluations before and after the phase change: the last where the best prefix-matching score is under a
-    tenth of its last value, and the first from which on it is over nine tenths. None without an onset."""
+    """Find the evaluations before and after the phase change: the last at which the best prefix-matching score is under
+    a tenth of its final value, and the first after which it stays over nine tenths. None without an onset."""
     if cell.summary.onset_tokens is None:
         return None
     scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
@@ -51,7 +51,7 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Return the rows on verdict documents at the evaluations of ``across_onset``; None where there is none."""
+    """Return the rows on verdict documents at the evaluations of ``across_onset``; None without an onset."""
     if (around := across_onset(cell)) is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}
@@ -60,7 +60,7 @@ def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
 
 
 def icl_loss_drop_before_onset(cell: Cell) -> float | None:
-    """Take the loss drop at ICL's positions at the evaluation before the phase change; None where there is none."""
+    """Return the loss drop at ICL's positions at the evaluation before the phase change; None without an onset."""
     around = formed_across_onset(cell)
     return around[0].icl_loss_drop_nats if around else None
 

@@ -1,4 +1,4 @@
-"""What was fixed before the grid ran, and what has changed since: conf/claims.yaml."""
+"""Claims and protocol as frozen before the grid ran, and all later changes: conf/claims.yaml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathsum.config import Frozen, load
 
 
 class FrozenClaim(Frozen):
-    """How a claim is judged, in the words of the report."""
+    """The measure and the threshold of a claim, as the report prints them."""
 
     measure: str
     threshold: str
@@ -33,14 +33,14 @@ class Change(Frozen):
 
 
 class Protocol(Frozen):
-    """What was tuned, on what, and how it is judged."""
+    """The protocol of tuning and judging."""
 
-    tuning_seeds: tuple[int, ...] = ()  # no verdict may come from these
+    tuning_seeds: tuple[int, ...] = ()  # excluded from verdicts
     statements: Mapping[str, str] = Field(default_factory=dict)  # heading: sentences, as the report prints them
 
 
 class Preregistration(Frozen):
-    """The frozen claims and protocol. Nothing is frozen where ``frozen`` is None."""
+    """The frozen claims and protocol. Nothing is frozen if ``frozen`` is None."""
 
     frozen: datetime.date | None = None
     protocol: Protocol = Protocol()
@@ -49,16 +49,16 @@ class Preregistration(Frozen):
     sha256: str = ""  # of the file, first 12 digits; not written in it
 
     def of(self, claim: str) -> list[Change]:
-        """The changes of one claim, in their order."""
+        """Return the changes of one claim, in order."""
         return [change for change in self.changes if change.claim == claim]
 
     def tuned(self, seeds: Iterable[int]) -> list[int]:
-        """Return which of ``seeds`` were tuned on."""
+        """Return the ``seeds`` used for tuning."""
         return sorted(set(seeds) & set(self.protocol.tuning_seeds))
 
 
 def read_preregistration(path: Path) -> Preregistration:
-    """Read ``path``; without such a file nothing is frozen. Raises ConfigError that lists every mistake in it."""
+    """Read ``path``. Without such a file, nothing is frozen. ConfigError lists every mistake in it."""
     if not path.exists():
         return Preregistration()
     content = path.read_bytes()
@@ -67,7 +67,7 @@ def read_preregistration(path: Path) -> Preregistration:
 
 
 def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:
-    """Raise ValueError that lists each difference between ``claims`` and the frozen ones that is not under changes."""
+    """Raise ValueError with each difference between ``claims`` and the frozen ones that is not under changes."""
     if registered.frozen is None or not (found := departures(registered, claims)):
         return
     raise ValueError(
@@ -78,7 +78,7 @@ def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenCl
 
 
 def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
-    """Apply ``changes`` to the frozen claims in order, and compare the outcome with ``claims``: a line per mistake."""
+    """Apply ``changes`` to the frozen claims in order, and compare the result with ``claims``: one line per mistake."""
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim

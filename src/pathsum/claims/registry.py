@@ -17,7 +17,7 @@ from pathsum.records.verdicts import ClaimResult
 
 @functools.cache
 def claims() -> dict[str, Claim]:
-    """Return the claims by id, in the order of the themes. Each knows the theme that states it."""
+    """Return the claims by id, in the order of the themes."""
     stated: dict[str, tuple[Claim, ...]] = {}
     for module in pkgutil.iter_modules(pathsum.claims.__path__):
         stated[module.name] = getattr(importlib.import_module(f"pathsum.claims.{module.name}"), "CLAIMS", ())
@@ -29,7 +29,7 @@ def claims() -> dict[str, Claim]:
 
 
 def stated() -> dict[str, FrozenClaim]:
-    """Return the measure and the threshold of every claim, as they stand in the code."""
+    """Return the measure and the threshold of every claim in the code."""
     return {c.id: FrozenClaim(measure=c.measure, threshold=c.threshold) for c in claims().values()}
 
 

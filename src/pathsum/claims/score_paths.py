@@ -1,4 +1,4 @@
-"""An induction head's scores by pairs of paths: helpers that claims, tables and figures share."""
+"""Helpers for an induction head's scores by pairs of paths."""
 
 from __future__ import annotations
 
@@ -10,40 +10,36 @@ from pathsum.records.results import Cell
 from pathsum.records.score_paths import ScorePathRow
 
 DIRECT, POSITION = "direct", "position"
-
-
-TERMS = ("direct", "Q", "K", "Q&K", "position")  # which side reads an earlier head: neither, queries, keys, both
+TERMS = ("direct", "Q", "K", "Q&K", "position")  # sides that read an earlier head: neither, queries, keys, both
 
 
 def term(row: ScorePathRow) -> str:
     """Name the kind of composition of a pair of paths."""
     if POSITION in (row.query, row.key):
         return POSITION
-    return {(False, False): "direct", (True, False): "Q", (False, True): "K", (True, True): "Q&K"}[
-        row.query != DIRECT, row.key != DIRECT
-    ]
+    sides = [side for side, path in (("Q", row.query), ("K", row.key)) if path != DIRECT]
+    return "&".join(sides) or DIRECT
 
 
 def of_induction_head(cell: Cell) -> list[ScorePathRow]:
-    """Return its pairs; none where it is in the first layer or scores do not split."""
-    head = cell.induction_head()
-    return [] if head is None else [r for r in cell.rows(ScorePathRow) if (r.layer, r.head) == (head.layer, head.head)]
+    """Return the best induction head's pairs; none if it is in the first layer or scores do not split."""
+    return cell.of_induction_head(ScorePathRow)
 
 
 def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambda _: True) -> float:
-    """Preference of these pairs together, nats."""
+    """Sum the preference of these pairs, nats."""
     return math.fsum(r.preference_nats for r in rows if keep(r))
 
 
 def through_keys(cell: Cell) -> float:
-    """Preference of the pairs whose key comes through the previous-token head alone, nats."""
+    """Sum the preference of the pairs whose key comes through the previous-token head alone, nats."""
     previous = cell.previous_token_head()
     name = "" if previous is None else head_label(previous.layer, previous.head)
     return total(of_induction_head(cell), lambda r: r.key == name)
 
 
 def share_of(cell: Cell, name: str) -> float | None:
-    """Share of the preference of the best induction head that a term has; None where it has no preference."""
+    """Return the share of a term in the best induction head's preference; None if it has no preference."""
     rows = of_induction_head(cell)
     whole = total(rows)
     return total(rows, lambda r: term(r) == name) / whole if whole > 0 else None

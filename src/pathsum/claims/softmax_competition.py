@@ -1,4 +1,4 @@
-"""One layer has no induction: a match cannot raise the attention to the next token."""
+"""No induction in one layer: a match cannot raise the attention to the next token."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 
-NONE = 0.5  # nats; a head of prefix matching 0.4 prefers the token after the match by some 5
+NONE = 0.5  # nats; a head with prefix matching 0.4 prefers the token after the match by some 5 nats
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
-    """Find the head whose preference for ``place`` a repetition raises most."""
+    """Find the head with the highest upper end of its preference for ``place``."""
     rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
     return max(rows, key=lambda r: r.preference_high, default=None)
 

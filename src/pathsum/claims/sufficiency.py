@@ -1,4 +1,4 @@
-"""Whether the induction circuit suffices without the rest of the model."""
+"""Sufficiency of the induction circuit without the rest of the model."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ MOST = 0.5  # half: more than all else together
 
 
 def kept(cell: Cell) -> SufficiencyRow | None:
-    """Return what remains with the previous-token head's edge to the keys of the induction head."""
+    """Return the row that keeps the previous-token head's edge to the keys of the induction head."""
     return next((r for r in cell.rows(SufficiencyRow) if r.kept == "circuit"), None)
 
 
 def best_control(cell: Cell) -> SufficiencyRow | None:
-    """Find the control, another first-layer head or no edge, whose interval reaches highest."""
-    return max(
-        (r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"), key=lambda r: r.matching_high, default=None
-    )
+    """Find the control (another first-layer head or no edge) with the highest upper end of its interval."""
+    controls = [r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"]
+    return max(controls, key=lambda r: r.matching_high, default=None)
 
 
 def _suffices(cell: Cell) -> Finding:

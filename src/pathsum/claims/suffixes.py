@@ -1,4 +1,4 @@
-"""Whether induction heads match more than the current token: claims of this suite, thresholds fixed before the grid."""
+"""Matching of more than the current token by induction heads: claims of this suite, fixed before the grid ran."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
 
 NONE, CONTROL = "none", "control: other heads → queries and keys"
 QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
-ONE_TOKEN = "all but current × previous"  # queries read the embedding, keys that and the previous-token head
+ONE_TOKEN = "all but current × previous"  # queries read the embedding; keys also read the previous-token head
 RIVALS, LONGER_RIVALS = "two against one", "three against two"
-LEFT = 0.5  # of the advantage at most, and of one-token matching at least, once an edge is ablated: "most" of either
+LEFT = 0.5  # with an edge ablated, at most this share of the advantage and at least this share of one-token matching
 
 
 def uncut(cell: Cell) -> SuffixCutRow | None:
-    """Return the induction head without ablation; None where it was not measured."""
+    """Return the row of the induction head without ablation; None if it was not measured."""
     return next((r for r in cell.rows(SuffixCutRow) if r.cut == NONE), None)
 
 
 def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
-    """One row for each ablation method; none where the model has no such edges."""
+    """Return one row per ablation method; none if the model has no such edges."""
     return [r for r in cell.rows(SuffixCutRow) if r.cut == cut]
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
     """Return the row of the same head in another condition."""
-    head = uncut(cell)
-    rows = cell.rows(SuffixMatchRow) if head is not None else []
-    return next(
-        (r for r in rows if head and (r.layer, r.head, r.condition) == (head.layer, head.head, condition)), None
-    )
+    place = (head.layer, head.head) if (head := uncut(cell)) else None
+    rows = [r for r in cell.rows(SuffixMatchRow) if (r.layer, r.head) == place and r.condition == condition]
+    return next(iter(rows), None)
 
 
 def _two_layers(find: Callable[[Cell, SuffixCutRow], Finding]) -> Callable[[Results], dict[str, Finding]]:
@@ -47,12 +45,12 @@ def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
 
 
 def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
-    """The weaker of both edges and methods decides; nothing to explain where there is no advantage."""
+    """Judge by the weakest effect over both edges and methods. Without an advantage there is nothing to explain."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
-    if row.low <= 0 or len({r.cut for r in found}) < 2:
-        return Finding(
-            None, False, "does not prefer the longer match" if row.low <= 0 else "no head but previous-token heads"
-        )
+    if row.low <= 0:
+        return Finding(None, False, "does not prefer the longer match")
+    if len({r.cut for r in found}) < 2:
+        return Finding(None, False, "no head but previous-token heads")
     left = [r.left_high for r in found if r.left_high is not None]
     kept = [r.alone_left_low for r in found if r.alone_left_low is not None]
     if min(len(left), len(kept)) < len(found):

@@ -1,4 +1,4 @@
-"""The list of themes, in the order of the report. Each folder has its own file of that name."""
+"""The themes in the order of the report. A theme has a file of its name in each folder that it uses."""
 
 THEMES = (
     "zero_layers",

@@ -12,15 +12,9 @@ from pathsum.records.results import Cell, Results
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
     """Find the earlier head that K-composes most with the best induction head."""
-    induction = cell.induction_head()
-    edges = [
-        e
-        for e in cell.rows(CompositionRow)
-        if induction is not None
-        and (e.kind, e.late_layer, e.late_head) == ("K", induction.layer, induction.head)
-        and e.composes
-    ]
-    return max(edges, key=lambda e: e.weight, default=None)
+    place = (head.layer, head.head) if (head := cell.induction_head()) else None
+    keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
+    return max((e for e in keys if (e.late_layer, e.late_head) == place), key=lambda e: e.weight, default=None)
 
 
 def _k_composition(cell: Cell) -> Finding:
@@ -33,16 +27,16 @@ def _k_composition(cell: Cell) -> Finding:
 
 
 def _mostly_k(cell: Cell) -> Finding:
-    excess = [(e.kind, e.varying - e.chance) for e in cell.rows(CompositionRow) if e.composes]
-    if not excess:
+    edges = cell.rows(CompositionRow)
+    if not any(e.composes for e in edges):
         return Finding(None, False, "no edge composes")
-    every = [(e.kind, e.varying - e.chance) for e in cell.rows(CompositionRow) if e.varying > e.chance]
-    note = f"of all edges above chance {number(_share_of_keys(every))}; the rule misses more V- than K-edges"
-    return at_least(_share_of_keys(excess), 0.5, note)
+    every = _share_of_keys([e for e in edges if e.varying > e.chance])
+    note = f"of all edges above chance {number(every)}; the rule misses more V- than K-edges"
+    return at_least(_share_of_keys([e for e in edges if e.composes]), 0.5, note)
 
 
-def _share_of_keys(excess: list[tuple[str, float]]) -> float:
-    return sum(x for kind, x in excess if kind == "K") / sum(x for _, x in excess)
+def _share_of_keys(edges: list[CompositionRow]) -> float:
+    return sum(e.varying - e.chance for e in edges if e.kind == "K") / sum(e.varying - e.chance for e in edges)
 
 
 def _corner(cell: Cell) -> Finding:
@@ -56,7 +50,7 @@ def _corner(cell: Cell) -> Finding:
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Subtract the loss on the second copy of repeated random tokens from that of guessing among them, nats."""
+    """Subtract the loss on the second copy of repeated random tokens from the loss of guessing among them. Nats."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 

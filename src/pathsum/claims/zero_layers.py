@@ -8,16 +8,12 @@ from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.results import Cell, Results
 
 
-def _zero_layer_bigram(results: Results) -> dict[str, Finding]:
-    found = {}
-    for s in (c.summary for c in results.with_layers(0)):
-        excess = s.bigram_excess_nats
-        if excess is None:
-            found[s.cell] = Finding(None, False, "not measured")
-            continue
-        unsure = within(0.05, s.bigram_excess_low, s.bigram_excess_high)
-        found[s.cell] = Finding(excess, abs(excess) <= 0.05, unsure=unsure)
-    return found
+def _zero_layer_bigram(cell: Cell) -> Finding:
+    s = cell.summary
+    if s.bigram_excess_nats is None:
+        return Finding(None, False, "not measured")
+    unsure = within(0.05, s.bigram_excess_low, s.bigram_excess_high)
+    return Finding(s.bigram_excess_nats, abs(s.bigram_excess_nats) <= 0.05, unsure=unsure)
 
 
 def _direct_path(cell: Cell) -> Finding:
@@ -45,7 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, Zero-Layer Transformers",
         "held-out loss minus that of the best smoothed bigram model (nats)",
         "within 0.05 nats",
-        _zero_layer_bigram,
+        each(0, _zero_layer_bigram),
         digits=3,
         chance=_unigram_loss,
     ),

@@ -22,18 +22,18 @@ SIDES = ("Q", "K", "V")
 
 @dataclass(frozen=True)
 class HeadActivation:
-    """What a head attends to, and what it writes."""
+    """A head's pattern and its writes."""
 
     pattern: Float[Tensor, "batch query key"]
     output: Float[Tensor, "batch pos d_model"]
 
 
 class Run:
-    """A run of a model, and what it becomes under interventions.
+    """A run of a model, with or without interventions.
 
-    Each intervention gives a new run and leaves this one as it was; several on different heads add up. What replaces a
-    head's activation is computed from the run without intervention (``trace``). Later heads and norms respond, unless
-    ``freeze_patterns`` keeps them. Results are computed when they are asked for, from the first replaced head on.
+    Each intervention returns a new run; interventions on different heads add up. Replacements are computed from the run
+    without intervention (``trace``). Later heads and norms respond, unless ``freeze_patterns`` keeps them. Results are
+    computed on demand, from the first replaced head on.
     """
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
@@ -50,12 +50,12 @@ class Run:
     # ---- interventions --------------------------------------------------------------------------------------------
 
     def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
-        """Let heads attend and write as given. Raises ValueError where a head is not the model's."""
+        """Replace the patterns and writes of heads. ValueError for a head that the model lacks."""
         self._require(activations)
         return self._with(replaced={**self.replaced, **activations})
 
     def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Let heads write something else, under the patterns that they have (activation patching)."""
+        """Replace the writes of heads and keep their patterns (activation patching)."""
         self._require(writes)
         return self.replace({place: HeadActivation(self.pattern(place), write) for place, write in writes.items()})
 
@@ -70,14 +70,14 @@ class Run:
         return self.patch_heads({place: self.mean_output(place) for place in heads})
 
     def resample(self, *heads: Place, shift: int = 1) -> Run:
-        """Resample-ablate heads: each writes what it writes ``shift`` windows before."""
+        """Resample-ablate heads: each writes what it writes ``shift`` windows earlier."""
         self._require(heads)
         self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
 
     def patch_edge(self, early: Place, late: Place, side: str, write: Float[Tensor, "batch pos d_model"]) -> Run:
-        """Let the queries (Q), keys (K) or values (V) of ``late`` read ``write`` where ``early`` wrote, and all else as
-        it was (path patching, docs/framework.md §5.9). Costs and errors as ``patched_layer``."""
+        """Let the queries (Q), keys (K) or values (V) of ``late`` read ``write`` in place of the writes of ``early``
+        (path patching, docs/framework.md §5.9). Costs and errors as ``patched_layer``."""
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
@@ -89,21 +89,22 @@ class Run:
         return self.replace({late: HeadActivation(pattern, pattern @ v @ heads.W_O[head].mT)})
 
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
-        """Let a head attend by ``pattern``, one for all windows or one per window. Costs batch · pos² · d_head."""
+        """Replace a head's pattern by ``pattern``, one for all windows or one per window. Costs batch · pos² ·
+        d_head."""
         self._require([head])
         given = pattern.expand(len(self.tokens), -1, -1)
         return self.replace({head: HeadActivation(given, self.write(head, given))})
 
     def freeze_patterns(self) -> Run:
-        """Keep later patterns and all norm scales: every path through a replaced head is replaced and nothing else
-        (docs/framework.md §2.1). The logits are then linear in what replaced heads write."""
+        """Freeze later patterns and all norm scales, so that only paths through replaced heads change
+        (docs/framework.md §2.1). The logits are then linear in the writes of replaced heads."""
         return self._with(frozen=True)
 
     # ---- results --------------------------------------------------------------------------------------------------
 
     @property
     def read(self) -> Float[Tensor, "batch pos d_model"]:
-        """What the unembedding reads: the last residual stream, normalised."""
+        """What the unembedding reads: the last residual stream, normalized."""
         return self._results[0]
 
     @property
@@ -112,13 +113,13 @@ class Run:
         return self._results[1]
 
     def logits(self, at: slice = slice(None)) -> Float[Tensor, "batch n vocab"]:
-        """Next-token logits; those of some positions cost theirs alone."""
+        """Return next-token logits at positions ``at``. Costs these positions alone."""
         return F.linear(self.read[:, at], self.model.W_U)
 
     def losses(
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
     ) -> Float[Tensor, "batch n"]:
-        """Nats at each position: of predicting the run's own next tokens, or ``targets``, at positions ``at``."""
+        """Return the loss of predicting the run's own next tokens, or ``targets``, at positions ``at``. Nats."""
         wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at]
         each = F.cross_entropy(self.logits(at).flatten(0, 1), wanted.flatten(), reduction="none")
         return each.view(wanted.shape)
@@ -126,27 +127,27 @@ class Run:
     # ---- activations, and what could replace them -----------------------------------------------------------------
 
     def pattern(self, place: Place) -> Float[Tensor, "batch query key"]:
-        """A head's pattern without intervention."""
+        """Return a head's pattern without intervention."""
         return self.trace.patterns[place[0]][:, place[1]]
 
     def output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """What a head writes without intervention."""
+        """Return what a head writes without intervention."""
         return self.trace.outputs[place[0]][:, place[1]]
 
     def mean_output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """The mean over windows of what a head writes, by position."""
+        """Return the mean over windows of what a head writes, by position."""
         output = self.output(place)
         return output.mean(0, keepdim=True).expand_as(output)
 
     def patched_layer(
         self, layer: int, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]
     ) -> list[HeadActivation]:
-        """Return what each head of ``layer`` does if its queries, keys or values (Q, K, V) find another write of an
-        earlier head (docs/framework.md §5.9).
+        """Return the activation of each head of ``layer`` if its queries, keys or values (Q, K, V) read other writes of
+        earlier heads (docs/framework.md §5.9).
 
-        The norm before the layer keeps its scale: the other two sides see it, and with a new scale the removal of one
-        head would amplify all others. So edges are additive in what is read. Costs the layer, and its queries, keys and
-        values once more per side. Raises ValueError where a head is not of an earlier layer.
+        The norm before the layer keeps its scale, because the other two sides share it and a new scale would amplify
+        all other heads. Therefore edges are additive in what is read. Costs the layer, and its queries, keys and values
+        once more per side. ValueError if a head is not of an earlier layer.
         """
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
@@ -169,12 +170,11 @@ class Run:
         return pattern @ heads.queries_keys_values(read)[2][:, head] @ heads.W_O[head].mT
 
     def order_by_order(self) -> list[Float[Tensor, "batch pos d_model"]]:
-        """Return what is read at the end with the direct path, with all paths through one head at most, two at most, …
+        """Return what the unembedding reads of the direct path, of all paths through at most one head, at most two, …
 
-        AMF's own procedure ("term importance"): patterns as they were, each head writing what it makes of the writes of
-        one order less. Norms take the scale of what is there, so that without a norm this is the sum of
-        ``paths.by_order`` up to each order, and with one it differs by scales alone. The last, of n_layers, is the
-        model's. Costs n_layers runs.
+        AMF's own procedure ("term importance"): patterns are frozen, and each head reads the writes of one order less.
+        Norms take the scale of the included paths. Without a norm this is the sum of ``paths.by_order`` up to each
+        order; with a norm it differs by scales alone. The last, of n_layers, is the model's. Costs n_layers runs.
         """
         reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
         for _ in range(len(self.model.layers) + 1):
@@ -208,7 +208,7 @@ class Run:
 
     @cached_property
     def _results(self) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
-        """What the unembedding reads and all patterns; up to the first replaced head, those without intervention."""
+        """Compute what the unembedding reads, and all patterns, from the first replaced head on."""
         outputs, patterns = self.trace.outputs, [p.unbind(1) for p in self.trace.patterns]
         first = min((layer for layer, _ in self.replaced), default=len(outputs))
         x = self.streams[first]
@@ -228,7 +228,7 @@ class Run:
         return self._rescaled(-1, x) if self.frozen else self.model.normalise(x)[0], tuple(patterns)
 
     def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
-        """Queries, keys and values of a layer, each side with its patched writes."""
+        """Compute queries, keys and values of a layer, each side with its patched writes."""
         self._require(early for _, early in writes)
         if wrong := [(side, early) for side, early in writes if early[0] >= layer or side not in SIDES]:
             side, early = wrong[0]
@@ -244,10 +244,10 @@ class Run:
         return parts
 
     def _frozen_heads(self, layer: int, read: Tensor) -> Tensor:
-        """What each head writes of ``read`` under its pattern without intervention."""
+        """Compute what each head writes of ``read`` under its pattern without intervention."""
         heads = self.model.attention(layer)
         return self.trace.patterns[layer] @ heads.queries_keys_values(read)[2] @ heads.W_O.mT
 
     def _rescaled(self, layer: int, x: Tensor) -> Tensor:
-        """What a layer (−1: the unembedding) reads of a stream, at its norm scale without intervention."""
+        """Compute what a layer (−1: the unembedding) reads of a stream, at its norm scale without intervention."""
         return self.model.rescale(x, self.trace.scales[layer])

@@ -18,7 +18,7 @@ from pathsum.records.calibration import CalibrationRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.registry import name_of, tables
-from pathsum.records.roles import HeadRoles, Place
+from pathsum.records.roles import HeadRoles
 from pathsum.records.summary import CellSummary
 
 R = TypeVar("R")
@@ -38,6 +38,11 @@ class Cell:
         """Return the rows of one record."""
         return self.tables.get(name_of(kind), [])
 
+    def of_induction_head(self, kind: type[R]) -> list[R]:
+        """Return the rows of one record, which has columns ``layer`` and ``head``, for the best induction head."""
+        place = HeadRoles.of(self.log).induction
+        return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
+
     def having(self, **tables: list[Any]) -> Cell:
         """Return the same model with these tables in place of its own."""
         return dataclasses.replace(self, tables={**self.tables, **tables})
@@ -48,7 +53,7 @@ class Cell:
 
     def induction_head(self) -> HeadRow | None:
         """Return the head with the highest prefix-matching score at training's last evaluation."""
-        return self._at(HeadRoles.of(self.log).induction)
+        return next(iter(self.of_induction_head(HeadRow)), None)
 
     def formed_induction_head(self) -> HeadRow | None:
         """Return the same head if its prefix matching reaches FORMED."""
@@ -57,9 +62,7 @@ class Cell:
 
     def previous_token_head(self) -> HeadRow | None:
         """Return the first-layer head that attends most to the previous token at training's last evaluation."""
-        return self._at(HeadRoles.of(self.log).previous)
-
-    def _at(self, place: Place | None) -> HeadRow | None:
+        place = HeadRoles.of(self.log).previous
         return next((h for h in self.rows(HeadRow) if (h.layer, h.head) == place), None)
 
 

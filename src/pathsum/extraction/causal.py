@@ -211,6 +211,7 @@ def edge_contrasts(
         (edge, without), (other, rival) = ours[0], max(others, key=lambda e: e[1].mean().item())
         difference = (without - rival)[None]
         (found,) = mean_intervals(difference, independent(difference), generator)
-        places: Any = (*edge.early, *edge.place, other.kind, *other.early, *other.place)
-        rows.append(EdgeContrastRow(method, *places, *found, windows=len(rival)))
+        places = (*edge.early, *edge.place, other.kind, *other.early, *other.place)
+        columns: Any = (*places, *found, len(rival))
+        rows.append(EdgeContrastRow(method, *columns))
     return rows

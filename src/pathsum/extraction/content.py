@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.extraction.pairs import add_up, pairs, score_errors
 from pathsum.model.transformer import Trace, Transformer
 from pathsum.records.content import ContentRow, ContentScoreRow
-from pathsum.statistics.bootstrap import NO_INTERVAL, mean_intervals
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
 
 _SEED = 2021
 
@@ -66,7 +67,7 @@ def content_rows(
     generator = torch.Generator().manual_seed(_SEED)
     added = mean_intervals(-torch.stack(losses).diff(dim=0), documents, generator)
     removed = mean_intervals(without - losses[-1], documents, generator)
-    own: list[Any] = [NO_INTERVAL] * len(parts)
+    own: Sequence[Columns] = [NO_INTERVAL] * len(parts)
     if grouping.kind == HOPS:
         own = mean_intervals(_at_own_scale(model, trace, tokens, targets), documents, generator)
     return [

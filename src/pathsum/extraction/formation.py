@@ -28,7 +28,7 @@ from pathsum.probes.positional import previous_token
 from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.roles import HeadRoles, Place
 from pathsum.records.trajectories import TokenLossRow
-from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, resampled_means
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, resampled_means
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 
 TEXT, COPIES = 32, 12  # windows of held-out text, and of repeated random tokens, which vary less
@@ -51,7 +51,7 @@ Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
 
 
 @torch.no_grad()
-def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
+def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the rows by record name: values at the first checkpoint and at the settled ones, the change point of each
     quantity, and the losses on single tokens at the settled checkpoints."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
@@ -68,7 +68,7 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
     found = [change(name, tokens, curve, documents_of(name, curve, data), generator) for name, curve in curves.items()]
     drops = curves["loss_drop_nats"]
     documents = documents_of("loss_drop_nats", drops, data)
-    intervals: list[Any] = [NO_INTERVAL] * len(kept)
+    intervals: Sequence[Columns] = [NO_INTERVAL] * len(kept)
     if len(documents.unique()) > 1:
         intervals = mean_intervals(drops, documents, torch.Generator().manual_seed(_SEED))
     rows = []

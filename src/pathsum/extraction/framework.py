@@ -55,7 +55,8 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
             if before is not None:
                 early = weights.layers[0][before]
                 keyed = eigenvalues.positivity(eigenvalues.matching_eigenvalues(weights, head, early, data.unigram))
-            rows.append(HeadRow(layer, h, *behaviour[h], positivity, diagonal.top1, diagonal.top5, keyed, before))
+            scores: Any = (*behaviour[h], positivity, diagonal.top1, diagonal.top5, keyed, before)
+            rows.append(HeadRow(layer, h, *scores))
     return rows
 
 

@@ -56,10 +56,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     worth, control = torch.stack([torch.stack(frozen), torch.stack(own)]).unbind(2)  # scales × path × window
     intervals = [mean_intervals(values, documents, generator) for values in (*worth, worth[1] - worth[0])]
     controls = control.mean(-1).T.tolist()
-    rows = [
-        NormScaleRow(path_name(path), len(path), *a, *b, *c, *both, len(windows))
-        for path, a, b, c, both in zip(paths, *intervals, controls, strict=True)
-    ]
+    rows = []
+    for path, frozen_nats, own_nats, difference, both in zip(paths, *intervals, controls, strict=True):
+        numbers: Any = (*frozen_nats, *own_nats, *difference, *both, len(windows))
+        rows.append(NormScaleRow(path_name(path), len(path), *numbers))
     return {"norm_scales": rows}
 
 

@@ -79,5 +79,5 @@ def row(
     matching, gain = found["matching"], found["gain"]
     shares = [ratio_interval(found[name], whole[name], independent(gain), generator) for name in ("matching", "gain")]
     kept = NOTHING if early is None else CIRCUIT if early == previous else OTHER
-    numbers = (matching.mean().item(), *shares[0], gain.mean().item(), *shares[1], len(gain))
+    numbers: Any = (matching.mean().item(), *shares[0], gain.mean().item(), *shares[1], len(gain))
     return SufficiencyRow(kept, None if early is None else early[1], *late, *numbers)

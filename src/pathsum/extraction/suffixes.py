@@ -27,7 +27,7 @@ from pathsum.interventions.run import Place, Run
 from pathsum.model.transformer import Transformer
 from pathsum.records.roles import scored
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
-from pathsum.statistics.bootstrap import NO_INTERVAL, independent, mean_intervals, ratio_interval
+from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
 
 SEQUENCES, POSITIONS = 64, 64  # intervals of some ±0.07 of attention
 COPIES = 12  # windows of repeated random tokens on which edges are ablated
@@ -196,9 +196,7 @@ def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
     return clean.patch_edges(late, writes)
 
 
-def _share(
-    part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator
-) -> tuple[float | None, float | None, float | None]:
+def _share(part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator) -> Columns:
     """Return the share of ``whole`` that is left, paired by sequence; none if the interval of ``whole`` reaches 0."""
     (interval,) = mean_intervals(whole[None], independent(whole), generator)
     return ratio_interval(part, whole, independent(whole), generator) if interval.low > 0 else NO_INTERVAL

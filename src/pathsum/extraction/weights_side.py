@@ -148,7 +148,8 @@ def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHead
     columns = zip(pairs, heads, copied, costs.mean(1).tolist(), errors.tolist(), strict=True)
     for (early, late), (first, second), values, cost, error in columns:
         by_weights = (composition(first, second, "V"), chance, eigenvalues.positivity(values))
-        rows.append(VirtualHeadRow(*early, *late, *by_weights, *looks[early, late], cost, error))
+        numbers: Any = (*by_weights, *looks[early, late], cost, error)
+        rows.append(VirtualHeadRow(*early, *late, *numbers))
     return rows
 
 

@@ -24,7 +24,8 @@ class Interval(NamedTuple):
     high: float
 
 
-NO_INTERVAL: tuple[float | None, float | None, float | None] = (None, None, None)  # the columns of an absent interval
+Columns = tuple[float | None, float | None, float | None]  # of an interval in a record
+NO_INTERVAL: Columns = (None, None, None)
 
 
 def mean_intervals(

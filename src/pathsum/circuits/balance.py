@@ -1,7 +1,7 @@
 """Balance of the residual stream: the size of each part, and its share of what a layer reads (docs/framework.md §7.3).
 
-Where the embedding is small beside the writes of the first layer, the name of a path says little about its content
-(docs/framework.md §7.1).
+Where the embedding is small compared with the writes of the first layer, the name of a path does not describe its
+content (docs/framework.md §7.1).
 """
 
 from __future__ import annotations

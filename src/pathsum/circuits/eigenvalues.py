@@ -1,7 +1,7 @@
 """Copying and matching by eigenvalues (AMF "copying: eigenvalue analysis").
 
 A circuit by which tokens, or groups of tokens, raise themselves has eigenvalues with positive real parts. An OV matrix
-is not normal, so eigenvalues alone may overstate copying: ``diagonal_rank`` is reported beside them.
+is not normal, so eigenvalues alone may overstate copying: ``diagonal_rank`` is reported with them.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ RULE_PROBABILITY = 0.9  # of the word that a rule gives, where the rule applies
 SKIP_REACH = 24  # words back in which the source of a skip-trigram counts
 COPY_LENGTHS = (6, 18)  # words in a copied stretch: with one length, a head would learn to look back that far
 QUESTION_SHARE = 0.16  # of fresh words, for the marker and for the word that asks
-SELECTORS = 3  # first words of lookups, and as many second words: with 2, one of the two words tells enough
+SELECTORS = 3  # first words of lookups, and as many second words: with 2, one word of the pair tells enough
 SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # of fresh words, for the first words of lookups together, and for keys
 TOGETHER = 512  # documents made at a time
 

@@ -15,7 +15,7 @@ NOWHERE = -(1 << 40)  # a position out of every reach
 
 
 class Draft:
-    """Documents of equal length while they are being written, and where each word stood last in them."""
+    """Documents of equal length while they are being written, and the last position of each word in them."""
 
     def __init__(self, n: int, length: int, n_words: int) -> None:
         self.words = torch.full((n, length), NONE)

@@ -92,11 +92,11 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A model: folded weights (``circuits.folding``) and everything outside them."""
+    """A model in TransformerLens's naming: folded weights (``circuits.folding``) and everything outside them."""
 
     folded: Weights
-    queries: tuple[Float[Tensor, "head pos d_head"], ...]  # what joins each layer's q: biases, Q/K-only positions
-    keys: tuple[Float[Tensor, "head pos d_head"], ...]  # and its k
+    queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's q: biases, Q/K-only positions
+    keys: tuple[Float[Tensor, "head pos d_head"], ...]  # added to its k
     extras: tuple[Extra, ...]
     b_U: Float[Tensor, "vocab"]
     norm: Literal["none", "rms", "layer"]

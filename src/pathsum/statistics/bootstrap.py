@@ -34,9 +34,9 @@ def mean_intervals(
     """Compute the 95 % percentile interval of each row's mean over windows by a cluster bootstrap over documents
     (Davison & Hinkley 1997, §3.8).
 
-    ``documents`` tells which windows belong together; ``independent`` where none do. In the unit of ``values``. All
-    rows share the draws. With fewer than about ten documents the interval is slightly too narrow. Costs rows ·
-    documents · draws. ValueError under two documents."""
+    ``documents`` is the document of each window; ``independent`` where windows share nothing. In the unit of
+    ``values``. All rows share the draws. With fewer than about ten documents the interval is slightly too narrow. Costs
+    rows · documents · draws. ValueError under two documents."""
     rows = len(values)
     drawn = resampled_means(values, documents, generator)
     low, high = torch.quantile(drawn, ENDS, dim=-1) if rows else values.new_zeros(2, 0)

@@ -1,4 +1,4 @@
-"""Scores of each head, by behaviour and by weights."""
+"""Scores of each head, by behavior and by weights."""
 
 from pathsum.records.registry import record
 
@@ -7,7 +7,7 @@ COPYING = 0.5  # eigenvalue positivity above which a head copies by its weights
 
 @record(
     "heads",
-    "prefix matching, previous token, copying (by behaviour and by weights), QK matching of each head",
+    "prefix matching, previous token, copying (by behavior and by weights), QK matching of each head",
     "mean A[p, p − block + 1]; mean A[i, i − 1]; mean sign of the head's logit of the next token; Σ Re λ / Σ |λ| of "
     "W_U W_OV W_E and of W_Eᵀ W_QK W_OV^prev W_E",
     "extraction/framework.py",

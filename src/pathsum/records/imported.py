@@ -23,6 +23,6 @@ class ForeignSummary:
     previous_token: float | None  # best of the first layer, 0..1
     previous_token_head: str | None
     copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5
-    bigram_correlation: float  # direct path against the text's log P(next | token), centred, weighted, −1..1
+    bigram_correlation: float  # direct path against the text's log P(next | token), centered, weighted, −1..1
     direct_path_kl_nats: float  # KL(text's bigram ‖ softmax of the direct path), frequency-weighted
     exactness: float | None  # largest relative error of the path sum, float64; None if there are too many paths

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pathsum.report.document import Section
-from pathsum.report.figures.calibration import calibration
-from pathsum.report.themes.calibration import certain, marked, section, trusted
+from pathsum.report.themes.calibration import calibration, certain, marked, section, trusted
 from tests.report import synthetic
 
 RESULTS = synthetic.results()

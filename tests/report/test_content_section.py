@@ -13,8 +13,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import MatchingRow, ScorePathRow
 from pathsum.records.terms import TermRow
 from pathsum.report.document import Table
-from pathsum.report.figures.content import content_scores
-from pathsum.report.themes.content import section
+from pathsum.report.themes.content import content_scores, section
 from tests.report import synthetic
 
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 0, works=False)

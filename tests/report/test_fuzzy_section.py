@@ -6,8 +6,7 @@ import dataclasses
 
 from pathsum.records.fuzzy_matching import FuzzyMatchingRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.figures.fuzzy_matching import fuzzy_matching
-from pathsum.report.themes.fuzzy_matching import section
+from pathsum.report.themes.fuzzy_matching import fuzzy_matching, section
 from tests.report import synthetic
 
 

@@ -11,8 +11,8 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
 from pathsum.report.figures.composition import composition
-from pathsum.report.figures.sweep import FIXED, NAMELESS, interval, sweep, widths
 from pathsum.report.themes import two_layers
+from pathsum.report.themes.sweep import FIXED, NAMELESS, interval, sweep, widths
 from tests.report import synthetic
 
 

@@ -28,9 +28,9 @@ from pathsum.report.build import write_report
 from pathsum.report.document import EXPLORER, SCRIPTS, TEMPLATES
 from pathsum.report.figures import learning
 from pathsum.report.figures.base import Figure
-from pathsum.report.figures.controls import controls
 from pathsum.report.story import contents
 from pathsum.report.symbols import drawable, visible
+from pathsum.report.themes.controls import controls
 from pipelines.paths import ROOT
 from tests.report import synthetic
 

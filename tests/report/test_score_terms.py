@@ -9,8 +9,7 @@ import pytest
 from pathsum.claims.score_paths import term, through_keys
 from pathsum.records.results import Results
 from pathsum.records.score_paths import ScorePathRow
-from pathsum.report.figures.score_paths import score_paths
-from pathsum.report.themes.score_paths import section
+from pathsum.report.themes.score_paths import score_paths, section
 from tests.report import synthetic
 
 

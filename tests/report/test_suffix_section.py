@@ -11,8 +11,7 @@ from pathsum.claims.registry import judge_all
 from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.suffixes import SuffixCutRow
-from pathsum.report.figures.suffixes import suffixes
-from pathsum.report.themes.suffixes import section
+from pathsum.report.themes.suffixes import section, suffixes
 from tests.report import synthetic
 
 

@@ -7,8 +7,7 @@ import dataclasses
 from pathsum.claims.formation import CLAIMS
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.records.formation import ChangePointRow
-from pathsum.report.figures.formation import formation
-from pathsum.report.themes.formation import section, sequence
+from pathsum.report.themes.formation import formation, section, sequence
 from tests.report import synthetic
 
 WORKS = synthetic.results()

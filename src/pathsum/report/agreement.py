@@ -1,9 +1,10 @@
-"""Agreement of weights, behaviour and intervention on heads and edges: each is yes or no, by a threshold."""
+"""Agreement of weights, behavior and intervention on heads and edges. Each says yes or no, by a threshold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -13,13 +14,13 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 
-NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control of its own
+NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control
 
 COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
 EDGES = ("K-edge", "Q-edge", "V-edge")
 QUESTIONS = (COPIES, INDUCTION, PREVIOUS, *EDGES)
 KINDS = ("weights", "behaviour", "intervention")
-CARRIES = {  # behaviours that make a head one for induction to read
+CARRIES = {  # labels of an early head that an induction head can use
     "K": ("previous token", "two tokens back"),
     "Q": ("offset", "previous token"),
 }
@@ -28,8 +29,7 @@ Place = tuple[int, int]
 Edge = tuple[str, Place, Place]  # kind, early, late
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """One yes or no, and the number behind it."""
 
     says: bool
@@ -40,7 +40,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Judged:
-    """What each kind of evidence says of one head or edge; None where it was not measured."""
+    """The evidence on one head or edge, by kind; None where it was not measured."""
 
     cell: str
     n_layers: int
@@ -52,55 +52,59 @@ class Judged:
     text_nats: float | None  # rise of the held-out loss under the same intervention
 
     def of(self, kind: str) -> Evidence | None:
+        """Return one kind of evidence."""
         return {"weights": self.weights, "behaviour": self.behaviour, "intervention": self.intervention}[kind]
+
+    def says(self, kind: str) -> bool:
+        """Return whether this kind of evidence was measured and says yes."""
+        found = self.of(kind)
+        return found is not None and found.says
 
     @property
     def agreed(self) -> bool:
-        """Do all that were measured, at least two, say yes?"""
-        found = [e.says for e in (self.weights, self.behaviour, self.intervention) if e is not None]
+        """Return whether all that were measured, at least two, say yes."""
+        found = [e.says for kind in KINDS if (e := self.of(kind)) is not None]
         return len(found) > 1 and all(found)
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     n: int  # of which both were measured
     share: float  # of which both say the same, 0..1
     kappa: float | None  # Cohen's: 1 always the same, 0 as often as by chance; None where both have one answer for all
 
 
-def agreement(said: Sequence[tuple[bool, bool]]) -> Agreement | None:
+def agreement(pairs: Sequence[tuple[bool, bool]]) -> Agreement | None:
     """Return how often two kinds of evidence agree, and how much more often than their counts of yes alone would
     give: κ = (share − chance) / (1 − chance). None without answers."""
-    n = len(said)
+    n = len(pairs)
     if not n:
         return None
-    share = sum(a == b for a, b in said) / n
-    first, second = sum(a for a, _ in said) / n, sum(b for _, b in said) / n
+    share = sum(a == b for a, b in pairs) / n
+    first, second = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n
     chance = first * second + (1 - first) * (1 - second)
     return Agreement(n, share, None if chance == 1 else (share - chance) / (1 - chance))
 
 
 def answers(items: Sequence[Judged], first: str, second: str) -> list[tuple[bool, bool]]:
-    """What two kinds of evidence say where both were measured."""
-    both = [(item.of(first), item.of(second)) for item in items]
-    return [(a.says, b.says) for a, b in both if a is not None and b is not None]
+    """Return the answers of two kinds of evidence where both were measured."""
+    return [(a.says, b.says) for i in items if (a := i.of(first)) is not None and (b := i.of(second)) is not None]
 
 
 def table(results: Results) -> pd.DataFrame:
-    """Every head and edge of every model."""
-    columns = ["cell", "n_layers", "question", "name"]
-    parts = ("says", "value", "low", "bar")
+    """Return every head and edge of every model."""
+    about = ("cell", "n_layers", "question", "name")
     rows = [
         (
-            *(getattr(item, column) for column in columns),
-            *(None if (e := item.of(kind)) is None else getattr(e, part) for kind in KINDS for part in parts),
+            *(getattr(item, column) for column in about),
+            *(part for kind in KINDS for part in item.of(kind) or (None,) * len(Evidence._fields)),
             item.text_nats,
         )
         for cell in results.cells.values()
         for item in judged(cell)
     ]
-    columns += [f"{kind}_{part}" for kind in KINDS for part in parts]
-    return pd.DataFrame(rows, columns=[*columns, "text_nats"]).drop(columns="weights_low").convert_dtypes()
+    evidence = [f"{kind}_{part}" for kind in KINDS for part in ("says", "value", "low", "bar")]
+    data = pd.DataFrame(rows, columns=[*about, *evidence, "text_nats"])
+    return data.drop(columns="weights_low").convert_dtypes()
 
 
 # ---- each head and edge ---------------------------------------------------------------------------------------------
@@ -112,59 +116,57 @@ def judged(cell: Cell) -> list[Judged]:
 
 
 def _heads(cell: Cell) -> Iterator[Judged]:
-    ablated = {((a.layer, a.head), a.method): a for a in cell.rows(AblationRow) if _counts(a, "head")}
+    ablated = {
+        ((a.layer, a.head), a.method): a
+        for a in cell.rows(AblationRow)
+        if (a.target, a.patterns) == ("head", "recomputed")
+    }
     composed, best = _composed(cell), cell.formed_induction_head()
     for h in cell.rows(HeadRow):
         place = (h.layer, h.head)
-        without = ablated.get((place, "resample"))
-        needed = _above_control(without, ablated.get((place, "turned")))
-        asked: list[tuple[str, Evidence | None, Evidence | None]] = [
-            (COPIES, _positive(h.copying_positivity), _copies(cell, place))
-        ]
+        without, control = ablated.get((place, "resample")), ablated.get((place, "turned"))
+        needed = None if control is None else _above(without, max(0.0, control.second_copy_high))
+        asked = {COPIES: (_positive(h.copying_positivity), _copies(cell, place))}
         if h.qk_matching_positivity is not None:
             both = min(h.qk_matching_positivity, h.copying_positivity)
-            asked.append((INDUCTION, _positive(both), _called(cell, place, "induction")))
+            asked[INDUCTION] = (_positive(both), _labelled(cell, place, "induction"))
         if h.layer == 0 and cell.summary.n_layers > 1:
             read = None if best is None else composed.get(("K", place, (best.layer, best.head)))
-            asked.append((PREVIOUS, _composes(read), _called(cell, place, "previous token")))
-        for question, weights, behaviour in asked:
-            yield _judged(cell, question, head_label(*place), (weights, behaviour, needed), without)
+            asked[PREVIOUS] = (_composes(read), _labelled(cell, place, "previous token"))
+        for question, evidence in asked.items():
+            yield _judged(cell, question, head_label(*place), *evidence, needed, without)
 
 
 def _edges(cell: Cell) -> Iterator[Judged]:
     ablated = {
         (a.kind, (a.early_layer, a.early_head), (a.layer, a.head)): a
         for a in cell.rows(AblationRow)
-        if _counts(a, "edge") and a.method == "resample"
+        if (a.target, a.patterns, a.method) == ("edge", "recomputed", "resample")
     }
-    for edge, score in _composed(cell).items():
-        kind, early, late = edge
-        without = ablated.get(edge)
-        carried = (_called(cell, early, name) for name in CARRIES.get(kind, ()))
-        reads = max((e for e in carried if e is not None), key=_margin, default=None)
-        behaviour = _weaker(reads, _called(cell, late, "induction"))
-        needed = None if without is None else _above(without, NEEDED)
+    for (kind, early, late), score in _composed(cell).items():
+        without = ablated.get((kind, early, late))
+        carries = [e for label in CARRIES.get(kind, ()) if (e := _labelled(cell, early, label)) is not None]
+        matches = _labelled(cell, late, "induction")
+        both = min(max(carries, key=_margin), matches, key=_margin) if carries and matches is not None else None
         name = f"{head_label(*early)} → {head_label(*late)}"
-        yield _judged(cell, f"{kind}-edge", name, (_composes(score), behaviour, needed), without)
+        yield _judged(cell, f"{kind}-edge", name, _composes(score), both, _above(without, NEEDED), without)
 
 
 def _judged(
     cell: Cell,
     question: str,
     name: str,
-    evidence: tuple[Evidence | None, Evidence | None, Evidence | None],
+    weights: Evidence | None,
+    behaviour: Evidence | None,
+    intervention: Evidence | None,
     without: AblationRow | None,
 ) -> Judged:
     text_nats = None if without is None else without.loss_nats
-    return Judged(cell.name, cell.summary.n_layers, question, name, *evidence, text_nats)
+    return Judged(cell.name, cell.summary.n_layers, question, name, weights, behaviour, intervention, text_nats)
 
 
 def _composed(cell: Cell) -> dict[Edge, CompositionRow]:
     return {(e.kind, (e.early_layer, e.early_head), (e.late_layer, e.late_head)): e for e in cell.rows(CompositionRow)}
-
-
-def _counts(a: AblationRow, target: str) -> bool:
-    return a.target == target and a.patterns == "recomputed"
 
 
 # ---- each kind of evidence ------------------------------------------------------------------------------------------
@@ -179,33 +181,27 @@ def _composes(e: CompositionRow | None) -> Evidence | None:
 
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:
-    """A head that copies need not attend to the next token, so any clear excess over chance counts."""
+    """Judge copying by any clear excess over chance: a head that copies need not attend to the next token."""
     rows = [r for r in cell.rows(LabelRow) if (r.layer, r.head, r.behaviour) == (*place, "copies the next token")]
     return Evidence(rows[0].low > rows[0].chance, rows[0].score, rows[0].low, rows[0].chance) if rows else None
 
 
-def _called(cell: Cell, place: Place, behaviour: str) -> Evidence | None:
-    """Of several tests, the one that is nearest to failing. An offset must be 0: the head attends to itself."""
+def _labelled(cell: Cell, place: Place, label: str) -> Evidence | None:
+    """Return the test of a label that is nearest to failing. An offset must be 0: the head attends to itself."""
     found = [
         Evidence(r.labelled and r.distance in (None, 0), r.score, r.low, r.threshold)
         for r in cell.rows(LabelRow)
-        if (r.layer, r.head) == place and r.name == behaviour and r.threshold is not None
+        if (r.layer, r.head) == place and r.name == label and r.threshold is not None
     ]
     return min(found, key=_margin, default=None)
-
-
-def _weaker(first: Evidence | None, second: Evidence | None) -> Evidence | None:
-    """Both must hold: the one that does not, or is nearest to it."""
-    return None if first is None or second is None else min(first, second, key=_margin)
 
 
 def _margin(e: Evidence) -> tuple[bool, float]:
     return e.says, (e.value if e.low is None else e.low) - e.bar
 
 
-def _above_control(without: AblationRow | None, control: AblationRow | None) -> Evidence | None:
-    return None if without is None or control is None else _above(without, max(0.0, control.second_copy_high))
-
-
-def _above(without: AblationRow, bar: float) -> Evidence:
+def _above(without: AblationRow | None, bar: float) -> Evidence | None:
+    """Judge whether the loss on the second copy rises by more than ``bar`` without a head or an edge."""
+    if without is None:
+        return None
     return Evidence(without.second_copy_low > bar, without.second_copy_nats, without.second_copy_low, bar)

@@ -1,4 +1,4 @@
-"""What is lost without each head."""
+"""The effect of ablating each head."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathsum.report.figures.base import Figure, errors, picture
 
 MOST_CELLS = 4
 PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
+LOSSES = [f"{panel}_{part}" for panel in PANELS for part in ("nats", "low", "high")]
 STYLES = {  # mark, its filling (None: that of its edge) and label
     "zero": ("o", "white", "zero ablation"),
     "mean": ("s", "#b9d7ea", "mean ablation"),
@@ -23,12 +24,18 @@ STYLES = {  # mark, its filling (None: that of its edge) and label
 
 
 def ablations(results: Results) -> Figure | None:
-    """The rise of either loss when a head's output is replaced, by what; later layers recomputed."""
+    """Draw the rise of either loss when a head's output is replaced, by what; later layers are recomputed."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return None
     shown = cells[:MOST_CELLS]
-    data = pd.concat([_heads(c) for c in cells], ignore_index=True)
+    rows = [
+        (c.name, head_label(a.layer, a.head), a.method, *(getattr(a, name) for name in LOSSES))
+        for c in cells
+        for a in c.rows(AblationRow)
+        if a.target == "head" and a.patterns == "recomputed"
+    ]
+    data = pd.DataFrame(rows, columns=["cell", "head", "instead", *LOSSES])
 
     def paint(canvas: Canvas) -> None:
         axes = canvas.subplots(len(shown), len(PANELS), squeeze=False)
@@ -48,34 +55,15 @@ def ablations(results: Results) -> Figure | None:
     return picture("ablations", "What is lost without each head", caption, data, (12.0, 0.6 + 2.7 * len(shown)), paint)
 
 
-def _heads(cell: Cell) -> pd.DataFrame:
-    rows = [
-        {
-            "cell": cell.name,
-            "head": head_label(a.layer, a.head),
-            "instead": a.method,
-            "loss_nats": a.loss_nats,
-            "loss_low": a.loss_low,
-            "loss_high": a.loss_high,
-            "second_copy_nats": a.second_copy_nats,
-            "second_copy_low": a.second_copy_low,
-            "second_copy_high": a.second_copy_high,
-        }
-        for a in cell.rows(AblationRow)
-        if a.target == "head" and a.patterns == "recomputed"
-    ]
-    return pd.DataFrame(rows)
-
-
 def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
     heads = list(dict.fromkeys(data["head"]))
     for offset, (method, (marker, filling, label)) in enumerate(STYLES.items()):
         part = data[data["instead"] == method]
         x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
-        y = part[f"{column}_nats"]
         bars = errors(part, f"{column}_nats", f"{column}_low", f"{column}_high")
         colour = symbols.FAINT if method == "turned" else symbols.layer_colour(cell.summary.n_layers)
-        ax.errorbar(x, y, yerr=bars, fmt=marker, color=colour, mfc=filling or colour, ms=5, lw=1.2, label=label)
+        style = {"fmt": marker, "color": colour, "mfc": filling or colour, "ms": 5, "lw": 1.2}
+        ax.errorbar(x, part[f"{column}_nats"], yerr=bars, label=label, **style)
     for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):
         if head is not None:
             at = heads.index(head_label(head.layer, head.head))

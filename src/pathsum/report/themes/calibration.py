@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from matplotlib.figure import Figure as Canvas
+
 from pathsum.claims.formatting import number, plural
+from pathsum.core.storage import frame
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.results import Results
+from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.calibration import TRUSTED, calibration
+from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
 TITLE = "How far to trust the detectors"
+TRUSTED = 0.9  # precision and recall from which a detector is trusted
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The scoreboard of precision and recall on synthetic corpora."""
+    """Show precision and recall on synthetic corpora."""
     rows = calibrated(results)
     if not rows:
-        return Section(TITLE, ("No detector was tested on text with known structure.",), ())
+        return Section(TITLE, ("No detector was tested on text with known structure.",))
     left_out = max(r.not_learnt for r in rows)
     text = (
         "Detectors were tested on models trained on synthetic corpora with known structure, the ground truth. Corpora "
@@ -39,19 +44,19 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
-    """``section``, with a note on each of its ``detectors`` whose shares or intervals fall below TRUSTED."""
+    """Add a note to ``section`` on each of its ``detectors`` whose shares or intervals fall below TRUSTED."""
     found = {r.detector: r for r in results.calibration}
     doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
     return replace(section, paragraphs=(*section.paragraphs, *doubts))
 
 
 def trusted(row: CalibrationRow) -> bool:
-    """Whether precision and recall reach TRUSTED; what was not measured is not trusted."""
+    """Return whether precision and recall reach TRUSTED; what was not measured is not trusted."""
     return _reach(row.precision, row.recall)
 
 
 def certain(row: CalibrationRow) -> bool:
-    """Whether their lower bounds do."""
+    """Return whether their lower bounds do."""
     return _reach(row.precision_low, row.recall_low)
 
 
@@ -60,16 +65,13 @@ def _reach(*shares: float | None) -> bool:
 
 
 def _doubt(row: CalibrationRow) -> str:
-    shares = (
-        f"a precision of {_share(row.precision, row.precision_low, row.precision_high)} and a recall of "
-        f"{_share(row.recall, row.recall_low, row.recall_high)}"
+    measured = (
+        f"n synthetic corpora the detector of {detectors()[row.detector].name} has a precision of {_precision(row)} "
+        f"and a recall of {_recall(row)}"
     )
     if not trusted(row):
-        return f"Caution: on synthetic corpora the detector of {detectors()[row.detector].name} has {shares}."
-    return (
-        f"On synthetic corpora the detector of {detectors()[row.detector].name} has {shares}: too few corpora to show "
-        f"that both are above {TRUSTED}."
-    )
+        return f"Caution: o{measured}."
+    return f"O{measured}: too few corpora to show that both are above {TRUSTED}."
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:
@@ -94,15 +96,51 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
         Column("ground truth", lambda r: str(r.planted)),
         Column("in corpora", "planted_worlds"),
         Column("found", lambda r: str(r.found)),
-        Column("precision (95 %)", lambda r: _share(r.precision, r.precision_low, r.precision_high)),
-        Column("recall (95 %)", lambda r: _share(r.recall, r.recall_low, r.recall_high)),
+        Column("precision (95 %)", _precision),
+        Column("recall (95 %)", _recall),
         caption="What each detector finds of the ground truth: n units in independent corpora; 95 % intervals.",
         csv="calibration.csv",
     )
 
 
+def _precision(row: CalibrationRow) -> str:
+    return _share(row.precision, row.precision_low, row.precision_high)
+
+
+def _recall(row: CalibrationRow) -> str:
+    return _share(row.recall, row.recall_low, row.recall_high)
+
+
 def _share(value: float | None, low: float | None, high: float | None) -> str:
     return "–" if value is None else f"{number(value)} ({number(low)} to {number(high)})"
+
+
+def calibration(results: Results) -> Figure | None:
+    """Draw both shares with their intervals, a row per detector."""
+    if not results.calibration:
+        return None
+    data = frame(calibrated(results), CalibrationRow)
+
+    def paint(canvas: Canvas) -> None:
+        axes = row(canvas, 2, sharey=True)
+        for ax, share, units in zip(axes, ("precision", "recall"), ("found", "planted"), strict=True):
+            part = data[data[share].notna()]
+            ax.hlines(part.index, part[f"{share}_low"], part[f"{share}_high"], color=symbols.FAINT, lw=2)
+            ax.plot(part[share].astype(float), part.index, "o", color=symbols.ACCENT)
+            ax.axvline(TRUSTED, color=symbols.FAINT, ls="--", lw=1)
+            for place, n in part[units].items():
+                ax.annotate(f"n = {n}", (0.02, place), va="center", fontsize=9, color="#555555")
+            ax.set(xlim=(0, 1.03), title=share, xlabel=f"{share} (share, 95 % interval)")
+        axes[0].set_yticks(range(len(data)), [detectors()[name].name for name in data["detector"]])
+        axes[0].invert_yaxis()
+
+    caption = (
+        "Precision and recall of each detector in models trained on synthetic corpora; the dashed line is at "
+        f"{TRUSTED}. Each corpus has rules and a model of its own. n: found units (precision) and units of the ground "
+        "truth (recall). Bars: 95 % Wilson intervals for the number of independent units, from the variance between "
+        "corpora."
+    )
+    return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 
 
 THEME = Theme(TITLE, section, figures=(calibration,), tables=("calibration",))

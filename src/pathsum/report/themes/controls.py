@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
 from pathsum.claims.controls import NOT_FORMED
-from pathsum.claims.formatting import millions
+from pathsum.claims.formatting import layers_label, millions
 from pathsum.records.results import FORMED, Cell, Results
+from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.controls import controls
+from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.learning import best, curriculum_caption, shade_curricula
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Controls"
-KINDS = {  # what is said of each, and whether induction must form
+KINDS = {  # a sentence on each, and whether induction must form
     "smeared": (
         "One layer with smeared keys, which mix in the previous key, can do induction without a previous-token head.",
         True,
@@ -18,10 +23,11 @@ KINDS = {  # what is said of each, and whether induction must form
     "shuffled": ("A model trained on windows without order has nothing to match.", False),
     "untrained": ("An untrained model has learned nothing.", False),
 }
+DASHES = ("--", ":", "-.")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The controls, and whether each has the expected outcome."""
+    """Show the controls, and whether each has the expected outcome."""
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
@@ -43,7 +49,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _kind(cell: Cell) -> str | None:
-    """By what was changed; None where nothing that has a known outcome was."""
+    """Name what was changed; None where nothing with a known outcome was."""
     s = cell.summary
     if s.tokens_seen == 0:
         return "untrained"
@@ -53,14 +59,47 @@ def _kind(cell: Cell) -> str | None:
 
 
 def _outcome(cell: Cell) -> tuple[str, str]:
-    """What a control must show, and whether it does."""
+    """Return what a control must show, and whether it does."""
     matching, kind = cell.summary.prefix_matching, _kind(cell)
     if kind is None or matching is None:
         return "–", "–"
-    formed = KINDS[kind][1]
+    _, formed = KINDS[kind]
     holds = matching >= FORMED if formed else matching <= NOT_FORMED
     expected = f"prefix matching {f'≥ {FORMED}' if formed else f'≤ {NOT_FORMED}'}"
     return expected, "as expected" if holds else "not as expected"
+
+
+def controls(results: Results) -> Figure | None:
+    """Draw best prefix matching against tokens seen: the controls over the grid's one- and two-layer models."""
+    rows = [
+        (c.name, c.summary.n_layers, e.tokens_seen / 1e6, matching)
+        for c in (*results.cells.values(), *results.controls.values())
+        for e in c.log
+        if (matching := best(e.prefix_matching)) is not None
+    ]
+    data = pd.DataFrame(rows, columns=["cell", "n_layers", "tokens_millions", "prefix_matching"])
+    if not any(name in results.controls for name in data["cell"]):
+        return None
+
+    def paint(canvas: Canvas) -> None:
+        (ax,) = row(canvas, 1)
+        dashes = dict(zip(results.controls, DASHES * len(results.controls), strict=False))
+        for (name, n_layers), part in data.groupby(["cell", "n_layers"], sort=False):
+            x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(n_layers)
+            if name in dashes:
+                label, dot = f"{name} ({layers_label(n_layers)})", "o" * (len(part) == 1)
+                ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker=dot, label=label)
+            else:
+                ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
+        shade_curricula(ax, results)
+        ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+    caption = (
+        "Controls that must form induction heads rise like two-layer models, the others stay near zero; the table "
+        f"lists both kinds. Thin lines: the models of the grid.{curriculum_caption(results)}"
+    )
+    return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)
 
 
 THEME = Theme(TITLE, section, figures=(controls,), sources={"controls": ("log", "summary")}, tables=("controls",))

@@ -1,29 +1,36 @@
-"""All induction heads together: what in-context learning loses without them, through training."""
+"""Joint ablation of all induction heads: how much in-context learning depends on them, through training."""
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import number
-from pathsum.claims.joint_ablation import at_the_end, controls
+import pandas as pd
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.claims.formatting import number, plural
+from pathsum.claims.joint_ablation import at_the_end
+from pathsum.claims.joint_ablation import controls as controls_of
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
+from pathsum.report import symbols
 from pathsum.report.document import MODEL, Column, Section, Table, Text
-from pathsum.report.figures.joint_ablation import joint_ablation
+from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Without any induction head"
-IN_PLACE = {
-    "zero": "zero",
-    "mean": "mean",
-    "resample": "resample",
-    "turned": "random directions (control)",
+IN_PLACE = {"turned": "random directions (control)"}
+LINES = {  # label, line
+    "whole": ("whole model", "-"),
+    "induction": ("without induction heads", "--"),
+    "others": ("without as many others", ":"),
+    "turned": ("random directions", "-."),
 }
+PANELS = {"loss_drop": symbols.LOSS_DROP, "repeat_gain": "first copy − second copy\n(nats per token)"}
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Zero, mean and resample ablation of all induction heads at once, beside controls."""
+    """Show zero, mean and resample ablation of all induction heads at once, with controls."""
     cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
-        return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",), ())
+        return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",))
     method = (
         "Every head whose prefix matching is at least 0.1 at training's last evaluation is ablated at once, at each "
         "checkpoint, on windows that did not choose the heads. Controls: as many other heads of the same layers, and "
@@ -32,8 +39,7 @@ def section(results: Results, figures: Figures) -> Section:
         "the induction heads that loses least. Where the layers have too few other heads, fewer are ablated: the table "
         "marks these models, which have no such control."
     )
-    shown = drawn(figures, "joint_ablation")
-    return Section(TITLE, (method,), (*shown, _table(cells)))
+    return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 
 
 def _table(cells: list[Cell]) -> Table:
@@ -41,7 +47,7 @@ def _table(cells: list[Cell]) -> Table:
         [(c, r) for c in cells for r in _shown(at_the_end(c))],
         MODEL,
         Text("heads", lambda c, r: r.heads if r.ablated == "induction" else f"{r.heads} (control{_fewer(c, r)})"),
-        Text("ablation", lambda _, r: IN_PLACE[r.method]),
+        Text("ablation", lambda _, r: IN_PLACE.get(r.method, r.method)),
         Column("loss drop lost (nats)", ("loss_drop_lost", "loss_drop_lost_low", "loss_drop_lost_high")),
         Column("share", lambda _, r: share(r.loss_drop_lost, r.loss_drop_nats)),
         Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),
@@ -55,7 +61,7 @@ def _table(cells: list[Cell]) -> Table:
 
 
 def _shown(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    others = controls(rows)
+    others = controls_of(rows)
     kinds = [[r for r in others if r.ablated == kind] for kind in ("others", "induction")]
     return [*(r for r in rows if r not in others), *(max(k, key=lambda r: r.loss_drop_lost) for k in kinds if k)]
 
@@ -66,8 +72,51 @@ def _fewer(cell: Cell, r: JointAblationRow) -> str:
 
 
 def share(lost: float, whole: float) -> str:
-    """Which part of the whole is lost; a dash where there is nothing to lose."""
+    """Print which part of the whole is lost; a dash where there is nothing to lose."""
     return number(lost / whole) if whole > 0 else "–"
+
+
+def joint_ablation(results: Results) -> Figure | None:
+    """Draw loss drop and second-copy gain at each checkpoint: medians over two-layer models, resample ablation."""
+    cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
+    if not cells:
+        return None
+    data = pd.DataFrame([line for c in cells for r in c.rows(JointAblationRow) for line in _lines(c.name, r)])
+
+    def paint(canvas: Canvas) -> None:
+        axes = row(canvas, len(PANELS))
+        for ax, (quantity, name) in zip(axes, PANELS.items(), strict=True):
+            for kind, (label, line) in LINES.items():
+                part = data[data["kind"] == kind]
+                colour = symbols.layer_colour(2) if kind in ("whole", "induction") else symbols.FAINT
+                for _, one in part.groupby("cell", sort=False):
+                    mean = one.groupby("tokens_millions")[quantity].mean()
+                    ax.plot(mean.index, mean, color=colour, ls=line, lw=0.7, alpha=0.4)
+                median = part.groupby("tokens_millions")[quantity].median()
+                ax.plot(median.index, median, color=colour, ls=line, lw=2.2, label=label)
+            ax.axhline(0, color=symbols.FAINT, lw=0.8)
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=name)
+        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(LINES))
+
+    caption = (
+        "In-context learning is lost without the induction heads where dashed lines stay near 0; where dotted and "
+        "dash-dotted lines stay near the solid one, the controls lose little. Thin lines: each of "
+        f"{plural(len(cells), 'two-layer model')}; thick: the median. All heads with prefix matching of at least 0.1 "
+        "at the end of training are ablated together (resample ablation). 95 % intervals are in the table."
+    )
+    return picture("joint_ablation", "Without any induction head", caption, data, (11.0, 3.8), paint)
+
+
+def _lines(name: str, r: JointAblationRow) -> list[dict[str, object]]:
+    """Return the values with and without the heads; zero and mean ablation stand in the table alone."""
+    if r.method not in ("resample", "turned"):
+        return []
+    kind = "turned" if r.method == "turned" else r.ablated
+    at = {"cell": name, "tokens_millions": r.tokens_seen / 1e6}
+    without = {"loss_drop": r.loss_drop_nats - r.loss_drop_lost, "repeat_gain": r.repeat_gain_nats - r.repeat_gain_lost}
+    whole = {"loss_drop": r.loss_drop_nats, "repeat_gain": r.repeat_gain_nats}
+    found: list[dict[str, object]] = [{**at, "kind": kind, "heads": r.heads, **without}]
+    return [*found, {**at, "kind": "whole", "heads": "", **whole}] if kind == "induction" else found
 
 
 THEME = Theme(TITLE, section, figures=(joint_ablation,), tables=("joint_ablation",))

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from scipy.special import stdtrit
+
 from pathsum.claims.formatting import layers_label, millions, number, plural
-from pathsum.records.heads import HeadRow
+from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.summary import CellSummary
+from pathsum.report import symbols
 from pathsum.report.document import MODEL, Column, Section, Table
-from pathsum.report.figures.sweep import sweep, widths
+from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "The sweep"
+QUANTITIES = {
+    "onset_millions": "phase change, half-way\n(million tokens seen)",
+    "loss_drop_nats": symbols.LOSS_DROP,
+    "prefix_matching": symbols.PREFIX_MATCHING,
+}
+FIXED, NAMELESS = "looks elsewhere by distance", "none of these"
+BACK = ("previous token", "two tokens back")  # the offsets that have names of their own
+ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", "attends to BOS (attention sink)")
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -57,6 +75,144 @@ def _copying(cell: Cell) -> str:
 
 def _correlations(s: CellSummary) -> str:
     return f"{number(s.bigram_correlation)} ({number(s.unigram_correlation)}; {number(s.bigram_partial_correlation)})"
+
+
+def sweep(results: Results) -> Figure | None:
+    """A point per seed over the number of heads, coloured by depth, with the mean and its interval."""
+    cells = list(results.cells.values())
+    if not any(c.rows(HeadRow) for c in cells):
+        return None
+    usual = statistics.mode(c.summary.d_head for c in cells if c.rows(HeadRow))
+    shown = [c for c in cells if not c.rows(HeadRow) or c.summary.d_head == usual]  # the others are the next figure's
+    return _drawn("sweep", "What depth, heads and seed change", shown, ("heads", "heads per layer"))
+
+
+def widths(results: Results) -> Figure | None:
+    """The same over the width of a head, where all heads together are as wide; None where the sweep has one width."""
+    by_width: dict[int, list[Cell]] = {}
+    for c in (c for c in results.cells.values() if c.rows(HeadRow)):
+        by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
+    cells = max(by_width.values(), key=lambda some: len({c.summary.d_head for c in some}), default=[])
+    if len({c.summary.d_head for c in cells}) < 2:
+        return None
+    width = cells[0].summary.n_heads * cells[0].summary.d_head
+    title = f"What the width of a head changes, at a total width of {width} per layer"
+    return _drawn("widths", title, cells, ("d_head", f"d_head (number of heads: {width} / d_head)"))
+
+
+def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> Figure:
+    data = pd.DataFrame([_numbers(c) | _roles(c) for c in cells])
+
+    def paint(canvas: Canvas) -> None:
+        *panels, last = row(canvas, 1 + len(QUANTITIES))
+        for ax, (quantity, label) in zip(panels, QUANTITIES.items(), strict=True):
+            _points(ax, data, x[0], quantity)
+            ax.set(ylabel=label, xlabel=x[1])
+        _shares(last, data)
+        panels[0].legend(loc="best")
+
+    seeds = data.groupby(["layers", x[0]])["seed"].nunique()
+    interval = (
+        "the 95 % interval of the mean over seeds (Student's t)"
+        if seeds.min() > 2
+        else "the range over seeds (under three: too few for an interval of the mean)"
+    )
+    depths = sorted({c.summary.n_layers for c in cells if c.rows(HeadRow)})
+    none = [_without([c for c in cells if c.summary.n_layers == n]) for n in depths]
+    caption = (
+        f"Points are seeds, dashes means, and bars {interval}. No phase change, and so no point, in {', '.join(none)}. "
+        "Right: the share of heads that are labelled with a behaviour, a point per model, dashes means over models; a "
+        "head may have several labels."
+    )
+    return picture(name, title, caption, data, (15.0, 4.0), paint)
+
+
+def _without(cells: Sequence[Cell]) -> str:
+    none = sum(c.summary.onset_tokens is None for c in cells)
+    return f"{none} of {len(cells)} models with {layers_label(cells[0].summary.n_layers)}"
+
+
+def _numbers(cell: Cell) -> dict[str, object]:
+    s = cell.summary
+    return {
+        "cell": s.cell,
+        "layers": s.n_layers,
+        "heads": s.n_heads,
+        "d_head": s.d_head,
+        "seed": s.seed,
+        "onset_millions": math.nan if s.onset_tokens is None else s.onset_tokens / 1e6,
+        "loss_drop_nats": s.in_context_loss_drop_nats,
+        "prefix_matching": math.nan if s.prefix_matching is None else s.prefix_matching,
+    }
+
+
+def _roles(cell: Cell) -> dict[str, object]:
+    """Share of the model's heads that have each name; nothing where heads have no labels."""
+    if not cell.rows(LabelRow):
+        return dict.fromkeys((*ROLES, NAMELESS), math.nan)
+    labelled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
+    called = {role: {head for name, head in labelled if name == role} for role in ROLES}
+    called[NAMELESS] = {(h.layer, h.head) for h in cell.rows(HeadRow)} - set().union(*called.values())
+    return {role: len(heads) / len(cell.rows(HeadRow)) for role, heads in called.items()}
+
+
+def _name(r: LabelRow) -> str:
+    """Offsets of one and two have names of their own."""
+    if r.distance is None:
+        return r.name
+    return BACK[r.distance - 1] if r.distance in (1, 2) else FIXED
+
+
+def _points(ax: Axes, data: pd.DataFrame, x: str, quantity: str) -> None:
+    depths, places = sorted(set(data["layers"])), sorted(set(data[x]))
+    for n_layers in depths:
+        colour = symbols.layer_colour(n_layers)
+        aside = 0.2 * (depths.index(n_layers) - (len(depths) - 1) / 2) if n_layers else 0.0
+        for place, value in enumerate(places):
+            part = data[(data["layers"] == n_layers) & (data[x] == value)]
+            if values := [float(v) for v in part[quantity].dropna()]:
+                _group(ax, place + aside, values, colour)
+        ax.plot([], [], "o", color=colour, label=layers_label(n_layers))
+    ax.set_xticks(range(len(places)), [str(p) for p in places])
+    ax.set_xlim(-0.6, len(places) - 0.4)
+    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    ax.grid(visible=False, axis="x")
+
+
+def _group(ax: Axes, x: float, values: Sequence[float], colour: str) -> None:
+    mean, (low, high) = statistics.mean(values), interval(values)
+    ax.plot([x, x], [low, high], color=colour, lw=5, alpha=0.25, solid_capstyle="butt")
+    ax.plot([x - 0.07, x + 0.07], [mean, mean], color=colour, lw=2.4)
+    ax.plot([x] * len(values), values, "o", color=colour, ms=5.5, alpha=0.75, mew=0)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % of the mean by Student's t, from three values on; before, their range."""
+    n = len(values)
+    if n < 3:
+        return min(values), max(values)
+    half = float(stdtrit(n - 1, 0.975)) * statistics.stdev(values) / math.sqrt(n)
+    mean = statistics.mean(values)
+    return mean - half, mean + half
+
+
+def _shares(ax: Axes, data: pd.DataFrame) -> None:
+    roles = (*ROLES, NAMELESS)
+    depths = [n for n in sorted(set(data["layers"])) if n > 0]
+    for i, role in enumerate(roles):
+        for n_layers in depths:
+            values = [float(v) for v in data.loc[data["layers"] == n_layers, role].dropna()]
+            if not values:
+                continue
+            y = i + 0.26 * (depths.index(n_layers) - (len(depths) - 1) / 2)
+            colour = symbols.layer_colour(n_layers)
+            ax.plot(values, [y] * len(values), "o", color=colour, ms=5, alpha=0.55, mew=0)
+            mean = statistics.mean(values)
+            ax.plot([mean, mean], [y - 0.11, y + 0.11], color=colour, lw=2.4)
+    ax.set_yticks(range(len(roles)), ["attends at another distance" if role == FIXED else role for role in roles])
+    ax.invert_yaxis()
+    ax.set(xlim=(-0.03, 1.03), xlabel="share of a model's heads (0..1)")
+    ax.grid(visible=False, axis="y")
 
 
 THEME = Theme(

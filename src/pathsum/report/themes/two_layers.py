@@ -1,4 +1,4 @@
-"""Two layers: which heads make induction, which heads read which, and what composition scores are worth."""
+"""Two layers: the heads of induction, the edges between heads, and what composition scores mean."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pathsum.report.figures.induction import induction_corner
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Two layers"
-NEARLY_ALL = 0.5  # share of edges that differ from chance, from which to differ says little of a single one
+NEARLY_ALL = 0.5  # share of edges that reject the null from which a rejection says little about a single edge
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The heads of the mechanism, and every edge that composes."""
+    """Name the heads of the mechanism, and every edge that composes."""
     cells, shown = results.with_layers(2), drawn(figures, "attention_by_distance", "composition", "induction_corner")
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model.",), shown)
-    return Section.of(TITLE, (_needs(cells), *edges(cells)), (*shown, *tables(cells)))
+    return Section.of(TITLE, (_mechanism(cells), *edges(cells)), (*shown, *tables(cells)))
 
 
-def _needs(cells: Sequence[Cell]) -> str:
+def _mechanism(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     needs = (
         "Two layers let heads read each other. An induction head needs a first-layer head that attends one token back "
@@ -44,63 +44,51 @@ def _needs(cells: Sequence[Cell]) -> str:
 
 
 def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Count the edges above, below and at chance, and say what the null hypothesis then means."""
+    """Count the edges above, below and at chance and those that compose; say what a rejection of the null means."""
     edges = [e for c in cells for e in c.rows(CompositionRow)]
     if not edges:
         return ()
-    above, below = [e for e in edges if e.above], [e for e in edges if e.below]
-    differ = [*above, *below]
+    above, differ = sum(e.above for e in edges), [e for e in edges if e.above or e.below]
     counts = (
-        f"Of {plural(len(edges), 'edge')} of all models, {len(above)} score above chance and {len(below)} below it "
+        f"Of {plural(len(edges), 'edge')} of all models, {above} score above chance and {len(differ) - above} below it "
         f"(Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not differ from it. Below chance, the "
-        f"later head reads less of what the earlier one writes than for unrelated directions. {_floor(differ)}"
+        "later head reads less of what the earlier one writes than for unrelated directions."
     )
-    return (counts.strip(), *_meaning(edges, differ), _rule(edges))
-
-
-def _rule(edges: Sequence[CompositionRow]) -> str:
-    found = sum(e.composes for e in edges)
-    return (
-        f"An edge composes if {COMPOSITION_RULE}. {found} of {len(edges)} edges do. The rule was tuned on synthetic "
-        "corpora, with models of two heads per layer; how well it finds the edges that other models of such corpora "
-        "rely on is in the section on the detectors. Its precision there does not cover edges into heads that a model "
-        "does not need: many of these score high. For models with more heads it has not been calibrated."
+    if bounds := [e.p_floor for e in differ if e.at_floor]:
+        counts += (
+            f" Of those that differ, {len(bounds)} lie beyond every random rotation: their p is a bound, < "
+            f"{number(max(bounds), 3)}, and does not rank them."
+        )
+    null = ""
+    if len(differ) >= NEARLY_ALL * len(edges):
+        distance = statistics.median(abs(e.value - e.chance) for e in differ)
+        null = (
+            "The random-rotation null rotates one head against the other at random and keeps their spectra. "
+            f"{len(differ)} of {len(edges)} edges reject it, the median of them {number(distance, 3)} from chance. "
+            "That is expected where trained heads share a few directions of the residual stream or avoid each "
+            "other's. A score that differs from chance then says only that two heads are not independent; which edges "
+            "form a circuit must be judged by the size of the excess and by interventions."
+        )
+    rule = (
+        f"An edge composes if {COMPOSITION_RULE}. {sum(e.composes for e in edges)} of {len(edges)} edges do. The rule "
+        "was tuned on synthetic corpora, with models of two heads per layer; how well it finds the edges that other "
+        "models of such corpora rely on is in the section on the detectors. Its precision there does not cover edges "
+        "into heads that a model does not need: many of these score high. For models with more heads it has not been "
+        "calibrated."
     )
-
-
-def _floor(differ: Sequence[CompositionRow]) -> str:
-    bounds = [e.p_floor for e in differ if e.at_floor]
-    if not bounds:
-        return ""
-    return (
-        f"Of those that differ, {len(bounds)} lie beyond every random rotation: their p is a bound, < "
-        f"{number(max(bounds), 3)}, and does not rank them."
-    )
-
-
-def _meaning(edges: Sequence[CompositionRow], differ: Sequence[CompositionRow]) -> tuple[str, ...]:
-    if len(differ) < NEARLY_ALL * len(edges):
-        return ()
-    distance = statistics.median(abs(e.value - e.chance) for e in differ)
-    return (
-        f"The random-rotation null rotates one head against the other at random and keeps their spectra. {len(differ)} "
-        f"of {len(edges)} edges reject it, the median of them {number(distance, 3)} from chance. That is expected "
-        "where trained heads share a few directions of the residual stream or avoid each other's. A score that differs "
-        "from chance then says only that two heads are not independent; which edges form a circuit must be judged by "
-        "the size of the excess and by interventions.",
-    )
+    return tuple(text for text in (counts, null, rule) if text)
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The two heads of each model, and every edge that composes."""
+    """Show the two heads of each model, and every edge that composes."""
     edges = [(c, e) for c in cells for e in c.rows(CompositionRow) if e.composes]
     mechanism = Table.of(
-        cells,
+        [(c, c.previous_token_head(), c.induction_head()) for c in cells],
         MODEL,
-        Text("previous-token head", lambda c: _head(c.previous_token_head())),
-        Column("attends one back", lambda c: (h := c.previous_token_head()) and h.previous_token),
-        Text("induction head", lambda c: _head(c.induction_head())),
-        Column("prefix matching", lambda c: (h := c.induction_head()) and h.prefix_matching),
+        Text("previous-token head", lambda _, previous, __: _label(previous)),
+        Column("attends one back", lambda _, previous, __: previous and previous.previous_token),
+        Text("induction head", lambda *row: _label(row[-1])),
+        Column("prefix matching", lambda *row: row[-1] and row[-1].prefix_matching),
         Column("K-composition", _key_edge),
         caption="The heads of the mechanism: the first-layer head that attends most to the previous token, the head of "
         "best prefix matching (chance: the table of all heads), and by how much the latter's keys read the former "
@@ -128,20 +116,19 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     return (mechanism, composing) if edges else (mechanism,)
 
 
-def _head(head: HeadRow | None) -> str:
+def _label(head: HeadRow | None) -> str:
     return "–" if head is None else head_label(head.layer, head.head)
 
 
-def _key_edge(cell: Cell) -> str:
-    """By how much the keys of the induction head read the previous-token head above chance."""
-    previous, induction = cell.previous_token_head(), cell.induction_head()
+def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
+    """Print by how much the keys of the induction head read the previous-token head above chance."""
     if previous is None or induction is None:
         return "–"
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)
-    found = (
-        e for e in cell.rows(CompositionRow) if (e.kind, e.early_layer, e.early_head, e.late_layer, e.late_head) == ends
-    )
-    return next((f"{number(e.varying - e.chance)} ({number(e.chance)})" for e in found), "–")
+    for e in cell.rows(CompositionRow):
+        if (e.kind, e.early_layer, e.early_head, e.late_layer, e.late_head) == ends:
+            return f"{number(e.varying - e.chance)} ({number(e.chance)})"
+    return "–"
 
 
 THEME = Theme(
@@ -154,16 +141,15 @@ THEME = Theme(
         "mechanism": ("heads", "composition"),
     },
     {
-        "composition_q": DetectorText(
-            "Q-composition", "edges into queries that a model relies on; an edge that composes"
-        ),
-        "composition_k": DetectorText("K-composition", "edges into keys that a model relies on; an edge that composes"),
-        "composition_v": DetectorText(
-            "V-composition", "edges into values that a model relies on; an edge that composes"
-        ),
-        "composition": DetectorText(
-            "any composition", "edges of any kind that a model relies on; an edge that composes"
-        ),
+        f"composition{suffix}": DetectorText(name, f"edges {read} that a model relies on; an edge that composes")
+        for suffix, name, read in (
+            ("_q", "Q-composition", "into queries"),
+            ("_k", "K-composition", "into keys"),
+            ("_v", "V-composition", "into values"),
+            ("", "any composition", "of any kind"),
+        )
+    }
+    | {
         "composition_all_heads": DetectorText(
             "any composition, also into unneeded heads",
             "the same, where an edge into a head that the model does not need counts as absent",

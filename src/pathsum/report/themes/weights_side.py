@@ -1,4 +1,4 @@
-"""Inside the heads: token clusters, joint copying, subspaces, deletion, virtual heads."""
+"""The insides of heads: token clusters, joint copying, subspaces, deletion, virtual heads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
 from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
+from pathsum.records.tokens import JOINER
 from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
 from pathsum.report.figures.subspaces import induction_edge, subspaces
@@ -24,27 +25,26 @@ FIXED = 0.1  # mean attention from which a virtual head is said to attend at a d
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The structure of heads, by weights first and by effect last."""
+    """Describe the structure of heads, by weights first and by effect last."""
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",))
-    said = (part(cells) for part in (_clusters, _joint, _bandwidth, _reading, _deleting, _virtual))
-    return Section.of(TITLE, said, (_token_table(results), *drawn(figures, "subspaces"), _virtual_table(cells)))
+    text = (part(cells) for part in (_clusters, _joint, _bandwidth, _reading, _deleting, _virtual))
+    return Section.of(TITLE, text, (_token_table(results), *drawn(figures, "subspaces"), _virtual_table(cells)))
 
 
-# ---- what is said ---------------------------------------------------------------------------------------------------
+# ---- text -----------------------------------------------------------------------------------------------------------
 
 
 def _clusters(cells: Sequence[Cell]) -> str:
     found = [r for c in cells for r in c.rows(TokenClusterRow)]
     if not found:
         return ""
-    clear = sum(_beyond(r) >= BEYOND for r in found)
     return (
         "An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that a head maps onto "
         "itself. The matrix is not normal, so the tokens of largest weight need not raise each other: of "
-        f"{plural(len(found), 'leading eigenvector')}, {clear} are groups that do, by {BEYOND} standard deviations "
-        "above those of the same head with its writes rotated at random."
+        f"{plural(len(found), 'leading eigenvector')}, {sum(_beyond(r) >= BEYOND for r in found)} are groups that do, "
+        f"by {BEYOND} standard deviations above those of the same head with its writes rotated at random."
     )
 
 
@@ -55,13 +55,12 @@ def _joint(cells: Sequence[Cell]) -> str:
     cell, best = max(groups, key=lambda pair: pair[1].top1)
     names = " and ".join(head_label(best.layer, int(h)) for h in best.heads.split())
     others = "" if best.chance_top1 is None else f", for other sets of as many heads {number(best.chance_top1)}"
-    more = sum(g.top1 > g.best_top1 for _, g in groups)
     return (
         "Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head: "
-        f"{plural(len(groups), 'such group')}, {more} of which copy more of the vocabulary than the best of their "
-        f"heads. The group that copies most is {cell.name} {names}: attending to a token raises that very token most "
-        f"for a share of {number(best.top1)} of all tokens; for the best of these heads alone it is "
-        f"{number(best.best_top1)}{others}."
+        f"{plural(len(groups), 'such group')}, {sum(g.top1 > g.best_top1 for _, g in groups)} of which copy more of "
+        f"the vocabulary than the best of their heads. The group that copies most is {cell.name} {names}: attending to "
+        f"a token raises that very token most for a share of {number(best.top1)} of all tokens; for the best of these "
+        f"heads alone it is {number(best.best_top1)}{others}."
     )
 
 
@@ -70,17 +69,18 @@ def _bandwidth(cells: Sequence[Cell]) -> str:
     some = [c for c in cells if c.summary.n_layers == deepest and c.rows(BandwidthRow)]
     if not some:
         return ""
-    used = {
-        part: [b.effective_rank for c in some for b in c.rows(BandwidthRow) if b.part == part]
-        for part in ("W_E", "W_U")
-    }
-    heads = [b.effective_rank for c in some for b in c.rows(BandwidthRow) if b.part == "W_OV"]
-    demand = [sum(b.effective_rank for b in c.rows(BandwidthRow) if b.part == "W_OV") for c in some]
-    d_model = span([c.summary.d_model for c in some], 0)
+
+    def ranks(part: str) -> list[list[float]]:
+        return [[b.effective_rank for b in c.rows(BandwidthRow) if b.part == part] for c in some]
+
+    def spans(part: str) -> str:
+        return span([rank for model in ranks(part) for rank in model], 0)
+
     return (
-        f"The residual stream of the deepest models has {d_model} directions. By the participation ratio of singular "
-        f"values a head's W_OV uses {span(heads, 0)} of them, all heads of a model together use {span(demand, 0)}, and "
-        f"tokens differ along {span(used['W_E'], 0)} in W_E and {span(used['W_U'], 0)} in W_U."
+        f"The residual stream of the deepest models has {span([c.summary.d_model for c in some], 0)} directions. By "
+        f"the participation ratio of singular values a head's W_OV uses {spans('W_OV')} of them, all heads of a model "
+        f"together use {span([sum(model) for model in ranks('W_OV')], 0)}, and tokens differ along {spans('W_E')} in "
+        f"W_E and {spans('W_U')} in W_U."
     )
 
 
@@ -89,28 +89,29 @@ def _reading(cells: Sequence[Cell]) -> str:
     if not edges:
         return ""
     below, above = (sum(s * (o.share - o.chance) > BEYOND * o.spread for o in edges) for s in (-1, 1))
-    keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
-    chance = span([o.chance for o in edges])
-    induction = (
-        f" The keys of the induction head read {span(keys)} of what the previous-token head writes (chance {chance})."
-    )
-    return (
+    text = (
         f"Of {len(edges)} pairs of a reader and a writer in different layers, {above} overlap more and {below} less "
-        f"than under random rotations, by {BEYOND} standard deviations.{induction if keys else ''}"
+        f"than under random rotations, by {BEYOND} standard deviations."
     )
+    keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
+    if keys:
+        text += (
+            f" The keys of the induction head read {span(keys)} of what the previous-token head writes (chance "
+            f"{span([o.chance for o in edges])})."
+        )
+    return text
 
 
 def _deleting(cells: Sequence[Cell]) -> str:
     heads = [d for c in cells for d in c.rows(DeletingRow) if d.spread > 0]
     if not heads:
         return ""
-    against = sum(d.alignment < -BEYOND * d.spread for d in heads)
-    most = max(d.removed for d in heads)
     return (
-        f"Later heads may delete what earlier layers wrote: {against} of {plural(len(heads), 'head')} write against "
-        f"what they read of it, beyond chance (alignment {span([d.alignment for d in heads])}, where −1 would be "
-        f"deletion and 1 repetition); no head cancels more than a share of {number(max(most, 0.0), 3)} of what earlier "
-        "layers wrote at its own position."
+        f"Later heads may delete what earlier layers wrote: {sum(d.alignment < -BEYOND * d.spread for d in heads)} of "
+        f"{plural(len(heads), 'head')} write against what they read of it, beyond chance (alignment "
+        f"{span([d.alignment for d in heads])}, where −1 would be deletion and 1 repetition); no head cancels more "
+        f"than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers wrote at its own "
+        "position."
     )
 
 
@@ -132,19 +133,17 @@ def _virtual(cells: Sequence[Cell]) -> str:
     )
 
 
-# ---- what is shown --------------------------------------------------------------------------------------------------
+# ---- tables ---------------------------------------------------------------------------------------------------------
 
 
 def _token_table(results: Results) -> Table:
     rows: list[tuple[Cell, TokenClusterRow | DirectionRow]] = []
     for n in results.layer_counts():
-        known = [c for c in results.with_layers(n) if len(c.rows(TokenClusterRow)) + len(c.rows(DirectionRow))]
-        if not known:
-            continue
-        best = min(known, key=lambda c: c.summary.val_loss_nats)
-        clusters = sorted(best.rows(TokenClusterRow), key=_beyond, reverse=True)[:CLUSTERS]
-        leading = sorted((d for d in best.rows(DirectionRow) if d.rank == 1), key=lambda d: -d.share)[:DIRECTIONS]
-        rows += [*((best, r) for r in clusters), *((best, d) for d in leading)]
+        if known := [c for c in results.with_layers(n) if c.rows(TokenClusterRow) or c.rows(DirectionRow)]:
+            best = min(known, key=lambda c: c.summary.val_loss_nats)
+            clusters = sorted(best.rows(TokenClusterRow), key=_beyond, reverse=True)[:CLUSTERS]
+            leading = sorted((d for d in best.rows(DirectionRow) if d.rank == 1), key=lambda d: -d.share)[:DIRECTIONS]
+            rows += [(best, r) for r in (*clusters, *leading)]
     return Table.of(
         rows,
         MODEL,
@@ -168,7 +167,7 @@ def _cohesion(r: TokenClusterRow) -> str:
 
 
 def _tokens(joined: str) -> str:
-    return " ".join(visible(t, 24) for t in joined.split("␟")[:TOKENS])
+    return " ".join(visible(t, 24) for t in joined.split(JOINER)[:TOKENS])
 
 
 def _beyond(r: TokenClusterRow) -> float:
@@ -176,13 +175,12 @@ def _beyond(r: TokenClusterRow) -> float:
 
 
 def _virtual_table(cells: Sequence[Cell]) -> Table:
-    costliest = [
-        (c, v)
-        for c in sorted(cells, key=lambda c: c.name)
-        for v in sorted(c.rows(VirtualHeadRow), key=lambda v: -v.cost_nats)[:VIRTUAL]
-    ]
     return Table.of(
-        costliest,
+        [
+            (c, v)
+            for c in sorted(cells, key=lambda c: c.name)
+            for v in sorted(c.rows(VirtualHeadRow), key=lambda v: -v.cost_nats)[:VIRTUAL]
+        ],
         MODEL,
         Text("early → late", lambda _, v: _pair(v)),
         Column("cost (nats)", lambda _, v: f"{number(v.cost_nats, 3)} ± {number(v.cost_error_nats, 3)}"),

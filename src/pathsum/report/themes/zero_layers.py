@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import number, span
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.claims.formatting import layers_label, number, span
+from pathsum.core.storage import frame
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
+from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.bigrams import bigrams
+from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.symbols import visible
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Zero layers"
-
 BIGRAMS = 12
+POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -54,6 +61,103 @@ def _table(cell: Cell) -> Table:
         caption=f"The most frequent bigrams, corpus against {cell.name}.",
         csv="bigrams.csv",
     )
+
+
+def bigrams(results: Results) -> Figure | None:
+    """log P(next | token), direct path against corpus, for one model of each depth; and what it means for the loss."""
+    shown = [
+        cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.rows(BigramRow)])
+    ]
+    if not shown:
+        return None
+    data = pd.concat([_pairs(c) for c in shown], ignore_index=True)
+    zero = results.with_layers(0)
+
+    def paint(canvas: Canvas) -> None:
+        axes = row(canvas, len(shown) + bool(zero))
+        for ax, cell in zip(axes, shown, strict=False):
+            _scatter(ax, cell, data[data["cell"] == cell.name])
+        _label(axes[0], data[data["cell"] == shown[0].name])
+        if zero:
+            _bars(axes[-1], results, zero)
+
+    fits = "; ".join(
+        f"{c.name} {number(c.summary.bigram_correlation)} (unigram {number(c.summary.unigram_correlation)}; partial "
+        f"{number(c.summary.bigram_partial_correlation)})"
+        for c in shown
+    )
+    caption = (
+        "Points on the diagonal are bigrams that the direct path W_U W_E predicts as often as the corpus has them. "
+        "Frequency-weighted correlation over all pairs, in brackets that of the unigram log P(next) alone and the "
+        f"partial correlation with it held constant (0 for a unigram model): {fits}."
+    )
+    if zero:
+        excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
+        worst = number(max(excess, key=abs), 3)
+        caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
+    return picture(
+        "bigrams",
+        "The direct path beside the corpus's bigrams",
+        caption,
+        data,
+        (4.4 * (len(shown) + bool(zero)), 4.2),
+        paint,
+    )
+
+
+def _pairs(cell: Cell) -> pd.DataFrame:
+    table = frame(cell.rows(BigramRow), BigramRow).sort_values("count", ascending=False, kind="stable").head(POINTS)
+    table.insert(0, "cell", cell.name)
+    return table
+
+
+def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:
+    low = min(pairs["corpus_log_prob_nats"].min(), pairs["model_log_prob_nats"].min()) - 0.3
+    ax.plot([low, 0], [low, 0], color=symbols.FAINT, lw=1, ls="--")
+    colour = symbols.layer_colour(cell.summary.n_layers)
+    sns.scatterplot(
+        pairs, x="corpus_log_prob_nats", y="model_log_prob_nats", color=colour, s=18, alpha=0.5, linewidth=0, ax=ax
+    )
+    ax.set(xlabel="corpus log P(next | token) (nats)", ylabel=f"direct path log P (nats), {symbols.DIRECT_PATH}")
+    ax.set_title(f"{layers_label(cell.summary.n_layers)} ({cell.name})")
+
+
+def _label(ax: Axes, pairs: pd.DataFrame) -> None:
+    """Label the most frequent pairs at the right edge, below the diagonal."""
+    low, high = ax.get_ylim()
+    gap, at = 0.07 * (high - low), high
+    for _, pair in pairs.head(LABELS).sort_values("model_log_prob_nats", ascending=False, kind="stable").iterrows():
+        at = min(at - gap, pair["model_log_prob_nats"])
+        ax.annotate(
+            f"{symbols.drawable(pair['token'])} {symbols.drawable(pair['next'])}",
+            (pair["corpus_log_prob_nats"], pair["model_log_prob_nats"]),
+            xytext=(1.0, at),
+            textcoords=("axes fraction", "data"),
+            ha="right",
+            va="center",
+            fontsize=8.5,
+            family="DejaVu Sans",
+            parse_math=False,
+            arrowprops={"arrowstyle": "-", "color": symbols.FAINT, "lw": 0.7},
+        )
+
+
+def _bars(ax: Axes, results: Results, zero: list[Cell]) -> None:
+    losses = pd.DataFrame(
+        [
+            ("unigram", results.corpus.unigram_loss_nats),
+            ("bigram", results.corpus.bigram_loss_nats),
+            *((c.name, c.summary.val_loss_nats) for c in zero),
+        ],
+        columns=["model", "loss"],
+    )
+    palette = {name: symbols.layer_colour(0) for name in losses["model"]} | {"unigram": "#c9c9c9", "bigram": "#c9c9c9"}
+    sns.barplot(losses, x="loss", y="model", hue="model", palette=palette, errorbar=None, ax=ax)
+    for place, loss in enumerate(losses["loss"]):
+        ax.annotate(f"{loss:.3f}", (loss, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=9)
+    ax.set(xlabel=symbols.LOSS, ylabel="", xlim=(0, losses["loss"].max() * 1.2))
+    ax.set_title("corpus models and zero layers")
+    ax.grid(False, axis="y")
 
 
 THEME = Theme(

@@ -9,8 +9,8 @@ from html import unescape
 from pathsum.claims.preregistration import Change, Preregistration, Protocol
 from pathsum.claims.registry import judge_all, stated
 from pathsum.report.document import html, markdown
-from pathsum.report.preregistration import beside
 from pathsum.report.story import story
+from pathsum.report.verdicts import threshold
 from tests.report import synthetic
 
 DAY, LATER = datetime.date(2025, 3, 7), datetime.date(2025, 3, 11)
@@ -53,7 +53,7 @@ def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
 
 
 def test_an_unchanged_claim_has_its_threshold_alone() -> None:
-    assert beside(FROZEN.model_copy(update={"changes": CHANGES}), "previous_token_head", "≥ 0.7") == "≥ 0.7"
+    assert threshold(FROZEN.model_copy(update={"changes": CHANGES}), "previous_token_head", "≥ 0.7") == "≥ 0.7"
 
 
 def test_a_report_before_freezing_says_so() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import millions, number, plural, span
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
@@ -15,10 +16,67 @@ QUESTION = (
     "Do small attention-only transformers, trained on real text, do what A Mathematical Framework for Transformer "
     "Circuits says they do: bigrams without layers, skip-trigrams with one, induction heads with two?"
 )
+CORE = {  # claims that every model must meet, and the quantity that each is about
+    "zero_layer_bigram": "loss against the bigram model",
+    "path_expansion_exact": "exactness of the path sums",
+    "one_layer_no_induction": "prefix matching with one layer",
+    "two_layer_induction": "prefix matching with two layers",
+    "previous_token_head": "previous-token head",
+    "loss_drop_gap": "in-context loss drop",
+}
 
 
 def answer(results: Results) -> tuple[str, ...]:
+    """Answer the question for zero, one and two layers, and name the curriculum where there was one."""
     return (_zero(results), _one(results), _two(results), *_curriculum(results))
+
+
+def _zero(results: Results) -> str:
+    models = results.with_layers(0)
+    excess = [c.summary.bigram_excess_nats for c in models if c.summary.bigram_excess_nats is not None]
+    if not excess:
+        return "The bigram model was not measured." if models else "No zero-layer model was trained."
+    worst = max(excess, key=abs)
+    side = "above" if worst > 0 else "below"
+    loss = f"loss lies {number(abs(worst), 3)} nats {side} that of the best smoothed bigram model of the same text"
+    if abs(worst) > 0.05:
+        return f"Without layers, the model's {loss}, so it is not yet that bigram table."
+    return f"Without layers, the model is a bigram table: it predicts from the current token alone, and its {loss}."
+
+
+def _one(results: Results) -> str:
+    cells = results.with_layers(1)
+    if not cells:
+        return "No one-layer model was trained."
+    scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
+    return (
+        f"With one layer, heads carry earlier tokens to the current one: {counts(cells)}. "
+        f"{'No head attends' if max(scores, default=0) <= NOT_FORMED else 'Some heads attend'} to what followed the "
+        f"current token last time (induction: best prefix matching {span(scores, 3)} of 1, range over models)."
+    )
+
+
+def _two(results: Results) -> str:
+    cells = results.with_layers(2)
+    if not cells:
+        return "No two-layer model was trained."
+    onsets = [c.summary.onset_tokens for c in cells if c.summary.onset_tokens is not None]
+    scores = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None])
+    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
+    gain = f", against {span(one)} with one layer" if one else ""
+    drops = span([c.summary.in_context_loss_drop_nats for c in cells])
+    context = f"the loss falls by {drops} nats along the window{gain}"
+    if not onsets:
+        budget = millions(max(c.summary.tokens_seen for c in cells))
+        return (
+            f"With two layers there is no phase change within {budget} tokens: prefix matching {scores}, and {context}."
+        )
+    return (
+        f"With two layers, heads read one another, and induction heads appear in a phase change in {len(onsets)} of "
+        f"{plural(len(cells), 'model')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
+        f"predict the continuation of earlier text (prefix matching {scores}), and {context}. Two numbers give the "
+        "range over models."
+    )
 
 
 def _curriculum(results: Results) -> tuple[str, ...]:
@@ -34,70 +92,8 @@ def _curriculum(results: Results) -> tuple[str, ...]:
     )
 
 
-def _of(names: list[str], all_cells: int) -> str:
-    return "" if len(names) == all_cells else f" of {', '.join(names)}"
-
-
-def _zero(results: Results) -> str:
-    models = results.with_layers(0)
-    excess = [c.summary.bigram_excess_nats for c in models if c.summary.bigram_excess_nats is not None]
-    if not excess:
-        return "The bigram model was not measured." if models else "No zero-layer model was trained."
-    worst = max(excess, key=abs)
-    side = "above" if worst > 0 else "below"
-    return (
-        "Without layers, the model is a bigram table: it predicts from the current token alone, and its loss lies "
-        f"{number(abs(worst), 3)} nats {side} that of the best smoothed bigram model of the same text."
-        if abs(worst) <= 0.05
-        else f"Without layers, the model's loss lies {number(abs(worst), 3)} nats {side} that of the best smoothed "
-        "bigram model of the same text, so it is not yet that bigram table."
-    )
-
-
-def _one(results: Results) -> str:
-    cells = results.with_layers(1)
-    if not cells:
-        return "No one-layer model was trained."
-    scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
-    none = max(scores, default=0) <= 0.05
-    return (
-        f"With one layer, heads carry earlier tokens to the current one: {counts(cells)}. "
-        f"{'No head attends' if none else 'Some heads attend'} to what followed the current token last time "
-        f"(induction: best prefix matching {span(scores, 3)} of 1, range over models)."
-    )
-
-
-def _two(results: Results) -> str:
-    cells = results.with_layers(2)
-    if not cells:
-        return "No two-layer model was trained."
-    budget = millions(max(c.summary.tokens_seen for c in cells))
-    onsets = [c.summary.onset_tokens for c in cells if c.summary.onset_tokens is not None]
-    scores = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None])
-    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
-    drops = [c.summary.in_context_loss_drop_nats for c in cells]
-    gain = f", against {span(one)} with one layer" if one else ""
-    context = f"the loss falls by {span(drops)} nats along the window{gain}"
-    if not onsets:
-        return (
-            f"With two layers there is no phase change within {budget} tokens: prefix matching {scores}, and {context}."
-        )
-    return (
-        f"With two layers, heads read one another, and induction heads appear in a phase change in {len(onsets)} of "
-        f"{plural(len(cells), 'model')}, half-way after {millions(statistics.median(onsets))} tokens (median): they "
-        f"predict the continuation of earlier text (prefix matching {scores}), and {context}. Two numbers give the "
-        "range over models."
-    )
-
-
-CORE = {  # claims that every model must meet, and the quantity that each is about
-    "zero_layer_bigram": "loss against the bigram model",
-    "path_expansion_exact": "exactness of the path sums",
-    "one_layer_no_induction": "prefix matching with one layer",
-    "two_layer_induction": "prefix matching with two layers",
-    "previous_token_head": "previous-token head",
-    "loss_drop_gap": "in-context loss drop",
-}
+def _of(names: Sequence[str], all_models: int) -> str:
+    return "" if len(names) == all_models else f" of {', '.join(names)}"
 
 
 def shortfall(claims: Sequence[ClaimResult]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Everything the report stage writes: two documents, the figures and the tables."""
+"""The files of the report stage: two documents, the figures and the tables."""
 
 from __future__ import annotations
 
@@ -23,17 +23,22 @@ from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import best
 from pathsum.report.story import UNFROZEN, draw_all, story
 
+CLAIM = ["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"]
+LOGGED = ["step", "tokens_seen", "val_loss_nats", "in_context_loss_drop_nats"]
+LOGGED += ["repeat_first_loss_nats", "repeat_second_loss_nats"]
+
 
 def write_report(
     results: Results, claims: Sequence[ClaimResult], folder: Path, registered: Preregistration = UNFROZEN
 ) -> dict[str, Figure]:
-    """index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) in ``folder``; equal records, equal bytes.
-
-    Files of an earlier report in figures/ and tables/ are removed. Returns the figures, for other places to show.
-    """
+    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) in ``folder``; equal records give equal
+    bytes. Files of an earlier report in figures/ and tables/ are removed. Returns the figures."""
     figures = draw_all(results)
     document = story(results, claims, figures, registered)
-    _replace(folder / "figures", _figure_files(figures.values()))
+    drawn: dict[str, bytes] = {}
+    for name, figure in figures.items():
+        drawn |= {f"{name}.svg": figure.svg, f"{name}.png": figure.png, f"{name}.csv": _csv(figure.data)}
+    _replace(folder / "figures", drawn)
     _replace(folder / "tables", {f"{name}.csv": _csv(t) for name, t in tables(results, claims).items()})
     (folder / "README.md").write_text(markdown(document), encoding="utf-8")
     (folder / "index.html").write_text(html(document), encoding="utf-8")
@@ -41,15 +46,19 @@ def write_report(
 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
-    """Every table in full, by file name."""
+    """Return every table in full, by file name."""
+    log = [
+        (c.name, *(getattr(e, name) for name in LOGGED), best(e.prefix_matching), best(e.previous_token[:1]))
+        for c in results.cells.values()
+        for e in c.log
+    ]
     return {
         "cells": _summaries(results.cells.values()),
         "controls": _summaries(results.controls.values()),
-        "claims": pd.DataFrame(
-            [(c.id, c.claim, c.section, c.measure, c.threshold, c.value, c.verdict, c.detail) for c in claims],
-            columns=["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"],
+        "claims": pd.DataFrame([[getattr(c, name) for name in CLAIM] for c in claims], columns=CLAIM),
+        "learning": pd.DataFrame(
+            log, columns=["cell", *LOGGED, "best_prefix_matching", "best_previous_token_first_layer"]
         ),
-        "learning": _learning(results),
         "corpus": frame([results.corpus], CorpusSummary),
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
@@ -59,7 +68,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
 
 
 def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
-    """The same tables of one model alone, where it has any rows."""
+    """Return the same tables of one model alone, where it has any rows."""
     return {name: frame(rows, kind) for name, kind in _printed().items() if (rows := cell.tables.get(name))}
 
 
@@ -69,46 +78,14 @@ def _printed() -> dict[str, type[Any]]:
 
 
 def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
-    known = [{"cell": c.name, **{k: getattr(c.summary, k) for k in CELL_METRICS}} for c in cells]
-    return pd.DataFrame(known, columns=["cell", *CELL_METRICS]).convert_dtypes()
+    rows = [(c.name, *(getattr(c.summary, name) for name in CELL_METRICS)) for c in cells]
+    return pd.DataFrame(rows, columns=["cell", *CELL_METRICS]).convert_dtypes()
 
 
 def _long(results: Results, name: str, kind: type[Any]) -> pd.DataFrame:
-    """One table of every model, under one another, the model's name first."""
+    """Stack one table of all models, with the model's name first."""
     rows = [(c.name, *dataclasses.astuple(r)) for c in results.cells.values() for r in c.tables.get(name, [])]
     return pd.DataFrame(rows, columns=["cell", *(f.name for f in dataclasses.fields(kind))]).convert_dtypes()
-
-
-def _learning(results: Results) -> pd.DataFrame:
-    columns = ["cell", "step", "tokens_seen", "val_loss_nats", "in_context_loss_drop_nats", "repeat_first_loss_nats"]
-    columns += ["repeat_second_loss_nats", "best_prefix_matching", "best_previous_token_first_layer"]
-    rows = [
-        (
-            c.name,
-            e.step,
-            e.tokens_seen,
-            e.val_loss_nats,
-            e.in_context_loss_drop_nats,
-            e.repeat_first_loss_nats,
-            e.repeat_second_loss_nats,
-            best(e.prefix_matching),
-            best(e.previous_token[:1]),
-        )
-        for c in results.cells.values()
-        for e in c.log
-    ]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _figure_files(figures: Iterable[Figure]) -> dict[str, bytes]:
-    files: dict[str, bytes] = {}
-    for figure in figures:
-        files |= {
-            f"{figure.name}.svg": figure.svg,
-            f"{figure.name}.png": figure.png,
-            f"{figure.name}.csv": _csv(figure.data),
-        }
-    return files
 
 
 def _csv(table: pd.DataFrame) -> bytes:

@@ -1,4 +1,4 @@
-"""The claims at a glance: verdict, value, threshold, chance level, and the value in the papers."""
+"""The claims at a glance: verdicts, measures, what was tuned on what, and changes since the claims were frozen."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Mapping, Sequence
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import OWN
-from pathsum.claims.preregistration import Preregistration
+from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Column, Entry, Table, Text
-from pathsum.report.preregistration import beside
+
+FILE = "conf/claims.yaml"
 
 
 def table(
     claims: Sequence[ClaimResult], results: Results, sections: Mapping[str, str], registered: Preregistration
 ) -> Table:
-    """One row per claim, linked to the section of the theme that states it."""
+    """Show one row per claim, linked to the section of the theme that states it."""
     stated = registry.claims()
     return Table.of(
         claims,
         Text("claim", lambda c: Entry(c.claim, target=sections[stated[c.id].theme])),
         Text("verdict", "verdict", kind="verdict"),
-        Column("ours", lambda c: f"{number(c.value, stated[c.id].digits)} {_range(c)}"),
-        Text("reproduced if", lambda c: beside(registered, c.id, c.threshold)),
+        Column("ours", _ours),
+        Text("reproduced if", lambda c: threshold(registered, c.id, c.threshold)),
         Column("chance", lambda c: stated[c.id].chance(results)),
         Text("papers", lambda c: stated[c.id].papers),
         Text("section of the paper", "section"),
@@ -38,7 +39,7 @@ def table(
 
 
 def measures(claims: Sequence[ClaimResult]) -> Table:
-    """How each claim was measured, and the result for each model."""
+    """Show how each claim was measured, and the result for each model."""
     return Table.of(
         claims,
         Text("claim", "claim"),
@@ -51,17 +52,79 @@ def measures(claims: Sequence[ClaimResult]) -> Table:
 
 def tally(claims: Sequence[ClaimResult]) -> str:
     """Count the verdicts on the papers' claims, and on this suite's own."""
-    own = [c for c in claims if c.section == OWN]
-    papers = [c for c in claims if c.section != OWN]
-    return " ".join(_counted(some, source) for some, source in ((papers, "the papers"), (own, "this suite")) if some)
+    counts = []
+    for source, own in (("the papers", False), ("this suite", True)):
+        if verdicts := [c.verdict for c in claims if (c.section == OWN) == own]:
+            some = sorted(dict.fromkeys(verdicts), key=verdicts.count, reverse=True)
+            counted = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in some)
+            counts.append(f"Of {plural(len(verdicts), 'claim')} of {source}: {counted}.")
+    return " ".join(counts)
 
 
-def _counted(claims: Sequence[ClaimResult], source: str) -> str:
-    counted = {v: sum(c.verdict == v for c in claims) for v in dict.fromkeys(c.verdict for c in claims)}
-    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counted.items(), key=lambda pair: -pair[1]))
-    return f"Of {plural(len(claims), 'claim')} of {source}: {verdicts}."
-
-
-def _range(claim: ClaimResult) -> str:
+def _ours(claim: ClaimResult) -> str:
+    digits = registry.claims()[claim.id].digits
     known = [v for v in claim.values.values() if v is not None]
-    return f"({span(known, registry.claims()[claim.id].digits)})" if len(known) > 1 else "(one model)"
+    return f"{number(claim.value, digits)} ({span(known, digits) if len(known) > 1 else 'one model'})"
+
+
+# ---- preregistration ------------------------------------------------------------------------------------------------
+
+
+def threshold(registered: Preregistration, claim: str, now: str) -> str:
+    """Print the threshold of ``claim``, with what was frozen where that has changed."""
+    return "; ".join([now, *(_note(change) for change in registered.of(claim))])
+
+
+def _note(change: Change) -> str:
+    values = f": {_text(change.old)} before, {_text(change.new)} after" if change.old != change.new else ""
+    return {
+        "threshold": f"since {change.date}; before: {_text(change.old)}",
+        "measure": f"measure changed on {change.date}",
+        "computation": f"computation changed on {change.date}{values}",
+        "added": f"added after freezing, {change.date}",
+        "removed": "",
+    }[change.what]
+
+
+def protocol(registered: Preregistration, results: Results) -> Table:
+    """Show what was tuned, and on what."""
+    rows = list(registered.protocol.statements.items())
+    cells = [*results.cells.values(), *results.controls.values()]
+    tuned = registered.tuned(c.summary.seed for c in cells)
+    if names := [f"{c.name} (seed {c.summary.seed})" for c in cells if c.summary.seed in tuned]:
+        rows.append(("Judged on seeds that were tuned on", ", ".join(names)))
+    since = f"{plural(len(registered.changes), 'change')} since" if registered.changes else "nothing has changed since"
+    state = (
+        "Not frozen: protocol, measures and thresholds may still change."
+        if registered.frozen is None
+        else f"Protocol, measures and thresholds were frozen on {registered.frozen}, before the grid ran; {since} "
+        f"({FILE}, SHA-256 {registered.sha256}…)."
+    )
+    return Table.of(
+        rows,
+        Text("subject", lambda subject, _: subject),
+        Text("protocol", lambda _, text: text),
+        caption=f"What was tuned, on what. {state}",
+        source="claims",
+        fold=False,
+    )
+
+
+def changes(registered: Preregistration) -> Table:
+    """Show each change after freezing."""
+    return Table.of(
+        registered.changes,
+        Text("claim", "claim"),
+        Text("date", lambda c: str(c.date)),
+        Text("what", "what"),
+        Text("frozen or before", lambda c: _text(c.old)),
+        Text("now", lambda c: _text(c.new)),
+        Text("why", "why"),
+        caption="Changed after freezing.",
+        source="claims",
+        fold=False,
+    )
+
+
+def _text(value: str | float) -> str:
+    return value or "–" if isinstance(value, str) else number(value, 3)

@@ -1,4 +1,4 @@
-"""What single heads do: copy, and attend at a fixed distance."""
+"""Single heads: copying by weights, and attention by distance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_DISTANCE = 16
 
 
 def eigenvalues(results: Results) -> Figure | None:
-    """How many heads copy, and the OV eigenvalues of the head that copies most, for each depth."""
+    """Draw how many heads copy, and the OV eigenvalues of the head that copies most, for each depth."""
     rows = [
         {
             "cell": c.name,
@@ -52,13 +52,12 @@ def eigenvalues(results: Results) -> Figure | None:
         f"the table of three kinds of evidence tests whether they do copy. Above 0.5: {'; '.join(share)}. Right: the "
         "eigenvalues of the head of highest positivity of each depth."
     )
-    return picture(
-        "eigenvalues", "Which heads may copy, by their weights", caption, data, (4.4 * (1 + len(shown)), 4.0), paint
-    )
+    size = (4.4 * (1 + len(shown)), 4.0)
+    return picture("eigenvalues", "Which heads may copy, by their weights", caption, data, size, paint)
 
 
 def attention_by_distance(results: Results) -> Figure | None:
-    """Mean attention by distance for every head; the strongest previous-token head of each model drawn bold."""
+    """Draw mean attention by distance for every head, the strongest previous-token head of each model in bold."""
     rows = [
         {"cell": c.name, "group": f"{layers_label(c.summary.n_layers)}: layer L{r.layer}", **dataclasses.asdict(r)}
         for c in results.cells.values()
@@ -75,19 +74,16 @@ def attention_by_distance(results: Results) -> Figure | None:
             _distances(ax, results, data[data["group"] == group])
             ax.set_title(group)
 
+    spans = "; ".join(
+        f"{layers_label(n)} {span(scores)}"
+        for n in results.layer_counts()
+        if (scores := [h.previous_token for c in results.with_layers(n) if (h := c.previous_token_head()) is not None])
+    )
     caption = (
         "A spike at distance 1 is a previous-token head. Bold: the strongest of each model's first layer; its mean "
-        f"attention to the previous token: {_previous_token_spans(results)}."
+        f"attention to the previous token: {spans}."
     )
     return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(groups), 3.8), paint)
-
-
-def _previous_token_spans(results: Results) -> str:
-    spans = []
-    for n in results.layer_counts():
-        if scores := [h.previous_token for c in results.with_layers(n) if (h := c.previous_token_head()) is not None]:
-            spans.append(f"{layers_label(n)} {span(scores)}")
-    return "; ".join(spans)
 
 
 def _most_copying(cells: list[Cell]) -> tuple[Cell, HeadRow] | None:

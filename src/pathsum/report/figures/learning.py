@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label, millions, plural, span
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, picture, row
 
 
 def headline(results: Results) -> Figure | None:
-    """Prefix matching and the loss drop against tokens seen, a thin line per model, a thick one per depth."""
+    """Draw prefix matching and the loss drop against tokens seen, a thin line per model, a thick one per depth."""
     data = _training(results)
     if data.empty:
         return None
@@ -31,12 +31,12 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[0].set_title("Induction heads")
         canvas.axes[-1].set_title("Learning from context")
 
-    caption = f"{_contrast(results)}{_onset_caption(results)} {levels(results)}{curriculum_caption(results)}"
+    caption = f"{_contrast(results)}{_onsets(results)} {levels(results)}{curriculum_caption(results)}"
     return picture("headline", "What a second layer buys", caption, data, (5.2 * len(panels), 3.9), paint)
 
 
 def phase_change(results: Results) -> Figure | None:
-    """The same against tokens seen, with the loss on each copy of repeated random tokens and each onset marked."""
+    """Draw the same with the loss on each copy of repeated random tokens, and mark each onset."""
     data = _training(results)
     if data.empty:
         return None
@@ -52,7 +52,8 @@ def phase_change(results: Results) -> Figure | None:
                 ax.set_title("first copy dashed, second solid; dotted: guessing", fontweight="normal", fontsize=10)
             else:
                 _lines(ax, data, column, results, lw=1.4, alpha=0.9)
-            _mark_onsets(ax, results)
+            for s in (c.summary for c in results.cells.values() if c.summary.onset_tokens is not None):
+                ax.axvline(s.onset_tokens / 1e6, color=symbols.layer_colour(s.n_layers), lw=0.9, ls=":", zorder=0)
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
@@ -60,13 +61,13 @@ def phase_change(results: Results) -> Figure | None:
 
     caption = (
         "Where prefix matching rises, so does the loss drop, and the loss on the second copy of random tokens falls "
-        f"below guessing. {_repeat_caption(results)} {levels(results)}{curriculum_caption(results)}"
+        f"below guessing. {_gains(results)} {levels(results)}{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
 
 def _panels(data: pd.DataFrame) -> dict[str, str]:
-    """Column and label of each panel."""
+    """Return column and label of each panel."""
     matching = {"prefix_matching": symbols.PREFIX_MATCHING} if data["prefix_matching"].notna().any() else {}
     return {**matching, "loss_drop_nats": symbols.LOSS_DROP}
 
@@ -79,32 +80,30 @@ def best(scores: list[list[float]]) -> float | None:
 
 
 def _training(results: Results) -> pd.DataFrame:
-    columns = ["cell", "layers", "heads", "tokens_millions", "prefix_matching", "previous_token_first_layer"]
-    columns += ["loss_drop_nats", "repeat_first_nats", "repeat_second_nats"]
     rows = [
-        (
-            c.name,
-            layers_label(c.summary.n_layers),
-            c.summary.n_heads,
-            e.tokens_seen / 1e6,
-            best(e.prefix_matching),
-            best(e.previous_token[:1]),
-            e.in_context_loss_drop_nats,
-            e.repeat_first_loss_nats,
-            e.repeat_second_loss_nats,
-        )
+        {
+            "cell": c.name,
+            "layers": layers_label(c.summary.n_layers),
+            "heads": c.summary.n_heads,
+            "tokens_millions": e.tokens_seen / 1e6,
+            "prefix_matching": best(e.prefix_matching),
+            "previous_token_first_layer": best(e.previous_token[:1]),
+            "loss_drop_nats": e.in_context_loss_drop_nats,
+            "repeat_first_nats": e.repeat_first_loss_nats,
+            "repeat_second_nats": e.repeat_second_loss_nats,
+        }
         for c in results.cells.values()
         for e in c.log
     ]
-    data = pd.DataFrame(rows, columns=columns)
-    return data.astype({"prefix_matching": float, "previous_token_first_layer": float})
+    floats = {"prefix_matching": float, "previous_token_first_layer": float}
+    return pd.DataFrame(rows).astype(floats) if rows else pd.DataFrame()
 
 
 # ---- painting -------------------------------------------------------------------------------------------------------
 
 
 def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style: Any) -> None:
-    """One line per model, coloured by depth."""
+    """Draw one line per model, colored by depth."""
     for n_layers in results.layer_counts():
         for cell in results.with_layers(n_layers):
             part = data[data["cell"] == cell.name].dropna(subset=[column])
@@ -113,7 +112,7 @@ def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style:
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
-    """The mean over the models of a depth, where they were evaluated at the same tokens."""
+    """Draw the mean over the models of a depth, where they were evaluated at the same tokens."""
     known = data.dropna(subset=[column])
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
     shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
@@ -123,24 +122,13 @@ def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
     legend_of_depths(ax, depths, lw=2.6)
 
 
-def _mark_onsets(ax: Axes, results: Results) -> None:
-    for cell in results.cells.values():
-        if cell.summary.onset_tokens is not None:
-            colour = symbols.layer_colour(cell.summary.n_layers)
-            ax.axvline(cell.summary.onset_tokens / 1e6, color=colour, lw=0.9, ls=":", zorder=0)
-
-
 def shade_curricula(ax: Axes, results: Results) -> None:
     """Shade the tokens of each curriculum, on an axis in millions of tokens."""
     for tokens in sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0}):
         ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
 
 
-# ---- what to see ----------------------------------------------------------------------------------------------------
-
-
-def _onset_caption(results: Results) -> str:
-    return " ".join(filter(None, (_onset_sentence(n, results.with_layers(n)) for n in results.layer_counts())))
+# ---- captions -------------------------------------------------------------------------------------------------------
 
 
 def _contrast(results: Results) -> str:
@@ -151,12 +139,28 @@ def _contrast(results: Results) -> str:
     return "With two layers, both quantities rise together; with one layer, neither does. "
 
 
+def _onsets(results: Results) -> str:
+    """Say for each depth with heads whether and when a phase change came."""
+    sentences = []
+    for n in results.layer_counts():
+        summaries = [c.summary for c in results.with_layers(n)]
+        if scores := [s.prefix_matching for s in summaries if s.prefix_matching is not None]:
+            onsets = [s.onset_tokens / 1e6 for s in summaries if s.onset_tokens is not None]
+            change = (
+                f"a phase change in {len(onsets)} of {plural(len(summaries), 'model')}, half-way after "
+                f"{span(onsets, 1)} M tokens;"
+                if onsets
+                else f"no phase change within {millions(max(s.tokens_seen for s in summaries))} tokens,"
+            )
+            sentences.append(f"{layers_label(n)}: {change} best prefix matching ends at {span(scores, 3)}.")
+    return " ".join(sentences)
+
+
 def levels(results: Results) -> str:
-    """The final loss drop over all held-out windows."""
+    """Give the final loss drop over all held-out windows."""
     drops = "; ".join(
-        f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in cells])}"
+        f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
         for n in results.layer_counts()
-        if (cells := results.with_layers(n))
     )
     return (
         "Curves show the few held-out windows that training evaluates; over all held-out windows, the final loss drop "
@@ -164,29 +168,8 @@ def levels(results: Results) -> str:
     )
 
 
-def _onset_sentence(n_layers: int, cells: list[Cell]) -> str:
-    scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
-    if not scores:
-        return ""
-    onsets = [c.summary.onset_tokens / 1e6 for c in cells if c.summary.onset_tokens is not None]
-    label, budget = layers_label(n_layers), max(c.summary.tokens_seen for c in cells)
-    reach = f"best prefix matching ends at {span(scores, 3)}"
-    if not onsets:
-        return f"{label}: no phase change within {millions(budget)} tokens, {reach}."
-    return (
-        f"{label}: a phase change in {len(onsets)} of {plural(len(cells), 'model')}, half-way after {span(onsets, 1)} "
-        f"M tokens; {reach}."
-    )
-
-
-def curriculum_caption(results: Results) -> str:
-    """Of what ``shade_curricula`` shades, if anything."""
-    of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
-    depths = " and ".join(map(layers_label, of))
-    return f" Shaded: training of {depths} on the windows that repeat most, before all others." if of else ""
-
-
-def _repeat_caption(results: Results) -> str:
+def _gains(results: Results) -> str:
+    """Give the gain of the second copy over guessing."""
     parts = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n)]
@@ -197,3 +180,10 @@ def _repeat_caption(results: Results) -> str:
         f"range over models: {'; '.join(parts)}. The loss on the first copy is above guessing, because random tokens "
         "do not follow the statistics of the text."
     )
+
+
+def curriculum_caption(results: Results) -> str:
+    """Describe what ``shade_curricula`` shades, if anything."""
+    of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
+    depths = " and ".join(map(layers_label, of))
+    return f" Shaded: training of {depths} on the windows that repeat most, before all others." if of else ""

@@ -1,4 +1,4 @@
-"""Attention sinks: how much attention goes to the first token, and what that is worth."""
+"""Attention sinks: attention to the first token, and the loss without it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SINK = 0.3  # attention on the first token from which a head is called an attent
 
 
 def section(results: Results, _: Figures) -> Section:
-    """The heads of each model that attend most to the first token, and the loss without it."""
+    """Show the heads of each model that attend most to the first token, and the loss without it."""
     cells = [c for c in results.cells.values() if c.rows(AttentionSinkRow)]
     if not cells:
-        return Section(TITLE, ("This sweep has no model with heads.",), ())
+        return Section(TITLE, ("This sweep has no model with heads.",))
     heads = [r for c in cells for r in c.rows(AttentionSinkRow) if r.head is not None]
-    resting = sum(r.attention_low > SINK for r in heads)
-    paying = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
+    sinks = sum(r.attention_low > SINK for r in heads)
+    needing = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
-        f"An attention sink is a token, here the first, that heads attend to when they have nothing to move. {resting} "
+        f"An attention sink is a token, here the first, that heads attend to when they have nothing to move. {sinks} "
         f"of {plural(len(heads), 'head')} give more than {SINK} of their attention to the beginning-of-sequence (BOS) "
-        f"token. For {paying} the held-out loss rises when that token is masked and the other keys take its share, by "
+        f"token. For {needing} the held-out loss rises when that token is masked and the other keys take its share, by "
         "more than when the window's second token is masked (the control)."
     )
     return Section(TITLE, (text,), (_table(cells),))

@@ -1,4 +1,4 @@
-"""The certificate of the path expansion."""
+"""The exactness check of the path expansion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TITLE = "Why to trust it"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """The largest error of the path sums of every model."""
+    """Show the largest error of the path sums of every model."""
     table = Table.of(
         results.cells.values(),
         MODEL,
@@ -22,19 +22,16 @@ def section(results: Results, _: Figures) -> Section:
         caption="Exactness of the path expansion, float64: of logits over paths, of attention scores over pairs.",
         csv="exactness.csv",
     )
-    return Section.of(TITLE, _text(results), (table,))
-
-
-def _text(results: Results) -> tuple[str, ...]:
     if not results.cells:
-        return ()
+        return Section(TITLE, ())
     worst = max(c.summary.exactness for c in results.cells.values())
-    return (
+    text = (
         "With attention patterns and norm scales fixed, the sum over all paths is the logits, and the sum over pairs "
         "of paths the attention scores of every later head: the largest relative error over all checkpoints of all "
         f"models, in float64, is {worst:.1e}. Tables over tokens read each embedding at its own scale, which is exact "
-        "without a norm or without layers, and an approximation elsewhere.",
+        "without a norm or without layers, and an approximation elsewhere."
     )
+    return Section(TITLE, (text,), (table,))
 
 
 def _worst(cell: Cell, field: str) -> str:

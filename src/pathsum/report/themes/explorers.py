@@ -1,4 +1,4 @@
-"""Explorers: every model's attention and paths on a few passages, and every token's circuits."""
+"""The explorers: attention and paths of every model on a few passages, and the circuits of every token."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ TITLE = "Explorers"
 
 
 def section(results: Results, _: Figures) -> Section:
+    """Pack what the explorers show of each model, and say how to use them."""
     cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.rows(PassageRow)]
     if not cells:
-        return Section(TITLE, ("This sweep has no model to explore.",), ())
+        return Section(TITLE, ("This sweep has no model to explore.",))
     best = {n: _best(results.with_layers(n)) for n in results.layer_counts()}
     with_tables = {c.name for c in best.values() if c is not None}
     blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
@@ -26,7 +27,7 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _best(cells: Sequence[Cell]) -> Cell | None:
-    """The model with the lowest loss, of those with tables over tokens."""
+    """Return the model with the lowest loss, of those with tables over tokens."""
     return min((c for c in cells if c.rows(TokenTableRow)), key=lambda c: c.summary.val_loss_nats, default=None)
 
 

@@ -1,4 +1,4 @@
-"""What limits the onset: controls that are given a piece of the mechanism from the first step on."""
+"""The onset in controls with a piece of the mechanism built in."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ GIVEN = {
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Each such control beside the plain model of the same heads and seed."""
+    """Compare each such control with the plain model of the same heads and seed."""
     pairs = [
         (results.controls[name], plain)
         for name in GIVEN
         if name in results.controls and (plain := twin(results.controls[name], results)) is not None
     ]
     if not pairs:
-        return Section(TITLE, ("This sweep has no control that is given a piece of the mechanism.",), ())
+        return Section(TITLE, ("This sweep has no control with a piece of the mechanism built in.",))
     text = (
         "One piece of the mechanism is built into a model from the first step on, to test whether that piece limits "
         "the onset (clamping: Singh et al. 2024). If so, the onset comes much earlier than in the same model without; "
-        "the time that remains is what the other pieces take. One model each: an observation, not a general result."
+        "the remaining time is that of the other pieces. One model each: an observation, not a general result."
     )
     return Section(TITLE, (text,), (_table(pairs),))
 

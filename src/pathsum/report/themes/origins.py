@@ -1,4 +1,4 @@
-"""The table that each figure's and table's records lead to."""
+"""The table of records, to which each figure and table links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAPERS = (
 
 
 def section(_: Results, __: Figures) -> Section:
-    """One row per record."""
+    """Show one row per record."""
     text = (
         "Next to every figure and table are links to the records it was drawn from, listed below. CELL stands for the "
         "name of a model, which is also its folder under circuits/. Code paths are relative to src/pathsum/. The "

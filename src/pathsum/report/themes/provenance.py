@@ -1,4 +1,4 @@
-"""What the report was made from."""
+"""The provenance of the report."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ TITLE = "Provenance"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """The command, the machine, the libraries, and the hash of every set of weights."""
+    """Show the command, the machine, the libraries, and the hash of every set of weights."""
     table = Table.of(
         _flat(results.provenance),
         Text("what", lambda name, _: name),
         Text("value", lambda _, value: value, kind="token"),
         caption="What this was made from.",
     )
-    return Section(
-        TITLE, ("The command make repro makes this report again; dvc repro reruns only what changed.",), (table,)
-    )
+    text = "The command make repro makes this report again; dvc repro reruns only what changed."
+    return Section(TITLE, (text,), (table,))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Why one layer has no induction: scores compete through one normalisation."""
+"""Softmax competition: why one layer has no induction."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ TITLE = "Softmax competition"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """What a repetition makes heads prefer, in one layer and, as a positive control, in two."""
+    """Show the preference that a repetition causes in one layer and, as a positive control, in two."""
     cells = [c for n in (1, 2) for c in results.with_layers(n) if c.rows(SoftmaxCompetitionRow)]
     if not cells:
-        return Section(TITLE, ("This sweep has no model with heads.",), ())
+        return Section(TITLE, ("This sweep has no model with heads.",))
     why = (
         "A score reaches another key's attention through the denominator of the softmax alone: if the score of a key "
         "with attention A rises by δ, the log attention of every other key falls by log(1 + A (exp δ − 1)), wherever "
         "that key is. In one layer a score sees the query's token, the key's token and their distance. A match can "
-        "therefore draw attention to itself and lower all other keys alike; it cannot favour the token after it. Two "
+        "therefore draw attention to itself and lower all other keys alike; it cannot favor the token after it. Two "
         "layers can, because the keys of the second read what the first has moved."
     )
     return Section(TITLE, (why,), (_table(cells),))
@@ -46,7 +46,7 @@ def _table(cells: list[Cell]) -> Table:
 
 
 def _by_place(cell: Cell) -> dict[str, SoftmaxCompetitionRow]:
-    """What the head that prefers the token after the match most prefers, by place."""
+    """Return the preferences of the head that prefers the token after the match most, by place."""
     best = preferring(cell)
     assert best is not None
     return {r.place: r for r in cell.rows(SoftmaxCompetitionRow) if (r.layer, r.head) == (best.layer, best.head)}

@@ -1,4 +1,4 @@
-"""Whether previous-token head, key edge and induction head suffice."""
+"""Sufficiency of previous-token head, key edge and induction head."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TITLE = "The induction circuit alone"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """The share that remains when everything but the circuit is resampled."""
+    """Show the share that remains when everything but the circuit is resampled."""
     cells = [c for c in results.with_layers(2) if c.rows(SufficiencyRow)]
     if not cells:
-        return Section(TITLE, ("No two-layer model of this sweep has an induction head past the first layer.",), ())
+        return Section(TITLE, ("No two-layer model of this sweep has an induction head past the first layer.",))
     method = (
         "A necessary circuit need not be sufficient. Here everything but the circuit is resampled: what all other "
         "heads write, and all else that the induction head's keys and queries read of earlier heads. Queries and keys "

@@ -1,4 +1,4 @@
-"""Whether induction heads match more than one token, through which edges, and what it is worth."""
+"""Matches of more than one token: whether induction heads prefer them, by which edges, and their effect."""
 
 from __future__ import annotations
 
@@ -48,23 +48,22 @@ SPREAD = 0.5  # of the width between two groups
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Behaviour, edges and value of matches of two tokens."""
+    """Describe behavior, edges and effect of matches of two tokens."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
-        return Section(TITLE, ("This sweep has no two-layer model.",), ())
+        return Section(TITLE, ("This sweep has no two-layer model.",))
     method = (
         "Induction by AMF's mechanism matches the current token: all its earlier occurrences score alike. Here two "
         "earlier matches compete in one sequence of random tokens that otherwise never repeat: both end in the current "
         "token, and before it one of them repeats one token more. Each sequence stands in both orders, so that neither "
-        "distance nor the token that follows favours a side. The head is the one with the best prefix matching at "
+        "distance nor the token that follows favors a side. The head is the one with the best prefix matching at "
         "training's last evaluation; these sequences were not used to choose it."
     )
-    shown = drawn(figures, "suffixes")
     text = (method, _behaviour(cells), _edges(cells), _heads(cells))
-    return Section(TITLE, tuple(t for t in text if t), (*shown, _table(cells)))
+    return Section.of(TITLE, text, (*drawn(figures, "suffixes"), _table(cells)))
 
 
-# ---- what is said ---------------------------------------------------------------------------------------------------
+# ---- text -----------------------------------------------------------------------------------------------------------
 
 
 def _behaviour(cells: Sequence[Cell]) -> str:
@@ -79,19 +78,16 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     if not prefer:
         told += " These heads match the current token and no more."
     third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
-    told += (
-        f" A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
-        f"(difference {span([r.advantage for r in third])})."
-    )
-    gains = [clean for c in cells if (clean := uncut(c)) is not None]
-    return told + (
-        " The model's log-probability of the token after the longer match is higher than that of the other by "
-        f"{span([clean.gain_nats for clean in gains])} nats."
+    gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
+    return (
+        f"{told} A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
+        f"(difference {span([r.advantage for r in third])}). The model's log-probability of the token after the longer "
+        f"match is higher than that of the other by {span(gains)} nats."
     )
 
 
 def _edges(cells: Sequence[Cell]) -> str:
-    """What is left of the advantage without each edge, over models that have an advantage."""
+    """Say what is left of the advantage without each edge, over models that have an advantage."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
     told = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
     if not told:
@@ -101,7 +97,7 @@ def _edges(cells: Sequence[Cell]) -> str:
         f"Where it does, we ablate edges into the head (mean or resample). {' '.join(told)} One-token matching leaves "
         "only the current token to the queries, and the current and the previous token to the keys. With all other "
         f"paths into the head ablated, the loss on the second copy of repeated random tokens rises by {span(worth)} "
-        "nats per token: the value of all other paths there, two-token matching included."
+        "nats per token: the effect of all other paths there, two-token matching included."
     )
 
 
@@ -137,7 +133,6 @@ def _heads(cells: Sequence[Cell]) -> str:
 def _table(cells: Sequence[Cell]) -> Table:
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     windows = span([r.windows for c in cells for r in c.rows(SuffixCutRow)], 0)
-    cut_edges = [_cut_column(f"without {cut}", cut) for cut in (QUERY_EDGE, KEY_EDGE)]
     return Table.of(
         [(c, of_induction_head(c, LONGER_RIVALS), uncut(c), of_induction_head(c, RIVALS)) for c in cells],
         MODEL,
@@ -147,9 +142,18 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("difference", ("advantage", "low", "high")),
         Column("three against two", lambda _, third, *__: interval(third.advantage, third.low, third.high)),
         Column("log-probability (nats)", lambda _, __, r, ___: interval(r.gain_nats, r.gain_low, r.gain_high)),
-        *cut_edges,
-        Column("second copy, one-token matching alone (nats)", lambda c, *_: _one_token_alone(c)),
-        *(_score_column(f"score: {label}", *offsets) for label, offsets in CONTENT.items()),
+        *(
+            Column(f"without {cut}", lambda c, *_, cut=cut: _resampled(c, cut, "advantage", "low", "high"))
+            for cut in (QUERY_EDGE, KEY_EDGE)
+        ),
+        Column(
+            "second copy, one-token matching alone (nats)",
+            lambda c, *_: _resampled(c, ONE_TOKEN, "second_copy_nats", "second_copy_low", "second_copy_high"),
+        ),
+        *(
+            Column(f"score: {label}", lambda c, *_, at=at: plain(content.share(content.of_induction_head(c), *at)))
+            for label, at in CONTENT.items()
+        ),
         caption="Attention of the best induction head to what followed two competing matches (share of its attention, "
         "0..1), their difference, the same for three tokens against two, the difference in log-probability; the "
         "difference in attention without one edge (resample ablation); rise of the loss on the second copy of repeated "
@@ -162,29 +166,14 @@ def _table(cells: Sequence[Cell]) -> Table:
     )
 
 
-def _resampled(cell: Cell, cut: str) -> SuffixCutRow | None:
-    return next((r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")), None)
-
-
-def _cut_column(name: str, cut: str) -> Column:
-    def left(cell: Cell, *_: object) -> str:
-        r = _resampled(cell, cut)
-        return "–" if r is None else interval(r.advantage, r.low, r.high)
-
-    return Column(name, left)
-
-
-def _one_token_alone(cell: Cell) -> str:
-    r = _resampled(cell, ONE_TOKEN)
-    return "–" if r is None else interval(r.second_copy_nats, r.second_copy_low, r.second_copy_high)
-
-
-def _score_column(name: str, query: str, key: str) -> Column:
-    return Column(name, lambda c, *_: plain(content.share(content.of_induction_head(c), query, key)))
+def _resampled(cell: Cell, cut: str, *value: str) -> str:
+    """Print a value of the head with these edges resampled, with its interval."""
+    rows = [r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")]
+    return interval(*(getattr(rows[0], name) for name in value)) if rows else "–"
 
 
 def suffixes(results: Results) -> Figure | None:
-    """Attention to both followers by heads per layer, and the advantage with edges ablated."""
+    """Draw attention to both followers by heads per layer, and the advantage with edges ablated."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
         return None
@@ -192,20 +181,18 @@ def suffixes(results: Results) -> Figure | None:
 
     def paint(canvas: Canvas) -> None:
         left, middle, right = row(canvas, 3)
-        for ax, condition in ((left, RIVALS), (middle, LONGER_RIVALS)):
-            _attention(ax, data[data["condition"] == condition])
-            ax.set_title(f"{condition} (tokens matched)")
+        _attention(left, data, RIVALS)
+        _attention(middle, data, LONGER_RIVALS)
         left.legend(loc="upper left")
         _advantage(right, data[data["cut"] != ""])
-        right.set_title("two against one, edges ablated")
 
-    rows = [r for c in cells if (r := uncut(c)) is not None]
+    sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
         "Where filled dots lie above hollow ones, the induction head attends more to what followed the longer of two "
         "matches. Left and middle: its attention to both followers in one sequence, a pair of dots per model, by heads "
         "per layer. Right: the difference (two tokens minus one) without ablation and with edges into the head ablated "
         "(resample ablation), a dot per model; 0 is a head that matches the current token alone. Mean over "
-        f"{span([r.sequences for r in rows], 0)} sequences, each in both orders; bars: 95 % bootstrap over sequences."
+        f"{sequences} sequences, each in both orders; bars: 95 % bootstrap over sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 
@@ -220,7 +207,8 @@ def _lines(cell: Cell) -> list[tuple[object, ...]]:
     ]
 
 
-def _attention(ax: Axes, data: pd.DataFrame) -> None:
+def _attention(ax: Axes, data: pd.DataFrame, condition: str) -> None:
+    data = data[data["condition"] == condition]
     order = sorted(set(data["n_heads"]))
     x = side_by_side(data["n_heads"], order, SPREAD)
     ax.vlines(x, data["shorter"], data["longer"], color=symbols.FAINT, lw=1)
@@ -228,6 +216,7 @@ def _attention(ax: Axes, data: pd.DataFrame) -> None:
     ax.plot(x, data["shorter"], "o", color=symbols.ACCENT, mfc="white", label="after the shorter match")
     ax.set_xticks(range(len(order)), [str(n) for n in order])
     ax.set(xlabel="heads per layer", ylabel=symbols.ATTENTION, ylim=(0, 1), xlim=(-0.5, len(order) - 0.5))
+    ax.set_title(f"{condition} (tokens matched)")
 
 
 def _advantage(ax: Axes, data: pd.DataFrame) -> None:
@@ -237,6 +226,7 @@ def _advantage(ax: Axes, data: pd.DataFrame) -> None:
     ax.errorbar(x, data["advantage"], yerr=errors(data, "advantage"), fmt="o", color=symbols.ACCENT, elinewidth=1)
     ax.set_xticks(range(len(order)), [SHOWN[cut] for cut in order], fontsize=8)
     ax.set(ylabel="advantage (attention, −1..1)", xlim=(-0.5, len(order) - 0.5))
+    ax.set_title("two against one, edges ablated")
 
 
 THEME = Theme(

@@ -32,7 +32,7 @@ ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", 
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """How many models there are, and a row for each."""
+    """Count the models, and show a row for each."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "sweep", "widths"), _table(results)))
 
 
@@ -78,7 +78,7 @@ def _correlations(s: CellSummary) -> str:
 
 
 def sweep(results: Results) -> Figure | None:
-    """A point per seed over the number of heads, coloured by depth, with the mean and its interval."""
+    """Draw a point per seed over the number of heads, colored by depth, with the mean and its interval."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None
@@ -88,7 +88,7 @@ def sweep(results: Results) -> Figure | None:
 
 
 def widths(results: Results) -> Figure | None:
-    """The same over the width of a head, where all heads together are as wide; None where the sweep has one width."""
+    """Draw the same over the width of a head at one total width; None where the sweep has one width."""
     by_width: dict[int, list[Cell]] = {}
     for c in (c for c in results.cells.values() if c.rows(HeadRow)):
         by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
@@ -101,7 +101,7 @@ def widths(results: Results) -> Figure | None:
 
 
 def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> Figure:
-    data = pd.DataFrame([_numbers(c) | _roles(c) for c in cells])
+    data = pd.DataFrame([_measured(c) for c in cells])
 
     def paint(canvas: Canvas) -> None:
         *panels, last = row(canvas, 1 + len(QUANTITIES))
@@ -117,22 +117,20 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
         if seeds.min() > 2
         else "the range over seeds (under three: too few for an interval of the mean)"
     )
-    depths = sorted({c.summary.n_layers for c in cells if c.rows(HeadRow)})
-    none = [_without([c for c in cells if c.summary.n_layers == n]) for n in depths]
+    none = []
+    for n in sorted({c.summary.n_layers for c in cells if c.rows(HeadRow)}):
+        onsets = [c.summary.onset_tokens for c in cells if c.summary.n_layers == n]
+        none.append(f"{onsets.count(None)} of {len(onsets)} models with {layers_label(n)}")
     caption = (
         f"Points are seeds, dashes means, and bars {interval}. No phase change, and so no point, in {', '.join(none)}. "
-        "Right: the share of heads that are labelled with a behaviour, a point per model, dashes means over models; a "
+        "Right: the share of heads that are labelled with a behavior, a point per model, dashes means over models; a "
         "head may have several labels."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
 
 
-def _without(cells: Sequence[Cell]) -> str:
-    none = sum(c.summary.onset_tokens is None for c in cells)
-    return f"{none} of {len(cells)} models with {layers_label(cells[0].summary.n_layers)}"
-
-
-def _numbers(cell: Cell) -> dict[str, object]:
+def _measured(cell: Cell) -> dict[str, object]:
+    """Return the model's numbers, and the share of its heads that have each label."""
     s = cell.summary
     return {
         "cell": s.cell,
@@ -143,11 +141,12 @@ def _numbers(cell: Cell) -> dict[str, object]:
         "onset_millions": math.nan if s.onset_tokens is None else s.onset_tokens / 1e6,
         "loss_drop_nats": s.in_context_loss_drop_nats,
         "prefix_matching": math.nan if s.prefix_matching is None else s.prefix_matching,
+        **_roles(cell),
     }
 
 
 def _roles(cell: Cell) -> dict[str, object]:
-    """Share of the model's heads that have each name; nothing where heads have no labels."""
+    """Return the share of the model's heads that have each label; NaN where heads have no labels."""
     if not cell.rows(LabelRow):
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
     labelled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
@@ -187,7 +186,7 @@ def _group(ax: Axes, x: float, values: Sequence[float], colour: str) -> None:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """95 % of the mean by Student's t, from three values on; before, their range."""
+    """Return the 95 % interval of the mean by Student's t, from three values on; before, their range."""
     n = len(values)
     if n < 3:
         return min(values), max(values)

@@ -126,7 +126,9 @@ def _heads(cell: Cell) -> Iterator[Judged]:
         place = (h.layer, h.head)
         without, control = ablated.get((place, "resample")), ablated.get((place, "turned"))
         needed = None if control is None else _above(without, max(0.0, control.second_copy_high))
-        asked = {COPIES: (_positive(h.copying_positivity), _copies(cell, place))}
+        asked: dict[str, tuple[Evidence | None, Evidence | None]] = {
+            COPIES: (_positive(h.copying_positivity), _copies(cell, place))
+        }
         if h.qk_matching_positivity is not None:
             both = min(h.qk_matching_positivity, h.copying_positivity)
             asked[INDUCTION] = (_positive(both), _labelled(cell, place, "induction"))

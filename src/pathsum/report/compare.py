@@ -1,4 +1,4 @@
-"""What moved between two metrics.json, as Markdown for a pull request: numbers against their spread over seeds."""
+"""Changes between two metrics.json, as Markdown for a pull request: numbers against their spread over seeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDING = 1e-6  # share of a number by which machines differ
 
 @dataclass(frozen=True)
 class Move:
-    """A number of one model that differs."""
+    """A number of one model that differs from the base."""
 
     cell: str
     metric: str
@@ -34,7 +34,7 @@ class Move:
 
     @property
     def spreads(self) -> float | None:
-        """How many spreads; None with one seed."""
+        """Return the change in units of the spread; None with one seed."""
         if self.spread is None:
             return None
         return abs(self.now - self.base) / self.spread if self.spread > 0 else math.inf
@@ -56,7 +56,7 @@ def check(found: Any, where: str) -> Metrics:
 
 
 def compare(base: Metrics, now: Metrics, name: str) -> str:
-    """Say what moved from ``base``, called ``name``, to ``now``."""
+    """List what changed from ``base``, called ``name``, to ``now``."""
     sections = {
         "Cells": [*_both("cells", _models(base), _models(now), _model), *_missing(base, now)],
         "Corpus": [f"- {c}" for c in _changes(_part(base, "corpus"), _part(now, "corpus"), CORPUS_METRICS)],
@@ -66,13 +66,16 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
         ),
         "Numbers": _numbers(moves(base, now)),
     }
-    told = [line for title, lines in sections.items() if lines for line in (f"**{title}**", "", *lines, "")]
-    told += _weights(base, now)
-    return "\n".join([f"### What moved against {_named(name)}", "", *(told or ["Nothing moved."])]).rstrip()
+    text = [line for title, lines in sections.items() if lines for line in (f"**{title}**", "", *lines, "")]
+    before, after = (_part(_part(m, "provenance"), "weights") for m in (base, now))
+    both = before.keys() & after.keys()
+    if other := sum(before[name] != after[name] for name in both):
+        text.append(f"Weights differ in {other} of {plural(len(both), 'model')}.")
+    return "\n".join([f"### What moved against {_named(name)}", "", *(text or ["Nothing moved."])]).rstrip()
 
 
 def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Find each number of a model in both that differs, the largest move in units of its spread first."""
+    """Find each number of a model in both that differs, the largest change in units of its spread first."""
     before, after = _models(base), _models(now)
     found = []
     for cell in before.keys() & after.keys():
@@ -88,7 +91,7 @@ def moves(base: Metrics, now: Metrics) -> list[Move]:
 
 
 def _order(move: Move) -> tuple[bool, bool, float, float, str, str]:
-    """Moves with a spread first; of the others, and where the spread is 0, the largest share of the number itself."""
+    """Sort moves with a spread first; the others, and those of spread 0, by their share of the number."""
     spreads, share = move.spreads, abs(move.now - move.base) / max(abs(move.base), abs(move.now))
     finite = spreads is not None and math.isfinite(spreads)
     return not finite, spreads is None, -(spreads or 0.0) if finite else 0.0, -share, move.cell, move.metric
@@ -98,15 +101,15 @@ def _but_for_seed(name: str, cell: Metrics) -> tuple[Any, ...]:
     return name.removesuffix(f"S{cell['seed']}"), *(cell.get(key) for key in IDENTITY if key != "seed")
 
 
-# ---- what is said ---------------------------------------------------------------------------------------------------
+# ---- lines ----------------------------------------------------------------------------------------------------------
 
 
 def _both(what: str, before: Metrics, after: Metrics, describe: Callable[[str, Any, Any], list[str]]) -> list[str]:
-    """A line for what is new, one for what is gone, and the changes of what is in both."""
+    """Write a line for what is new, one for what is gone, and the changes of what is in both."""
     sets = {f"new {what}": after.keys() - before.keys(), f"{what} that went": before.keys() - after.keys()}
-    told = [f"- {title}: {', '.join(map(_named, sorted(names)))}" for title, names in sets.items() if names]
+    lines = [f"- {title}: {', '.join(map(_named, sorted(names)))}" for title, names in sets.items() if names]
     both = sorted(before.keys() & after.keys())
-    return told + [line for name in both for line in describe(name, before[name], after[name])]
+    return lines + [line for name in both for line in describe(name, before[name], after[name])]
 
 
 def _model(name: str, a: Metrics, b: Metrics) -> list[str]:
@@ -122,15 +125,15 @@ def _missing(base: Metrics, now: Metrics) -> list[str]:
 
 
 def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
-    told = []
+    lines = []
     if a["verdict"] != b["verdict"]:
-        told.append(
+        lines.append(
             f"- {_named(name)}: {markdown_text(a['verdict'])} → {markdown_text(b['verdict'])} ({_shown(a['value'])} → "
             f"{_shown(b['value'])}; reproduced if {markdown_text(b['threshold'])})"
         )
     if a["threshold"] != b["threshold"]:
-        told.append(f"- {_named(name)} is held to another bar: {_shown(a['threshold'])} → {_shown(b['threshold'])}")
-    return told
+        lines.append(f"- {_named(name)} has another threshold: {_shown(a['threshold'])} → {_shown(b['threshold'])}")
+    return lines
 
 
 def _detector(name: str, a: Metrics, b: Metrics) -> list[str]:
@@ -158,14 +161,7 @@ def _row(move: Move) -> str:
     return f"| {' | '.join((*fields, spreads))} |"
 
 
-def _weights(base: Metrics, now: Metrics) -> list[str]:
-    before, after = (_part(_part(m, "provenance"), "weights") for m in (base, now))
-    both = before.keys() & after.keys()
-    other = sum(before[name] != after[name] for name in both)
-    return [f"Weights differ in {other} of {plural(len(both), 'model')}."] if other else []
-
-
-# ---- how ------------------------------------------------------------------------------------------------------------
+# ---- values ---------------------------------------------------------------------------------------------------------
 
 
 def _part(values: Metrics, key: str) -> Metrics:
@@ -174,7 +170,7 @@ def _part(values: Metrics, key: str) -> Metrics:
 
 
 def _models(values: Metrics) -> dict[str, Metrics]:
-    """The grid's models and the controls."""
+    """Return the grid's models and the controls."""
     return {**_part(values, "cells"), **_part(values, "controls")}
 
 
@@ -183,7 +179,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _named(name: str) -> str:
-    """A name as code; one that could end the code as plain text."""
+    """Print a name as code, or as plain text where it could end the code."""
     return f"`{name}`" if re.fullmatch(r"[\w./~^@ -]+", name) else markdown_text(name)
 
 
@@ -192,7 +188,7 @@ def _changes(a: Metrics, b: Metrics, keys: tuple[str, ...]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    """Four significant digits; whole numbers in full."""
+    """Print four significant digits; whole numbers in full."""
     if value is None:
         return "none"
     if not _is_number(value):

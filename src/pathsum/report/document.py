@@ -73,7 +73,7 @@ class Column:
 
 
 def plain(value: float | None) -> str:
-    """Two digits, whatever the size: a share below 0.005 prints as 0.00."""
+    """Print two digits, whatever the size: a share below 0.005 prints as 0.00."""
     return number(None if value is None else round(value, 2) + 0.0)
 
 
@@ -100,7 +100,7 @@ class Table:
 
     @classmethod
     def of(cls, rows: Iterable[Any], *columns: Column, caption: str, **options: Any) -> Table:
-        """A row for each of ``rows``; ``options`` are the table's other fields."""
+        """Make a row for each of ``rows``; ``options`` are the table's other fields."""
         entries = tuple(tuple(column.entry(row) for column in columns) for row in rows)
         return cls(caption, tuple(column.name for column in columns), entries, **options)
 
@@ -114,7 +114,7 @@ class Table:
 
     @property
     def folded(self) -> bool:
-        """Whether the page shows it only on request."""
+        """Return whether the page shows it only on request."""
         return self.fold and self.long
 
 
@@ -175,15 +175,15 @@ class Document:
 
 
 def markdown(document: Document) -> str:
-    """``document`` for a forge; figures are files under figures/."""
+    """Render ``document`` for a forge; figures are files under figures/."""
     environment = _environment(autoescape=False)
     environment.filters |= {"text": markdown_text, "field": _markdown_field}
     return environment.get_template("README.md.j2").render(document=document)
 
 
 def html(document: Document) -> str:
-    """``document`` as one file that asks for nothing: style, scripts and figures inside, any request and any other
-    script forbidden by its policy, links to figures/ and tables/ beside it."""
+    """Render ``document`` as one file with style, scripts and figures inside. Its policy forbids any request and any
+    other script; links lead to figures/ and tables/ in the same folder."""
     explored = any(isinstance(block, Explorer) for section in document.sections for block in section.blocks)
     scripts = [Markup(_read(name)) for name in (*SCRIPTS, *((EXPLORER,) if explored else ()))]
     environment = _environment(autoescape=True)
@@ -198,7 +198,7 @@ def anchor(record: str) -> str:
 
 
 def slug(title: str) -> str:
-    """The anchor that forges give a heading."""
+    """Return the anchor that forges give a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -212,11 +212,7 @@ def _environment(*, autoescape: bool) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["slug"] = slug
-    environment.globals |= {
-        "marks": MARKS,
-        "anchor": anchor,
-        "ORIGINS": ORIGINS,
-    }
+    environment.globals |= {"marks": MARKS, "anchor": anchor, "ORIGINS": ORIGINS}
     environment.tests |= {
         "figure": lambda block: isinstance(block, Figure),
         "explorer": lambda block: isinstance(block, Explorer),
@@ -229,17 +225,17 @@ def _read(name: str) -> str:
 
 
 def _digest(inline: str) -> Markup:
-    """How a policy names an inline style or script."""
+    """Name an inline style or script as a policy does."""
     return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
 
 
 def _unbroken(number: str) -> str:
-    """A number on one line and what stands in brackets after it on one, too."""
+    """Keep a number on one line, and what follows it in brackets on one line."""
     return re.sub(r" (?![(\[])", "\u00a0", number)
 
 
 def _data_block(data: Mapping[str, Any]) -> Markup:
-    """JSON in ASCII in which nothing is read as markup: no token can end its block."""
+    """Write JSON in ASCII in which nothing is read as markup: no token can end its block."""
     text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
@@ -249,7 +245,7 @@ def _data_uri(figure: Figure) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Our own words, with nothing that Markdown or HTML would read as markup."""
+    """Escape our own words so that nothing in them is read as markup."""
     return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""The explorers' data: what the records of a model hold of passages, patterns, splits and tokens, packed for the page.
+"""The explorers' data: passages, patterns, splits and tokens of a model, packed for the page.
 
 Numbers are little-endian arrays, deflated, in base64: they make up half of the page. ``templates/explorer.js`` reads
 them.
@@ -24,7 +24,7 @@ UNITS = {"OV": 100, "QK": 100, "direct": 10_000, "corpus": 10_000}  # steps a lo
 
 
 class Words:
-    """Every token once, by number."""
+    """A number for every token."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -37,7 +37,7 @@ class Words:
 
 
 def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
-    """What the page holds of ``cell``; ``tables``: with the circuit explorer's."""
+    """Return the page's data on ``cell``; ``tables``: with those of the circuit explorer."""
     words = Words()
     passages = [{"kind": p.kind, "tokens": words.all_of(p.tokens)} for p in cell.rows(PassageRow)]
     heads = sorted({(p.layer, p.head) for p in cell.rows(PatternRow)})
@@ -58,13 +58,13 @@ def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
 
 
 def patterns(cell: Cell) -> str:
-    """By checkpoint, then the value-weighted ones; by passage; by head."""
+    """Pack the patterns by checkpoint, then the value-weighted ones; by passage; by head."""
     rows = sorted(cell.rows(PatternRow), key=lambda p: (p.weighted, p.tokens_seen, p.passage, p.layer, p.head))
     return packed(b"".join(p.attention for p in rows))
 
 
 def splits(cell: Cell, words: Words) -> str:
-    """By passage, by position, of the next token and of the guess: token, log P, the model's logit, every part."""
+    """Pack by passage and position, for the next token and the guess: token, log P, the model's logit, every part."""
     rows = sorted(cell.rows(SplitRow), key=lambda s: (s.passage, s.position, s.target != "next"))
     numbers: list[int] = []
     for s in rows:
@@ -74,7 +74,7 @@ def splits(cell: Cell, words: Words) -> str:
 
 
 def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
-    """All of a model's tables, one after the other, ``k`` entries per token."""
+    """Pack all tables of a model, one after the other, ``k`` entries per token."""
     found, values = [], []
     for row in rows:
         found += words.all_of(row.found)
@@ -89,7 +89,7 @@ def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
 
 
 def in_whole(parts: Sequence[float], steps: int) -> list[int]:
-    """``parts`` in whole ``steps`` that add up to their sum in whole steps: those cut most are rounded up."""
+    """Round ``parts`` to whole ``steps`` that add up to their rounded sum: those cut most are rounded up."""
     exact = [x * steps for x in parts]
     whole = [math.floor(x) for x in exact]
     short = round(math.fsum(exact)) - sum(whole)
@@ -99,7 +99,7 @@ def in_whole(parts: Sequence[float], steps: int) -> list[int]:
 
 
 def integers(numbers: Iterable[int]) -> bytes:
-    """32 bits a number, little-endian."""
+    """Pack numbers as 32 bits each, little-endian."""
     listed = list(numbers)
     return struct.pack(f"<{len(listed)}i", *listed)
 

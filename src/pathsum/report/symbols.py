@@ -1,4 +1,4 @@
-"""The one visual language of figures and tables: colours by layer count, names of heads, axes, printed tokens."""
+"""The visual language of figures and tables: colors by layer count, symbols, axis labels, printed tokens."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def layer_colour(n_layers: int) -> str:
 
 
 def visible(token: str, longest: int = 48) -> str:
-    """``token`` so that each character can be seen: spaces and newlines as signs, invisible characters as escapes."""
+    """Make each character of ``token`` visible: spaces and newlines as signs, invisible characters as escapes."""
     signs = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
     shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def drawable(token: str, longest: int = 14) -> str:
-    """``visible``, with what the figures' font cannot draw as escapes."""
+    """Make ``token`` visible, with escapes for what the figures' font cannot draw."""
     glyphs = _glyphs()
     shown = "".join(c if ord(c) in glyphs else _escape(c) for c in visible(token))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"

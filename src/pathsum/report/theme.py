@@ -1,4 +1,4 @@
-"""What a theme gives the report: one section, its figures, the records behind them, and its detectors.
+"""Themes of the report: each has one section, its figures, the records behind them, and its detectors.
 
 Each file of ``themes/`` holds one as ``THEME``; ``pathsum.claims.themes`` has their order.
 """
@@ -21,7 +21,7 @@ Figures = Mapping[str, Figure]
 
 @dataclass(frozen=True)
 class DetectorText:
-    """How the report names a calibrated detector, and what its ground truth is and what counts as found."""
+    """A calibrated detector in the words of the report: its name, its ground truth, and what counts as found."""
 
     name: str
     criterion: str
@@ -58,7 +58,7 @@ def detectors() -> dict[str, DetectorText]:
 
 
 def calibrated(results: Results) -> list[CalibrationRow]:
-    """Return what is known of each detector, in the order of the themes."""
+    """Return the calibration of each detector, in the order of the themes."""
     found = {row.detector: row for row in results.calibration}
     return [found[name] for name in detectors() if name in found]
 
@@ -69,5 +69,5 @@ def sources() -> dict[str, tuple[str, ...]]:
 
 
 def drawn(figures: Figures, *names: str) -> tuple[Figure, ...]:
-    """Return those of ``names`` that were drawn."""
+    """Return the figures of ``names`` that were drawn."""
     return tuple(figures[name] for name in names if name in figures)

@@ -1,1 +1,1 @@
-"""Records in, figures out. Nothing is computed but selection and the aggregates that a line or an interval shows."""
+"""Figures from records. They select rows and compute the aggregates that a line or an interval shows."""

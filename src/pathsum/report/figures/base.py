@@ -1,4 +1,4 @@
-"""What each figure is, and the style that all share. Equal records give equal bytes."""
+"""The form of a figure, and the style that all share. Equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def picture(
     size_inches: tuple[float, float],
     paint: Callable[[Canvas], None],
 ) -> Figure:
-    """A figure as SVG and PNG, painted on a fresh canvas in the shared style."""
+    """Paint a figure on a fresh canvas in the shared style, as SVG and PNG."""
     with matplotlib.rc_context(STYLE):
         canvas = Canvas(figsize=size_inches, layout="constrained")
         paint(canvas)
@@ -83,7 +83,7 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
 
 
 def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
-    """``n`` panels side by side."""
+    """Make ``n`` panels side by side."""
     return list(canvas.subplots(1, n, squeeze=False, sharey=sharey)[0])
 
 
@@ -92,7 +92,7 @@ def layer_palette(results: Results) -> dict[str, str]:
 
 
 def legend_of_depths(ax: Axes, depths: Iterable[int], style: str = "-", **line: Any) -> None:
-    """Name the colour of each number of layers."""
+    """Name the color of each number of layers."""
     for n in depths:
         ax.plot([], [], style, color=symbols.layer_colour(n), label=layers_label(n), **line)
     ax.legend(loc="best")
@@ -104,7 +104,7 @@ def axes_through_zero(ax: Axes) -> None:
 
 
 def errors(data: pd.DataFrame, value: str = "value", low: str = "low", high: str = "high") -> list[pd.Series]:
-    """Lengths of error bars from the ends of intervals."""
+    """Return the lengths of error bars from the ends of intervals."""
     return [data[value] - data[low], data[high] - data[value]]
 
 

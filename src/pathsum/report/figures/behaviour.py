@@ -1,4 +1,4 @@
-"""What is known after each layer, and how the loss on single tokens moved."""
+"""The loss after each layer, and the path of the losses on single tokens through training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPONENTS = 2
 
 
 def logit_lens(results: Results) -> Figure | None:
-    """The held-out loss if the residual stream is unembedded after each layer, a line per model."""
+    """Draw the held-out loss if the residual stream is unembedded after each layer, a line per model."""
     rows = [
         (c.name, c.summary.n_layers, r.layers, r.loss_nats, r.low, r.high)
         for c in results.cells.values()
@@ -60,7 +60,7 @@ def logit_lens(results: Results) -> Figure | None:
 
 
 def trajectories(results: Results) -> Figure | None:
-    """Every model's path through the plane in which the losses on single tokens move most, over all models together."""
+    """Draw the path of each model through the plane in which the losses on single tokens move most, over all models."""
     data, explained = _plane(results)
     if data.empty:
         return None
@@ -83,8 +83,8 @@ def trajectories(results: Results) -> Figure | None:
 
 
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
-    """A row per checkpoint, and the share of each component. Models with another context see other tokens: only models
-    with the most frequent number of tokens are drawn."""
+    """Return a row per checkpoint, and the share of each component. Models with another context see other tokens: only
+    models with the most frequent number of tokens are drawn."""
     sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.rows(TokenLossRow))
     size = max(sizes, key=lambda n: sizes[n], default=0)
     rows = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -62,7 +64,7 @@ def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
         x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
         bars = errors(part, f"{column}_nats", f"{column}_low", f"{column}_high")
         colour = symbols.FAINT if method == "turned" else symbols.layer_colour(cell.summary.n_layers)
-        style = {"fmt": marker, "color": colour, "mfc": filling or colour, "ms": 5, "lw": 1.2}
+        style: dict[str, Any] = {"fmt": marker, "color": colour, "mfc": filling or colour, "ms": 5, "lw": 1.2}
         ax.errorbar(x, part[f"{column}_nats"], yerr=bars, label=label, **style)
     for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):
         if head is not None:

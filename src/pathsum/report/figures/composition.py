@@ -1,4 +1,4 @@
-"""Which heads read which, drawn as a graph: heads by layer, an edge where one reads another more than by chance."""
+"""Composition as a graph: heads by layer, and an edge where one reads another more than by chance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NODE = 25.0  # points, diameter
 
 
 def composition(results: Results) -> Figure | None:
-    """Q, K and V composition as edges from earlier to later heads, a row of panels for the best model of each width."""
+    """Draw Q-, K- and V-composition as edges between heads, a row of panels for the best model of each width."""
     shown = _shown(results)
     if not shown:
         return None
@@ -57,7 +57,7 @@ def composition(results: Results) -> Figure | None:
 
 
 def _shown(results: Results) -> list[Cell]:
-    """Of each depth and number of heads, the model of the lowest loss."""
+    """Return the model of the lowest loss of each depth and number of heads."""
     best: dict[tuple[int, int], Cell] = {}
     for cell in sorted(results.cells.values(), key=lambda c: c.summary.val_loss_nats):
         if cell.rows(CompositionRow):
@@ -69,9 +69,8 @@ def _edges(cell: Cell) -> pd.DataFrame:
     table = frame(cell.rows(CompositionRow), CompositionRow)
     table.insert(0, "cell", cell.name)
     table["above_chance"] = table["varying"] - table["chance"]
-    table["composes"] = [e.composes for e in cell.rows(CompositionRow)]
-    table["below_chance"] = [e.below for e in cell.rows(CompositionRow)]
-    table["p_is_a_bound"] = [e.at_floor for e in cell.rows(CompositionRow)]
+    for column, name in (("composes", "composes"), ("below_chance", "below"), ("p_is_a_bound", "at_floor")):
+        table[column] = [getattr(e, name) for e in cell.rows(CompositionRow)]
     return table
 
 
@@ -94,29 +93,19 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
             )
         )
     _heads(ax, cell)
-    count = sum(e.composes for e in edges)
-    ax.set_title(f"{cell.name}: {kind}, read by {KINDS[kind]} ({count} of {_possible(cell, kind)})")
+    count, possible = (sum(e.composes for e in edges), sum(e.kind == kind for e in cell.rows(CompositionRow)))
+    ax.set_title(f"{cell.name}: {kind}, read by {KINDS[kind]} ({count} of {possible})")
     ax.set(xlim=(-0.6, cell.summary.n_heads - 0.4), ylim=(-0.4, cell.summary.n_layers - 0.6))
     ax.set_axis_off()
-
-
-def _possible(cell: Cell, kind: str) -> int:
-    return sum(e.kind == kind for e in cell.rows(CompositionRow))
 
 
 def _heads(ax: Axes, cell: Cell) -> None:
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     for h in cell.rows(HeadRow):
-        fill, ink = ("white", "black")
-        if h == previous:
-            fill, ink = "black", "white"
-        elif h == induction:
-            fill = "#c4c4c4"
+        fill = "black" if h == previous else "#c4c4c4" if h == induction else "white"
         ax.scatter([h.head], [h.layer], s=NODE**2, color=fill, edgecolors="black", linewidths=1.1, zorder=3)
-        ax.annotate(
-            head_label(h.layer, h.head), (h.head, h.layer), color=ink, fontsize=7.6, ha="center", va="center",
-            zorder=4,
-        )  # fmt: skip
+        ink, label, at = "white" if h == previous else "black", head_label(h.layer, h.head), (h.head, h.layer)
+        ax.annotate(label, at, color=ink, fontsize=7.6, ha="center", va="center", zorder=4)
 
 
 def _legend(strongest: float) -> list[Line2D]:

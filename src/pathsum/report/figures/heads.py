@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, layers_label, number, span
-from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
+from pathsum.records.heads import COPYING, DistanceRow, EigenvalueRow, HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, axes_through_zero, picture, row
@@ -43,14 +43,14 @@ def eigenvalues(results: Results) -> Figure | None:
             _plane(ax, cell, head)
 
     share = [
-        f"{layers_label(n)} {sum(p > 0.5 for p in part)} of {len(part)}"
+        f"{layers_label(n)} {sum(p > COPYING for p in part)} of {len(part)}"
         for n in results.layer_counts()
         if len(part := data.loc[data["layers"] == n, "positivity"])
     ]
     caption = (
         "Heads right of the dashed line have an OV circuit of mostly positive eigenvalues, AMF's criterion of copying; "
-        f"the table of three kinds of evidence tests whether they do copy. Above 0.5: {'; '.join(share)}. Right: the "
-        "eigenvalues of the head of highest positivity of each depth."
+        f"the table of three kinds of evidence tests whether they do copy. Above {COPYING}: {'; '.join(share)}. Right: "
+        "the eigenvalues of the head of highest positivity of each depth."
     )
     size = (4.4 * (1 + len(shown)), 4.0)
     return picture("eigenvalues", "Which heads may copy, by their weights", caption, data, size, paint)
@@ -97,7 +97,7 @@ def _positivity(ax: Axes, data: pd.DataFrame) -> None:
     sns.stripplot(
         data, x="positivity", y="group", hue="group", palette=colours, jitter=False, alpha=0.45, size=8, ax=ax
     )
-    ax.axvline(0.5, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
+    ax.axvline(COPYING, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
     ax.set(xlim=(-1.05, 1.05), ylabel="", xlabel=f"copying positivity {symbols.POSITIVITY}")
     ax.set_title("every head")
 

@@ -9,14 +9,14 @@ from matplotlib.patches import Rectangle
 
 from pathsum.claims.content import matching
 from pathsum.claims.formatting import head_label, layers_label, plural
-from pathsum.records.heads import HeadRow
-from pathsum.records.results import Results
+from pathsum.records.heads import COPYING, HeadRow
+from pathsum.records.results import FORMED, Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, axes_through_zero, layer_palette, picture
 
 
 def induction_corner(results: Results) -> Figure | None:
-    """Every head past the first layer by what its QK circuit matches and its OV circuit copies."""
+    """Draw every head past the first layer by the matching of its QK circuit and the copying of its OV circuit."""
     rows = [
         {
             "cell": c.name,
@@ -60,12 +60,12 @@ def induction_corner(results: Results) -> Figure | None:
             ax.scatter([], [], s=20 + 300 * share, color=symbols.FAINT, alpha=0.6, label=f"{share:g}")
         ax.legend(title="prefix\nmatching", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
 
-    strong = data[data["prefix_matching"] >= 0.3]
-    inside = strong[(strong["matching_positivity"] > 0.5) & (strong["copying_positivity"] > 0.5)]
+    strong = data["prefix_matching"] >= FORMED
+    corner = (data["matching_positivity"] > COPYING) & (data["copying_positivity"] > COPYING)
+    inside, outside, n_strong = (int(some.sum()) for some in (strong & corner, ~strong & corner, strong))
     caption = (
-        f"Induction heads lie in the shaded corner: of {plural(len(strong), 'head')} with prefix matching ≥ 0.3, "
-        f"{len(inside)} {'lies' if len(inside) == 1 else 'lie'} in it; of the {len(data) - len(strong)} others, "
-        f"{int(((data['matching_positivity'] > 0.5) & (data['copying_positivity'] > 0.5)).sum()) - len(inside)}. "
+        f"Induction heads lie in the shaded corner: of {plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, "
+        f"{inside} {'lies' if inside == 1 else 'lie'} in it; of the {len(data) - n_strong} others, {outside}. "
         "Matching is judged on the pair of paths, one to the query and one to the key, that carries the largest part "
         "of a head's preference; M is the product of the OV matrices on a path."
     )

@@ -52,8 +52,9 @@ def phase_change(results: Results) -> Figure | None:
                 ax.set_title("first copy dashed, second solid; dotted: guessing", fontweight="normal", fontsize=10)
             else:
                 _lines(ax, data, column, results, lw=1.4, alpha=0.9)
-            for s in (c.summary for c in results.cells.values() if c.summary.onset_tokens is not None):
-                ax.axvline(s.onset_tokens / 1e6, color=symbols.layer_colour(s.n_layers), lw=0.9, ls=":", zorder=0)
+            for s in (c.summary for c in results.cells.values()):
+                if s.onset_tokens is not None:
+                    ax.axvline(s.onset_tokens / 1e6, color=symbols.layer_colour(s.n_layers), lw=0.9, ls=":", zorder=0)
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)

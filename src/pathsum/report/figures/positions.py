@@ -20,7 +20,7 @@ LEAST_BIN, WIDENING = 4, 1.12  # positions a bin: the least, and how much furthe
 
 
 def loss_by_position(results: Results) -> Figure | None:
-    """Loss against position at the end of training; the two bands are what the in-context loss drop compares."""
+    """Draw loss against position at the end of training, with the two bands that the in-context loss drop compares."""
     rows = [
         {"layers": layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
         for c in results.cells.values()

@@ -1,8 +1,8 @@
-"""An induction head's preference as squares, a panel per model: what the query reads by what the key reads."""
+"""The preference of an induction head as squares, a panel per model: the query's content by the key's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import seaborn as sns
@@ -13,25 +13,36 @@ from pathsum.claims.formatting import head_label, number
 from pathsum.records.content import ContentScoreRow
 from pathsum.records.results import Cell
 from pathsum.records.score_paths import ScorePathRow
-from pathsum.report.figures.base import row
+from pathsum.report.figures.base import Figure, picture, row
 
 MOST_WRITTEN = 9  # squares a side up to which each number is written
 
 Mark = Callable[[Axes, Cell, list[str]], None]  # boxes and labels of one panel, given the names along its sides
 
 
-def pairs(cell: Cell, rows: Sequence[ScorePathRow | ContentScoreRow]) -> pd.DataFrame:
-    """The figure's data of one model."""
-    columns = {name: [getattr(r, name) for r in rows] for name in ("query", "key", "preference_nats")}
-    return pd.DataFrame({"cell": cell.name, **columns})
+def preferences(
+    name: str,
+    title: str,
+    caption: str,
+    cells: Mapping[str, Sequence[ScorePathRow | ContentScoreRow]],
+    shown: Sequence[Cell],
+    mark: Mark,
+    panel_inches: tuple[float, float],
+) -> Figure:
+    """Draw the models of ``shown`` side by side, on one scale of colors for the rows of all ``cells``, by name."""
+    rows = [(cell, r.query, r.key, r.preference_nats) for cell, some in cells.items() for r in some]
+    data = pd.DataFrame(rows, columns=["cell", "query", "key", "preference_nats"])
 
+    def paint(canvas: Canvas) -> None:
+        axes, limit = row(canvas, len(shown)), float(data["preference_nats"].abs().max()) or 1.0
+        for ax, cell in zip(axes, shown, strict=True):
+            _squares(ax, cell, data[data["cell"] == cell.name], limit, mark)
+        canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25).set_label("preference (nats)")
 
-def panels(canvas: Canvas, cells: Sequence[Cell], data: pd.DataFrame, mark: Mark) -> None:
-    """Draw ``cells`` side by side, on one scale of colours for all of ``data``."""
-    axes, limit = row(canvas, len(cells)), float(data["preference_nats"].abs().max()) or 1.0
-    for ax, cell in zip(axes, cells, strict=True):
-        _squares(ax, cell, data[data["cell"] == cell.name], limit, mark)
-    canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25).set_label("preference (nats)")
+    if len(cells) > len(shown):
+        caption += f" Drawn are {len(shown)} of {len(cells)} models; the CSV has all."
+    width = max(4.5, panel_inches[0] * len(shown))
+    return picture(name, title, caption, data, (width, panel_inches[1]), paint)
 
 
 def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark) -> None:
@@ -59,5 +70,5 @@ def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark
 
 
 def _written(nats: float) -> str:
-    """One digit, and a plain 0 for what would print as zeros."""
+    """Print one digit, and a plain 0 for what would print as zeros."""
     return number(nats, 1) if abs(nats) >= 0.05 else "0"

@@ -1,4 +1,4 @@
-"""How heads share the residual stream: overlap of reads and writes, and deletion."""
+"""Overlap of reads and writes in the residual stream, and deletion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("Q", "K", "V")
 
 
 def subspaces(results: Results) -> Figure | None:
-    """Overlap of what earlier heads write with what later ones read, and deletion by later heads."""
+    """Draw the overlap of earlier heads' writes with later heads' reads, and deletion by later heads."""
     rows = [
         {
             "cell": c.name,
@@ -61,7 +61,7 @@ def subspaces(results: Results) -> Figure | None:
 
 
 def induction_edge(cell: Cell, edge: OverlapRow) -> bool:
-    """Whether this is the previous-token head as read by the induction head."""
+    """Return whether this is the previous-token head as read by the induction head."""
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     if previous is None or induction is None:
         return False
@@ -76,11 +76,8 @@ def _overlaps(ax: Axes, data: pd.DataFrame) -> None:
     for at, kind in enumerate(KINDS):
         part = data[data["kind"] == kind].reset_index(drop=True)
         x = at + 0.7 * ((part.index + 0.5) / max(len(part), 1) - 0.5)  # side by side, in order of models and heads
-        colours = [
-            symbols.ACCENT if i else symbols.layer_colour(n)
-            for i, n in zip(part["induction"], part["n_layers"], strict=True)
-        ]
-        sizes = [70 if i else 18 for i in part["induction"]]
+        colours = part["n_layers"].map(symbols.layer_colour).where(~part["induction"], symbols.ACCENT)
+        sizes = part["induction"].map({True: 70, False: 18})
         ax.scatter(x, part["times_chance"], c=colours, s=sizes, alpha=0.7, linewidths=0)
     ax.set_xticks(range(len(KINDS)), [f"{kind} reader" for kind in KINDS])
     ax.set(ylabel="share of a head's writes that a later one reads,\ntimes chance", ylim=(0, None))

@@ -1,4 +1,4 @@
-"""What each head does: its labels, and the scores behind them."""
+"""The labels of each head, and the scores behind them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pathsum.claims.formatting import layers_label, number, plural, span
-from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
 from pathsum.report.figures.behaviour import logit_lens
@@ -24,17 +24,18 @@ SCORES = (
     "induction: natural",
     "copies the next token",
     "attends to BOS (attention sink)",
-)  # columns; the value-weighted scores stand in the text
+)  # columns; the value-weighted scores are in the text
+UNLABELLED = {True: "– (copies, by weights)", False: "–"}  # by whether the OV circuit copies
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Every head's labels and scores, and the loss after each layer."""
+    """Show the labels and scores of every head, and the loss after each layer."""
     shown = drawn(figures, "logit_lens")
     cells = [c for c in results.cells.values() if c.rows(LabelRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), shown)
     method = (
-        "A head is labelled with a behaviour if the lower end of the 95 % interval of its score (bootstrap over "
+        "A head is labelled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
         "windows) exceeds a threshold of at least three times chance. Chance is the score of uniform causal attention. "
         "Induction must hold on repeated random tokens, sampled uniformly and by frequency, and in held-out text: a "
         "head that attends back by the length of the repeated block passes only the first test, and one that attends "
@@ -46,17 +47,13 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
-    """List the labels of a head; fixed offsets of one and two have behaviours of their own."""
-    rows = [
-        r for r in cell.rows(LabelRow) if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
+    """List the labels of a head; offsets of one and two tokens have separate labels."""
+    names = [
+        r.name if r.distance is None else f"attends {r.distance} back" if r.distance else "attends to itself"
+        for r in cell.rows(LabelRow)
+        if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
     ]
-    return list(dict.fromkeys(_name(r) for r in rows))
-
-
-def _name(r: LabelRow) -> str:
-    if r.distance is None:
-        return r.name
-    return "attends to itself" if r.distance == 0 else f"attends {r.distance} back"
+    return list(dict.fromkeys(names))
 
 
 def _named(n_layers: int, cells: Sequence[Cell]) -> str:
@@ -64,31 +61,33 @@ def _named(n_layers: int, cells: Sequence[Cell]) -> str:
     if not heads:
         return ""
     counted = Counter(name for called in heads for name in called)
-    told = [f"{name} {count}" for name, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
-    told.append(f"{'none of these' if told else 'no name fits'} {sum(not called for called in heads)}")
-    return f"With {layers_label(n_layers)}, of {plural(len(heads), 'head')}: {', '.join(told)}."
+    counts = [f"{name} {count}" for name, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
+    counts.append(f"{'none of these' if counts else 'no name fits'} {sum(not called for called in heads)}")
+    return f"With {layers_label(n_layers)}, of {plural(len(heads), 'head')}: {', '.join(counts)}."
 
 
 def _weighted(cells: Sequence[Cell]) -> str:
     """Compare attention with attention weighted by the norm of what is moved."""
     by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.rows(LabelRow)}
     heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
-    resting = [
+    sinks = [
         abs(by_head[*head, "BOS, value-weighted"] - by_head[*head, "attends to BOS (attention sink)"])
         for head in heads
         if (*head, "BOS, value-weighted") in by_head
     ]
+    text = (
+        "Weighting attention by the norm of what is moved, A ‖W_OV x‖, changes the share of the beginning of the "
+        f"sequence by at most {number(max(sinks, default=0.0))}"
+    )
     induction = [
         (c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if "induction" in names(c, h.layer, h.head)
     ]
-    change = f"moves the share of the beginning of the sequence by at most {number(max(resting, default=0.0))}"
-    if not induction:
-        return f"Weighting attention by the norm of what is moved, A ‖W_OV x‖, {change}."
-    plain, weighted = ([by_head[*h, b] for h in induction] for b in ("induction: uniform", "uniform, value-weighted"))
-    return (
-        f"Weighting attention by the norm of what is moved, A ‖W_OV x‖, {change}; the prefix matching of induction "
-        f"heads is then {span(weighted)}, where attention alone has {span(plain)}."
-    )
+    if induction:
+        plain, weighted = (
+            span([by_head[*h, b] for h in induction]) for b in ("induction: uniform", "uniform, value-weighted")
+        )
+        text += f"; the prefix matching of induction heads is then {weighted}, where attention alone has {plain}"
+    return f"{text}."
 
 
 def _table(cells: Sequence[Cell]) -> Table:
@@ -101,7 +100,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         heads,
         MODEL,
         HEAD,
-        Text("labels", lambda c, _, h: ", ".join(names(c, h.layer, h.head)) or _by_weights(h)),
+        Text("labels", lambda c, _, h: ", ".join(names(c, h.layer, h.head)) or UNLABELLED[h.copies]),
         *(Column(score, lambda _, labels, __, score=score: _score(labels.get(score))) for score in SCORES),
         Column("OV positivity", "copying_positivity"),
         Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
@@ -120,14 +119,9 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 
 def _level(field: str, rows: Sequence[LabelRow]) -> tuple[Entry, ...]:
-    """A row of chance levels or of thresholds."""
+    """Return a row of chance levels or of thresholds."""
     known = [[v for r in rows if r.behaviour == score and (v := getattr(r, field)) is not None] for score in SCORES]
     return (Entry(field), *[Entry("–")] * 2, *(Entry(span(v), "number") for v in known), *[Entry("–", "number")] * 3)
-
-
-def _by_weights(h: HeadRow) -> str:
-    """What a head without a name does by its OV circuit alone."""
-    return "– (copies, by weights)" if h.copies else "–"
 
 
 def _score(r: LabelRow | None) -> str:
@@ -152,7 +146,8 @@ THEME = Theme(
             "stretches of text repeat, and only one layer can attend to what followed; the label of one of its heads",
         ),
         "copying": DetectorText(
-            "copying heads", "as for induction, whose heads must write what they read; eigenvalue positivity above 0.5"
+            "copying heads",
+            f"as for induction, whose heads must write what they read; eigenvalue positivity above {COPYING}",
         ),
     },
     relies_on=("previous_token", "induction"),

@@ -27,7 +27,7 @@ METHOD = (
     "of the same kind.",
     "The table of terms fixes the attention patterns and adds the direct path, then single heads, then virtual heads. "
     "At their own scale, as in AMF, norms see only the orders added so far. With scales frozen at those of the whole "
-    "model, terms add up exactly, but a term that is small beside the rest of the residual stream has little effect. "
+    "model, terms add up exactly, but a term much smaller than the rest of the residual stream has little effect. "
     "Orders count the heads on a path; the section “What is read, by content” splits the same sum by how often content "
     "moved.",
 )

@@ -1,12 +1,10 @@
-"""What is read, by content: the same sums as by heads, regrouped by whose token is read."""
+"""Attention scores and logits by content: the same sums as by heads, regrouped by the token that is read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, order, share
@@ -18,8 +16,8 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.document import MODEL, Column, Section, Table, Text, plain
-from pathsum.report.figures.base import Figure, picture
-from pathsum.report.figures.preferences import pairs, panels
+from pathsum.report.figures.base import Figure
+from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "What is read, by content"
@@ -28,50 +26,43 @@ MOST_MODELS = 4  # panels
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """What scores and logits read by content, beside what they read by heads; and how the stream is balanced."""
+    """Compare what scores and logits read by content and by heads; describe the balance of the residual stream."""
     small = [c for name, c in results.controls.items() if name.startswith(SMALL)]
     models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
     deep = [c for c in models if c.rows(ContentScoreRow)]
     if not models:
-        return Section(TITLE, ("This sweep has no model with heads that was decomposed by content.",), ())
-    worst = max(e for c in models for e in _errors(c))
+        return Section(TITLE, ("This sweep has no model with heads that was decomposed by content.",))
+    errors = [r.exactness for c in models for r in c.rows(ContentRow)]
+    errors += [r.exactness for c in models for r in c.rows(ContentScoreRow)]
+    direct = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
+    balanced = f"The direct path is {span(direct)} of the power of what is read after the first layer."
     method = (
         "A path is named by its heads, which does not say what it carries: a head that attends to its own position "
         "moves nothing. With patterns and norm scales fixed, each pattern is split into its diagonal and the rest, and "
         "what is read is summed anew in two ways, whatever heads it went through: by hops, the number of heads at "
         "which content changed position, and by offset, how many tokens back it comes from. Both sums agree with the "
-        f"logits and the scores up to a relative error of {number(worst)} (float64)."
+        f"logits and the scores up to a relative error of {number(max(errors))} (float64)."
     )
     shown = drawn(figures, "content_scores")
-    tables = (scores(deep), worth(deep), corner(deep)) if deep else ()
-    return Section(TITLE, (method, _regime(models), *_small(small)), (*shown, *tables, balance(models)))
+    tables = (scores(deep), orders(deep), corner(deep), balance(models))
+    return Section.of(TITLE, (method, balanced, _small(small)), (*shown, *tables))
 
 
-def _errors(cell: Cell) -> list[float]:
-    return [*(row.exactness for row in cell.rows(ContentRow)), *(row.exactness for row in cell.rows(ContentScoreRow))]
-
-
-def _regime(models: Sequence[Cell]) -> str:
-    """How balanced the streams are, in one sentence."""
-    shares = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
-    return f"The direct path is {span(shares)} of the power of what is read after the first layer."
-
-
-def _small(small: Sequence[Cell]) -> tuple[str, ...]:
-    """Why path names differ in the control with a small embedding."""
+def _small(small: Sequence[Cell]) -> str:
+    """Say why path names differ in the control with a small embedding."""
     if not small:
-        return ()
+        return ""
     names = ", ".join(c.name for c in small)
     return (
-        f"In {names} the embedding starts small and stays small beside what the first layer writes. There, first-layer "
-        "heads that attend to their own position can carry the current token, so that path names need not mean what "
-        "the paper's do: by content, Q&K-composition may read only the current token, and a virtual head may move "
-        "content only once. By content both recipes can be compared.",
+        f"In {names} the embedding starts small and stays small compared with what the first layer writes. There, "
+        "first-layer heads that attend to their own position can carry the current token, so that path names need not "
+        "mean what the paper's do: by content, Q&K-composition may read only the current token, and a virtual head may "
+        "move content only once. By content both recipes can be compared."
     )
 
 
 def scores(models: Sequence[Cell]) -> Table:
-    """By heads and by content, what the best induction head's preference comes from."""
+    """Split the best induction head's preference by heads and by content."""
     return Table.of(
         [(c, of_induction_head(c), c.induction_head()) for c in models],
         MODEL,
@@ -89,8 +80,8 @@ def scores(models: Sequence[Cell]) -> Table:
     )
 
 
-def worth(models: Sequence[Cell]) -> Table:
-    """What each number of hops and each number of heads is worth."""
+def orders(models: Sequence[Cell]) -> Table:
+    """Show the loss reduction of each number of hops and of each number of heads."""
     counted = [(c, n, order(c, n), hops(c, n)) for c in models for n in range(c.summary.n_layers + 1)]
     return Table.of(
         [row for row in counted if row[-1] is not None],
@@ -108,7 +99,7 @@ def worth(models: Sequence[Cell]) -> Table:
 
 
 def corner(models: Sequence[Cell]) -> Table:
-    """Matching of each best induction head, on the pair that carries its score and on AMF's own."""
+    """Show the matching of each best induction head, on the pair of its largest preference and on AMF's own."""
     found = [(c, h, matching(c, h.layer, h.head)) for c in models if (h := c.induction_head()) is not None]
     return Table.of(
         [row for row in found if row[-1] is not None],
@@ -129,7 +120,7 @@ def corner(models: Sequence[Cell]) -> Table:
 
 
 def balance(models: Sequence[Cell]) -> Table:
-    """How large the embedding and each layer's writes are, and the direct path's share of what each reader reads."""
+    """Show the norms of the embedding and of each layer's writes, and the direct path's share of what is read."""
     return Table.of(
         [(c, n, _parts(c, n)) for c in models for n in range(1, c.summary.n_layers + 1)],
         MODEL,
@@ -155,16 +146,12 @@ def _heads(rows: Mapping[str, BalanceRow], layer: int) -> str:
 
 
 def content_scores(results: Results) -> Figure | None:
-    """Preference of each model's best induction head, content at the query by content at the key."""
+    """Draw the preference of each model's best induction head, content at the query by content at the key."""
     models = [c for c in (*results.cells.values(), *results.controls.values()) if of_induction_head(c)]
     if not models:
         return None
-    data = pd.concat([pairs(c, _drawn(c)) for c in models], ignore_index=True)
-    small = [c for c in models if c.name in results.controls and c.name.startswith("small_embedding")][:1]
+    small = [c for c in models if c.name in results.controls and c.name.startswith(SMALL)][:1]
     shown = [*[c for c in models if c.name in results.cells][: MOST_MODELS - len(small)], *small]
-
-    def paint(canvas: Canvas) -> None:
-        panels(canvas, shown, data, _mark)
 
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
@@ -173,14 +160,8 @@ def content_scores(results: Results) -> Figure | None:
         f"token against previous token, {span(shares)} of the preference in {plural(len(shares), 'model')}. Nats above "
         "the query's mean over keys, on repeated random tokens; chance is 0. Position's own terms are left out."
     )
-    if len(models) > len(shown):
-        caption += f" Drawn are {len(shown)} of {len(models)} models; the CSV has all."
-    width = max(4.5, 3.2 * len(shown))
-    return picture("content_scores", "What an induction head compares", caption, data, (width, 3.6), paint)
-
-
-def _drawn(cell: Cell) -> list[ContentScoreRow]:
-    return [r for r in of_induction_head(cell) if POSITION not in (r.query, r.key)]
+    rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}
+    return preferences("content_scores", "What an induction head compares", caption, rows, shown, _mark, (3.2, 3.6))
 
 
 def _mark(ax: Axes, cell: Cell, order: list[str]) -> None:

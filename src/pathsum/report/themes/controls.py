@@ -1,4 +1,4 @@
-"""Controls: models beside the grid in which induction must form, or must not."""
+"""Controls: models outside the grid in which induction must form, or must not."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def controls(results: Results) -> Figure | None:
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)
         dashes = dict(zip(results.controls, DASHES * len(results.controls), strict=False))
-        for (name, n_layers), part in data.groupby(["cell", "n_layers"], sort=False):
+        for name in dict.fromkeys(data["cell"]):
+            part = data[data["cell"] == name]
+            n_layers = int(part["n_layers"].iloc[0])
             x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(n_layers)
             if name in dashes:
                 label, dot = f"{name} ({layers_label(n_layers)})", "o" * (len(part) == 1)

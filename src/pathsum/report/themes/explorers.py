@@ -47,7 +47,7 @@ def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
         "Circuits, by the weights alone, of the lowest-loss model of each layer count: which outputs a head raises "
         "when it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
         "destinations attend to it most (QK, over their mean key, without positions; of later layers the part that "
-        "reads tokens directly), and what comes next by the direct path alone, beside the training text."
+        "reads tokens directly), and what comes next by the direct path alone and in the training text."
     )
     return (attention, circuits)
 

@@ -1,4 +1,4 @@
-"""What forms when: in which order the pieces of induction appear."""
+"""The order in which the pieces of induction form."""
 
 from __future__ import annotations
 
@@ -36,24 +36,23 @@ SHARE = 0.7  # of a row's height that its models stand in
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The change-points of two-layer models, and their order."""
+    """Give the change-points of two-layer models, and their order."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     if not cells:
-        return Section(TITLE, ("No two-layer model of this sweep changes in training.",), ())
+        return Section(TITLE, ("No two-layer model of this sweep changes in training.",))
     method = (
         "Each quantity is followed through the checkpoints, for the heads that are the previous-token head and the "
         "induction head at the end. A rise is dated at its half-way point. The K-composition of the two is its score "
         "above chance; their key edge is the fall of the preference for the token after a match when the keys read the "
         "previous-token head's output on another window; the loss is dated where its slope over log tokens steepens."
     )
-    shown = drawn(figures, "formation")
-    paragraphs = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
-    return Section(TITLE, tuple(p for p in paragraphs if p), (*shown, _table(cells)))
+    text = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
+    return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
 
 
 def _order(cells: Sequence[Cell]) -> str:
-    """When each quantity changes, against prefix matching in the same model."""
-    told = []
+    """Date the change of each quantity against that of prefix matching in the same model."""
+    lags_of = []
     for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
         lags = [
             (change.tokens_seen - matching.tokens_seen) / 1e6
@@ -61,11 +60,11 @@ def _order(cells: Sequence[Cell]) -> str:
             if (matching := change_of(c, "prefix_matching")) and (change := change_of(c, quantity))
         ]
         if lags:
-            before = sum(lag < 0 for lag in lags)
-            told.append(
-                f"{QUANTITIES[quantity]} before it in {before} of {plural(len(lags), 'model')} ({span(lags)} M tokens)"
-            )
-    return f"Against prefix matching in the same model, lags as a range over models: {'; '.join(told)}." if told else ""
+            before = f"{sum(lag < 0 for lag in lags)} of {plural(len(lags), 'model')}"
+            lags_of.append(f"{QUANTITIES[quantity]} before it in {before} ({span(lags)} M tokens)")
+    if not lags_of:
+        return ""
+    return f"Against prefix matching in the same model, lags as a range over models: {'; '.join(lags_of)}."
 
 
 def _edge_and_head(cells: Sequence[Cell]) -> str:
@@ -75,64 +74,65 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
         return ""
     first = [(k, p) for k, p in pairs if k.tokens_seen < p.tokens_seen]
     clear = sum(k.high <= p.low for k, p in first)
-    told = (
+    text = (
         "K-composition of the pair reaches half of its rise before the attention of the previous-token head does in "
         f"{len(first)} of {plural(len(pairs), 'model')}, in {clear} of these with an evaluation in between."
     )
     if not first:
-        return told
+        return text
     return (
-        f"{told} There, formation does not follow the order of the mechanism (first the previous-token head, then the "
+        f"{text} There, formation does not follow the order of the mechanism (first the previous-token head, then the "
         "head that reads it): the keys already read a head that has not yet become a previous-token head."
     )
 
 
 def sequence(cell: Cell) -> str:
-    """The pieces of the mechanism in the order in which they form, "with" where no evaluation lies between the rises of
-    two; those that do not form are left out."""
+    """Name the pieces of the mechanism in the order in which they form, "with" where no evaluation lies between the
+    rises of two; those that do not form are left out."""
     found = sorted((c for q in MECHANISM if (c := change_of(cell, q))), key=lambda c: c.tokens_seen)
-    told = [QUANTITIES[c.quantity] for c in found[:1]]
+    words = [QUANTITIES[c.quantity] for c in found[:1]]
     for early, late in itertools.pairwise(found):
-        told += ["before" if early.high <= late.low else "with", QUANTITIES[late.quantity]]
-    return " ".join(told)
+        words += ["before" if early.high <= late.low else "with", QUANTITIES[late.quantity]]
+    return " ".join(words)
 
 
 def _sequences(cells: Sequence[Cell]) -> str:
     """Count the orders of formation, and name the models that differ from most."""
     counted = Counter(sequence(c) for c in cells).most_common()
-    told = []
+    orders = []
     for i, (order, n) in enumerate(counted):
         names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
-        told.append(f"{order or 'nothing'} in {n}{names}")
-    return f"Order of formation, decided where an evaluation lies between two rises: {'; '.join(told)}."
+        orders.append(f"{order or 'nothing'} in {n}{names}")
+    return f"Order of formation, decided where an evaluation lies between two rises: {'; '.join(orders)}."
 
 
 def _bends(results: Results) -> str:
     """State how often the loss bends in models with and without a phase change."""
 
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
-        sure = sum((bend := change_of(c, "loss_nats")) is not None and bend.low_documents is not None for c in cells)
-        fires = sum(change_of(c, "loss_nats") is not None for c in cells)
-        told = f"{fires} of {plural(len(cells), 'model')}"
-        return fires, told + (f" ({sure} for any sample of windows)" if fires else "")
+        bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
+        sure = f" ({sum(bend.low_documents is not None for bend in bends)} for any sample of windows)" if bends else ""
+        return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
     known = [c for c in results.cells.values() if c.rows(FormationRow)]
     with_onset = [c for c in known if change_of(c, "prefix_matching")]
     without = [c for c in known if not change_of(c, "prefix_matching")]
     if not with_onset or not without:
         return ""
-    (hits, told), (false, told_without) = count(with_onset), count(without)
-    verdict = (
-        "It fires more often where prefix matching does not rise: a negative result. Here a bend of the loss does not "
-        "indicate the phase change, and no claim uses it."
-        if hits * len(without) < false * len(with_onset)
-        else "It does not tell the two apart: a negative result, and no claim uses it."
-        if hits * len(without) == false * len(with_onset)
-        else "It fires more often where prefix matching rises."
-    )
+    (hits, true), (alarms, false) = count(with_onset), count(without)
+    excess = hits * len(without) - alarms * len(with_onset)
+    if excess > 0:
+        verdict = "It fires more often where prefix matching rises."
+    elif excess == 0:
+        verdict = "It does not tell the two apart: a negative result, and no claim uses it."
+    else:
+        verdict = (
+            "It fires more often where prefix matching does not rise: a negative result. Here a bend of the loss does "
+            "not indicate the phase change, and no claim uses it."
+        )
     return (
-        f"The detector of a bend of the loss to a steeper slope fires in {told} whose prefix matching rises, and in "
-        f"{told_without} where it does not. {verdict} A falling learning rate or a change of text also bends the loss."
+        f"The detector of a bend of the loss to a steeper slope fires in {true} whose prefix matching rises, and in "
+        f"{false} where it does not. {verdict} A falling learning rate or a change of text also bends the loss."
     )
 
 
@@ -158,9 +158,8 @@ def _dated(cells: Sequence[Cell], quantity: str) -> str:
 
 
 def formation(results: Results) -> Figure | None:
-    """A row per quantity, a mark per two-layer model, with neighbouring evaluations and the interval over windows."""
+    """Draw a row per quantity, a mark per two-layer model, with its interval and the neighboring evaluations."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
-    fields = [f.name for f in dataclasses.fields(ChangePointRow)]
     rows = [
         (c.name, c.summary.n_heads, c.summary.seed, *dataclasses.astuple(r))
         for c in cells
@@ -168,6 +167,7 @@ def formation(results: Results) -> Figure | None:
     ]
     if not rows:
         return None
+    fields = [f.name for f in dataclasses.fields(ChangePointRow)]
     data = pd.DataFrame(rows, columns=["cell", "n_heads", "seed", *fields])
     data = data.astype({"low_documents": float, "high_documents": float})
     heads = sorted(set(data["n_heads"]))

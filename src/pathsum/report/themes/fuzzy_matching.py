@@ -1,4 +1,4 @@
-"""Whether induction heads match tokens that are alike but not equal, and what a copy with other names is worth."""
+"""Matches of tokens that are alike but not equal, and the effect of a first copy with other names."""
 
 from __future__ import annotations
 
@@ -33,17 +33,15 @@ SPREAD = 0.6  # of the height between two groups
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Variants by case and by leading space, and renamed copies."""
+    """Describe variants by case and by leading space, and renamed copies."""
     cells = [c for c in results.cells.values() if c.rows(FuzzyMatchingRow)]
     if not cells:
-        return Section(TITLE, ("This sweep has no two-layer model to test.",), ())
-    shown = drawn(figures, "fuzzy_matching")
-    text = (_variants(cells), _renamed(cells))
-    return Section(TITLE, tuple(t for t in text if t), (*shown, _table(cells)))
+        return Section(TITLE, ("This sweep has no two-layer model to test.",))
+    return Section.of(TITLE, (_variants(cells), _renamed(cells)), (*drawn(figures, "fuzzy_matching"), _table(cells)))
 
 
 def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
-    """The row of each model that has it."""
+    """Return the row of each model that has it."""
     return [r for c in cells for r in c.rows(FuzzyMatchingRow) if (r.kind, r.measure) == (kind, measure)]
 
 
@@ -51,9 +49,9 @@ def _values(cells: Sequence[Cell], kind: str, measure: str) -> str:
     return span([r.value for r in found(cells, kind, measure)])
 
 
-def _said(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not: str) -> str:
-    """Say what the intervals allow: the first where all lie above 0, with the number of models where some do, the last
-    where all lie below 0, else that nothing is shown."""
+def _verb(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not: str) -> str:
+    """Choose the words that the intervals allow: ``does`` where all lie above 0, with the number of models where some
+    do; ``does_not`` where all lie below 0; else ``not_shown``."""
     above = sum(r.low > 0 for r in rows)
     if above:
         return does if above == len(rows) else f"{does} in {above} of {len(rows)} models"
@@ -61,7 +59,7 @@ def _said(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not:
 
 
 def _variants(cells: Sequence[Cell]) -> str:
-    told = (
+    text = (
         "This section tests whether the induction head matches tokens that are alike but not equal. It has no verdict: "
         "the claims were frozen before it was measured. In sequences of random tokens that differ, the last token is "
         "the query, and before an earlier token, the follower, stands a token equal to the query, a variant of it, or "
@@ -76,14 +74,14 @@ def _variants(cells: Sequence[Cell]) -> str:
             for measure in (FuzzyMeasure.ATTENTION_OVER, FuzzyMeasure.LIKELY_OVER)
             for name in (kind, FuzzyKind.equal(kind))
         )
-        told += (
-            f" The induction head {_said(rows, 'matches', 'is not shown to match', 'does not match')} a token "
+        text += (
+            f" The induction head {_verb(rows, 'matches', 'is not shown to match', 'does not match')} a token "
             f"{DIFFERS[kind]}: the follower of such a token gets {attention} more attention than that of an unrelated "
             f"token, and the model's log-probability of it is {nats} nats higher. For an equal token the differences "
             f"are {equal_attention} (attention) and {equal_nats} nats."
         )
     if not shown:
-        return told + " This vocabulary has too few such pairs to test."
+        return text + " This vocabulary has too few such pairs to test."
     scores = [
         f"{name} {_values(cells, name, FuzzyMeasure.SCORE_OVER)}"
         for kind in shown
@@ -91,11 +89,11 @@ def _variants(cells: Sequence[Cell]) -> str:
         if found(cells, name, FuzzyMeasure.SCORE_OVER)
     ]
     if scores:
-        told += (
+        text += (
             " By weights, the score of current token × previous token minus that of the unrelated token, in standard "
             f"deviations over all pairs of tokens: {'; '.join(scores)}."
         )
-    return told
+    return text
 
 
 def _renamed(cells: Sequence[Cell]) -> str:
@@ -106,24 +104,24 @@ def _renamed(cells: Sequence[Cell]) -> str:
         {m: _values(cells, kind, m) for m in FuzzyMeasure.GAINS}
         for kind in (FuzzyKind.OVER_SHUFFLED, FuzzyKind.OVER_ANOTHER)
     )
-    told = (
+    text = (
         "In text, a passage is followed by itself with each frequent token of three letters or more (Python's keywords "
         "excepted) replaced, one for one, by another of similar frequency that does not occur in it. The control is "
         "the passage's tokens in random order before the same second copy: it has the same token frequencies, so that "
         "a difference is due to order. After tokens that keep their name the first copy lowers the loss by "
         f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} nats per token (exact copy "
         f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token it "
-        f"{_said(after, 'helps', 'is not shown to help', 'does not help')}: {over[FuzzyMeasure.AFTER]} nats more than "
+        f"{_verb(after, 'helps', 'is not shown to help', 'does not help')}: {over[FuzzyMeasure.AFTER]} nats more than "
         f"the control does ({another[FuzzyMeasure.AFTER]} nats more than another passage does). An exact copy gains "
-        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} nats there. Matches of the tokens before it count, too."
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} nats there. Matches of the tokens before it count too."
     )
     if new:
-        better = _said(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
-        told += (
+        better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
+        text += (
             f" A new name that the copy has had before {better} after the first copy than after the control "
             f"({over[FuzzyMeasure.NEW]} nats; against another passage {another[FuzzyMeasure.NEW]} nats)."
         )
-    return told
+    return text
 
 
 def _table(cells: Sequence[Cell]) -> Table:
@@ -163,7 +161,7 @@ def _column(name: str, kind: str, measure: str) -> Column:
 
 
 def fuzzy_matching(results: Results) -> Figure | None:
-    """Attention by kind of earlier token, and gains from a first copy by kind of copy: a dot per model."""
+    """Draw attention by kind of earlier token, and gains from a first copy by kind of copy: a dot per model."""
     lines = [
         (c.name, r.kind, r.measure, r.value, r.low, r.high, r.n)
         for c in results.cells.values()
@@ -208,8 +206,8 @@ def _dots(
     label: str | None = None,
     lane: tuple[int, int] = (0, 1),
 ) -> None:
-    """A dot per row at its group's height, models of one group below each other, with its interval; ``lane`` says which
-    part of the height, of how many."""
+    """Draw a dot with its interval for each row, at the height of its group, models of one group below each other;
+    ``lane`` is the part of the height to use, of how many."""
     at, lanes = lane
     shift = SPREAD * ((at + 0.5) / lanes - 0.5)
     y = [place + shift for place in side_by_side(groups.loc[data.index], order, SPREAD / lanes)]

@@ -6,8 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, plural
-from pathsum.claims.joint_ablation import at_the_end
-from pathsum.claims.joint_ablation import controls as controls_of
+from pathsum.claims.joint_ablation import at_the_end, controls
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
@@ -61,7 +60,7 @@ def _table(cells: list[Cell]) -> Table:
 
 
 def _shown(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    others = controls_of(rows)
+    others = controls(rows)
     kinds = [[r for r in others if r.ablated == kind] for kind in ("others", "induction")]
     return [*(r for r in rows if r not in others), *(max(k, key=lambda r: r.loss_drop_lost) for k in kinds if k)]
 

@@ -1,23 +1,25 @@
-"""One layer: skip-trigrams (``skip_trigrams.py``), and three kinds of evidence that heads copy."""
+"""One layer: skip-trigrams (``skip_trigrams.py``), and three kinds of evidence for copying heads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median_high
 
 from pathsum.claims.formatting import layers_label, plural, span
 from pathsum.claims.one_layer import Copying, copying_heads, count
+from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
+from pathsum.report.agreement import KINDS
 from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.heads import eigenvalues
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 from pathsum.report.themes import skip_trigrams
 
 TITLE = "One layer"
-KINDS = ("weights", "behaviour", "intervention")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Tables of skip-trigrams, and whether they copy."""
+    """Show skip-trigrams and copying heads."""
     cells = results.with_layers(1)
     text = (_text(cells), paragraph(cells), *skip_trigrams.paragraphs(cells))
     return Section.of(TITLE, text, (*drawn(figures, "eigenvalues"), table(results), *skip_trigrams.tables(cells)))
@@ -38,23 +40,23 @@ def counts(cells: Sequence[Cell]) -> str:
     """Say how many heads of ``cells`` pass each kind of evidence."""
     found = [c for cell in cells for c in copying_heads(cell)]
     return (
-        f"{count(found, 'weights')} heads pass for copying by weights (OV eigenvalue positivity > 0.5), "
-        f"{count(found, 'behaviour')} by behaviour and {count(found, 'intervention')} by intervention"
+        f"{count(found, 'weights')} heads pass for copying by weights (OV eigenvalue positivity > {COPYING}), "
+        f"{count(found, 'behaviour')} by behavior and {count(found, 'intervention')} by intervention"
     )
 
 
 def paragraph(cells: Sequence[Cell]) -> str:
-    """Say what the three kinds of evidence mean, and how far they agree, for one-layer models."""
+    """Describe the three kinds of evidence and their agreement, for one-layer models."""
     found = [c for cell in cells for c in copying_heads(cell)]
     if not found:
         return ""
     by_weights = [c for c in found if c.weights]
     top1 = span([c.head.copying_top1 for c in by_weights])
     return (
-        f"{counts(cells)}; weights and behaviour agree on {sum(c.shown for c in found)} of "
+        f"{counts(cells)}; weights and behavior agree on {sum(c.shown for c in found)} of "
         f"{plural(len(found), 'head')}. A positive trace means that attending to a token raises its own logit on "
         "average, not that it raises it most: among the heads that pass by weights, the share of tokens that raise "
-        f"their own logit most is {top1} (range over heads). By behaviour: on repeated random tokens the head's output "
+        f"their own logit most is {top1} (range over heads). By behavior: on repeated random tokens the head's output "
         "raises the next token's logit, 95 % interval of the mean sign above that for tokens of another window. By "
         "intervention: the loss on the second copy rises without the head (resample ablation), interval above 0 and "
         "above the control's; where several heads copy, ablating one understates its part."
@@ -62,7 +64,7 @@ def paragraph(cells: Sequence[Cell]) -> str:
 
 
 def table(results: Results) -> Table:
-    """The three kinds of evidence side by side, by depth, with each control as a check."""
+    """Compare the three kinds of evidence by depth, with each control as a check."""
     models = {f"grid, {layers_label(n)}": results.with_layers(n) for n in results.layer_counts()}
     models |= {f"control, {name}": [cell] for name, cell in results.controls.items()}
     heads = {name: [c for cell in cells for c in copying_heads(cell)] for name, cells in models.items()}
@@ -72,9 +74,11 @@ def table(results: Results) -> Table:
         *(Column(kind, lambda _, found, kind=kind: count(found, kind)) for kind in KINDS),
         Column("weights and behaviour", lambda _, found: f"{sum(c.shown for c in found)} of {len(found)}"),
         Column("all three", lambda _, found: _all_three(found)),
-        Column("positivity (median over heads)", lambda _, found: _median_positivity(found)),
+        Column(
+            "positivity (median over heads)", lambda _, found: median_high(c.head.copying_positivity for c in found)
+        ),
         caption="Heads that copy, by each kind of evidence, of the heads that it was measured on. A control without "
-        "order or without training shows how many pass where there is nothing to copy for.",
+        "order or without training shows how many pass where copying is of no use.",
         csv="heads.csv",
         source="copying",
     )
@@ -83,11 +87,6 @@ def table(results: Results) -> Table:
 def _all_three(found: Sequence[Copying]) -> str:
     asked = [c for c in found if c.behaviour is not None and c.intervention is not None]
     return f"{sum(c.shown and bool(c.intervention) for c in asked)} of {len(asked)}"
-
-
-def _median_positivity(found: Sequence[Copying]) -> float:
-    positivity = sorted(c.head.copying_positivity for c in found)
-    return positivity[len(positivity) // 2]
 
 
 THEME = Theme(

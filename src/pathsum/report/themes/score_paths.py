@@ -1,12 +1,10 @@
-"""What the scores of induction heads are made of, pair of paths by pair of paths."""
+"""The scores of induction heads by pairs of paths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from pathsum.claims.formatting import head_label, number, span
@@ -16,8 +14,8 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import ScorePathRow
 from pathsum.report import symbols
 from pathsum.report.document import HEAD, MODEL, Column, Section, Table, Text, plain
-from pathsum.report.figures.base import Figure, picture
-from pathsum.report.figures.preferences import pairs, panels
+from pathsum.report.figures.base import Figure
+from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "What attention scores are made of"
@@ -25,10 +23,10 @@ MOST_CELLS = 4  # panels
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The kinds of composition behind the scores of induction heads."""
+    """Show the kinds of composition behind the scores of induction heads."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
-        return Section(TITLE, ("This sweep has no induction head past the first layer whose scores split.",), ())
+        return Section(TITLE, ("This sweep has no induction head past the first layer whose scores split.",))
     worst = max(r.exactness for c in cells for r in c.rows(ScorePathRow))
     method = (
         "With the patterns and norm scales of earlier layers fixed, a score is a sum over pairs of paths, one to the "
@@ -42,18 +40,17 @@ def section(results: Results, figures: Figures) -> Section:
         "token in place of the embedding; the pair counts as Q&K but acts as K. The next section regroups the same "
         "sums by content, which does not depend on the head that carries it."
     )
-    shown = drawn(figures, "score_paths")
-    return Section(TITLE, (method, reading), (*shown, terms(cells)))
+    return Section(TITLE, (method, reading), (*drawn(figures, "score_paths"), terms(cells)))
 
 
 def terms(cells: Sequence[Cell]) -> Table:
-    """The preference of each best induction head by term."""
+    """Split the preference of each best induction head by term."""
     error = max(r.preference_error_nats for c in cells for r in of_induction_head(c))
     return Table.of(
         [(c, of_induction_head(c), c.induction_head()) for c in cells],
         MODEL,
         HEAD,
-        *(Column(name, lambda _, rows, __, name=name: _worth([r for r in rows if term(r) == name])) for name in TERMS),
+        *(Column(name, lambda _, rows, __, name=name: _term([r for r in rows if term(r) == name])) for name in TERMS),
         Column("all (nats)", lambda _, rows, __: total(rows)),
         Text("keys through the previous-token head", lambda c, *_: _through_keys(c)),
         Text("strongest path to queries", lambda c, rows, _: _carrier(c, rows)),
@@ -71,12 +68,12 @@ def _through_keys(cell: Cell) -> str:
     return f"{head_label(previous.layer, previous.head)} {number(through_keys(cell))}"
 
 
-def _worth(rows: list[ScorePathRow]) -> str:
+def _term(rows: list[ScorePathRow]) -> str:
     return f"{plain(total(rows))} ({plain(sum(r.variance_share for r in rows))})" if rows else "–"
 
 
 def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
-    """The path to the query with the largest preference over all keys, and its attention to the current token."""
+    """Name the path to the query with the largest preference over all keys, with its attention to the current token."""
     paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
     name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
     own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
@@ -86,16 +83,12 @@ def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
 
 
 def score_paths(results: Results) -> Figure | None:
-    """Preference of each model's best induction head, path to the query by path to the key."""
+    """Draw the preference of each model's best induction head, path to the query by path to the key."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
         return None
-    shown, data = cells[:MOST_CELLS], pd.concat([pairs(c, _drawn(c)) for c in cells], ignore_index=True)
-
-    def paint(canvas: Canvas) -> None:
-        panels(canvas, shown, data, _mark)
-
-    keys, everything = [through_keys(c) for c in cells], [total(_drawn(c)) for c in cells]
+    rows = {c.name: _drawn(c) for c in cells}
+    keys, everything = [through_keys(c) for c in cells], [total(some) for some in rows.values()]
     caption = (
         "Nats by which the best induction head's score of the token after the earlier occurrence exceeds its mean over "
         "keys, on repeated random tokens; chance is 0. Each square is one path to the query and one to the key. In the "
@@ -103,14 +96,12 @@ def score_paths(results: Results) -> Figure | None:
         f"that come through the strongest previous-token head, {span(keys)} nats where all squares have "
         f"{span(everything)}. A bias by distance is left out."
     )
-    if len(cells) > len(shown):
-        caption += f" Drawn are the first {len(shown)} of {len(cells)} models; the table has all."
-    width = max(4.5, 3.4 * len(shown))
-    return picture("score_paths", "What an induction head's scores are made of", caption, data, (width, 3.9), paint)
+    title = "What an induction head's scores are made of"
+    return preferences("score_paths", title, caption, rows, cells[:MOST_CELLS], _mark, (3.4, 3.9))
 
 
 def _drawn(cell: Cell) -> list[ScorePathRow]:
-    """All but a bias by distance, which is no path on either side: it stands with nothing but itself."""
+    """Leave out a bias by distance, which is a path on neither side."""
     rows = of_induction_head(cell)
     is_path = any((r.query == POSITION) != (r.key == POSITION) for r in rows)
     return [r for r in rows if is_path or not r.query == r.key == POSITION]

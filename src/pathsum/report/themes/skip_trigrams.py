@@ -1,4 +1,4 @@
-"""Skip-trigrams, a part of the theme of one layer: their effect on text, how often the text confirms them, and bugs."""
+"""Skip-trigrams, a part of the theme of one layer: their effect on text, its confirmation of them, and bugs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ ENTRIES_A_HEAD = 4
 BUGS = 8
 NEAR = 8  # tokens back, within which a long-range head has under half of its attention
 
+METHOD = (
+    "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed over "
+    "the places where they occur. Of those with the largest sums on half of the held-out documents, the atlas lists "
+    "the ones that occur there more often than chance: a head without a match raises common tokens as much, whatever "
+    "the source. They are judged on the other half of the documents. Patterns and norm scales are fixed; with one "
+    "layer this is exact. The first position and the destination itself do not count as sources."
+)
 NAMES = (
     HEAD,
     Text("source", lambda r: visible(r.source), kind="token"),
@@ -32,12 +39,12 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
-    text = f"{_method()} {_copying(known)} {_borne_out(known)}"
+    text = f"{METHOD} {_copying(known)} {_confirmed(known)}"
     bugs = [b for c in known for b in c.rows(SkipTrigramBugRow)]
     if not bugs:
         return (
             text,
-            "No crossing of skip-trigrams was found that is frequent enough to judge and not borne out by the text.",
+            "No crossing of skip-trigrams was found that is frequent enough to judge and that the text refutes.",
         )
     prices = span([b.price_nats for b in bugs], 3)
     return (
@@ -50,27 +57,17 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
 
 
-def _method() -> str:
-    return (
-        "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed "
-        "over the places where they occur. Of those with the largest sums on half of the held-out documents, the atlas "
-        "lists the ones that occur there more often than chance: a head without a match raises common tokens as much, "
-        "whatever the source. They are judged on the other half of the documents. Patterns and norm scales are fixed; "
-        "with one layer this is exact. The first position and the destination itself do not count as sources."
-    )
-
-
 def _copying(cells: Sequence[Cell]) -> str:
-    """Say which share copies: of those listed and borne out, by the same tests without a head's choice, and of
-    long-range copying heads."""
+    """Give the share that copies: of those listed and confirmed, of all candidates, of triples drawn from the text, and
+    of long-range copying heads."""
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
-    told = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
+    text = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
         n = span([t.base_passing for t in tallies], 0)
-        told += (
+        text += (
             f"; of all candidates that both halves hold, {number(passing_share(tallies))}; of triples drawn from the "
             f"text that both halves hold, whatever heads add there, {span(base, 3)} (n = {n}); of all candidates "
             f"before either test, {number(before)}"
@@ -82,11 +79,11 @@ def _copying(cells: Sequence[Cell]) -> str:
     ]
     if far:
         alone = span([sum(f) / len(f) for f in far if f])
-        told += (
-            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behaviour, "
+        text += (
+            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behavior, "
             f"under half of the attention within {NEAR} tokens): {alone}"
         )
-    return f"{told}."
+    return f"{text}."
 
 
 def _far(cell: Cell) -> list[tuple[int, int]]:
@@ -97,31 +94,28 @@ def _far(cell: Cell) -> list[tuple[int, int]]:
     return [place for c in copying_heads(cell) if c.shown and near[place := (c.head.layer, c.head.head)] < 0.5]
 
 
-def _borne_out(cells: Sequence[Cell]) -> str:
-    """Say what the judging documents bear out, of the listed and of all candidates, with intervals over heads."""
-    heads = [(c, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
-    rows = [r for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
-    listed = [
-        [r.borne_out for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == (layer, h) and r.text_lift is not None]
-        for c, layer, h in heads
-    ]
+def _confirmed(cells: Sequence[Cell]) -> str:
+    """Say how much the judging documents confirm, of the listed and of all candidates, with intervals over heads."""
+    rows = [(c.name, r) for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
+    heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
+    listed = [[r.borne_out for name, r in rows if (name, r.layer, r.head) == head] for head in heads]
     tallies = [(t.borne_out, t.told) for c in cells for t in c.rows(SkipTrigramTallyRow)]
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
-    told = (
-        f"The judging documents confirm {_share(r.borne_out for r in rows)} "
+    text = (
+        f"The judging documents confirm {_share(r.borne_out for _, r in rows)} "
         f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to test: the "
         "output follows the destination more often with the source before it, by three standard errors or more"
     )
     if tallies:
-        told += (
+        text += (
             f". Of all candidates, without selection, they confirm {sum(b for b, _ in tallies):,} of "
             f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
         )
-    return f"{told}. With the source, the model finds the output more probable in {helped} (choosing documents)."
+    return f"{text}. With the source, the model finds the output more probable in {helped} (choosing documents)."
 
 
 def _clustered(counts: Sequence[tuple[int, int]]) -> str:
-    """Print a share with its 95 % interval; a head's skip-trigrams count as one cluster (ratio estimator)."""
+    """Print a share with its 95 % interval by the ratio estimator; the skip-trigrams of a head are one cluster."""
     known = [(hits, n) for hits, n in counts if n]
     total = sum(n for _, n in known)
     if len(known) < 2:
@@ -135,11 +129,11 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """The atlas of the model with the lowest loss, and its most expensive bugs; none without skip-trigrams."""
+    """Show the atlas of the model with the lowest loss, and its most expensive bugs; none without skip-trigrams."""
     known = [c for c in cells if c.rows(SkipTrigramRow)]
-    if not known:
+    best = min(known, key=lambda c: c.summary.val_loss_nats, default=None)
+    if best is None:
         return ()
-    best = min(known, key=lambda c: c.summary.val_loss_nats)
     ranked = sorted(best.rows(SkipTrigramRow), key=lambda r: (r.layer, r.head, r.rank))
     atlas = Table.of(
         [r for r in ranked if r.rank <= ENTRIES_A_HEAD],

@@ -69,18 +69,18 @@ def section(results: Results, figures: Figures) -> Section:
 def _behaviour(cells: Sequence[Cell]) -> str:
     rows = [r for c in cells if (r := of_induction_head(c, RIVALS)) is not None]
     prefer = [r for r in rows if r.low > 0]
-    told = (
+    text = (
         f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (interval above "
         f"0): it gives {span([r.longer for r in rows])} of its attention to what followed the match of two tokens and "
         f"{span([r.shorter for r in rows])} to what followed the match of one; uniform attention gives "
         f"{number(rows[0].chance, 3)}."
     )
     if not prefer:
-        told += " These heads match the current token and no more."
+        text += " These heads match the current token and no more."
     third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
     gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
     return (
-        f"{told} A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
+        f"{text} A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
         f"(difference {span([r.advantage for r in third])}). The model's log-probability of the token after the longer "
         f"match is higher than that of the other by {span(gains)} nats."
     )
@@ -89,12 +89,12 @@ def _behaviour(cells: Sequence[Cell]) -> str:
 def _edges(cells: Sequence[Cell]) -> str:
     """Say what is left of the advantage without each edge, over models that have an advantage."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
-    told = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
-    if not told:
+    text = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
+    if not text:
         return ""
     worth = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
     return (
-        f"Where it does, we ablate edges into the head (mean or resample). {' '.join(told)} One-token matching leaves "
+        f"Where it does, we ablate edges into the head (mean or resample). {' '.join(text)} One-token matching leaves "
         "only the current token to the queries, and the current and the previous token to the keys. With all other "
         f"paths into the head ablated, the loss on the second copy of repeated random tokens rises by {span(worth)} "
         "nats per token: the effect of all other paths there, two-token matching included."
@@ -123,8 +123,8 @@ def _heads(cells: Sequence[Cell]) -> str:
         median(r.advantage for c in cells if c.summary.n_heads == n and (r := uncut(c)) is not None) for n in counts
     ]
     shape = "grows" if medians == sorted(set(medians)) else "does not grow steadily"
-    told = ", ".join(f"{number(m)} with {n}" for n, m in zip(counts, medians, strict=True))
-    return f"The advantage {shape} with heads per layer: {told} (median over models)."
+    text = ", ".join(f"{number(m)} with {n}" for n, m in zip(counts, medians, strict=True))
+    return f"The advantage {shape} with heads per layer: {text} (median over models)."
 
 
 # ---- table ----------------------------------------------------------------------------------------------------------

@@ -139,11 +139,11 @@ def _virtual(cells: Sequence[Cell]) -> str:
 def _token_table(results: Results) -> Table:
     rows: list[tuple[Cell, TokenClusterRow | DirectionRow]] = []
     for n in results.layer_counts():
-        if known := [c for c in results.with_layers(n) if c.rows(TokenClusterRow) or c.rows(DirectionRow)]:
+        if known := [c for c in results.with_layers(n) if len(c.rows(TokenClusterRow)) + len(c.rows(DirectionRow))]:
             best = min(known, key=lambda c: c.summary.val_loss_nats)
             clusters = sorted(best.rows(TokenClusterRow), key=_beyond, reverse=True)[:CLUSTERS]
             leading = sorted((d for d in best.rows(DirectionRow) if d.rank == 1), key=lambda d: -d.share)[:DIRECTIONS]
-            rows += [(best, r) for r in (*clusters, *leading)]
+            rows += [*((best, r) for r in clusters), *((best, d) for d in leading)]
     return Table.of(
         rows,
         MODEL,

@@ -23,7 +23,7 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """The corpus, and how close models without layers are to its bigrams."""
+    """Describe the corpus, and how close models without layers are to its bigrams."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 
@@ -39,18 +39,15 @@ def _text(results: Results) -> tuple[str, ...]:
         f"model has a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )
-    if not cells:
-        return (about, "This sweep has no zero-layer model.")
-    losses = span([c.summary.val_loss_nats for c in cells], 3)
-    return (
-        about,
+    model = (
         "Without layers the logits are W_U W_E applied to the current token: the model can only be a bigram table. Its "
-        f"held-out loss is {losses} nats.",
+        f"held-out loss is {span([c.summary.val_loss_nats for c in cells], 3)} nats."
     )
+    return about, model if cells else "This sweep has no zero-layer model."
 
 
 def _table(cell: Cell) -> Table:
-    """The most frequent bigrams."""
+    """Show the most frequent bigrams."""
     return Table.of(
         sorted(cell.rows(BigramRow), key=lambda b: -b.count)[:BIGRAMS],
         Text("token", lambda b: visible(b.token), kind="token"),
@@ -64,7 +61,7 @@ def _table(cell: Cell) -> Table:
 
 
 def bigrams(results: Results) -> Figure | None:
-    """log P(next | token), direct path against corpus, for one model of each depth; and what it means for the loss."""
+    """Draw log P(next | token), direct path against corpus, for one model of each depth, and zero-layer losses."""
     shown = [
         cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.rows(BigramRow)])
     ]
@@ -97,7 +94,7 @@ def bigrams(results: Results) -> Figure | None:
         caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
     return picture(
         "bigrams",
-        "The direct path beside the corpus's bigrams",
+        "The direct path and the corpus's bigrams",
         caption,
         data,
         (4.4 * (len(shown) + bool(zero)), 4.2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
 from pathsum.report.document import html, markdown
-from pathsum.report.figures.base import Figure
+from pathsum.report.figures.base import Figure, stacked
 from pathsum.report.figures.learning import best
 from pathsum.report.story import UNFROZEN, draw_all, story
 
@@ -63,7 +62,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
         "calibration": frame(results.calibration, CalibrationRow),
-        **{name: _long(results, name, kind) for name, kind in _printed().items()},
+        **{name: stacked(results.cells.values(), kind).convert_dtypes() for name, kind in _printed().items()},
     }
 
 
@@ -80,12 +79,6 @@ def _printed() -> dict[str, type[Any]]:
 def _summaries(cells: Iterable[Cell]) -> pd.DataFrame:
     rows = [(c.name, *(getattr(c.summary, name) for name in CELL_METRICS)) for c in cells]
     return pd.DataFrame(rows, columns=["cell", *CELL_METRICS]).convert_dtypes()
-
-
-def _long(results: Results, name: str, kind: type[Any]) -> pd.DataFrame:
-    """Stack one table of all models, with the model's name first."""
-    rows = [(c.name, *dataclasses.astuple(r)) for c in results.cells.values() for r in c.tables.get(name, [])]
-    return pd.DataFrame(rows, columns=["cell", *(f.name for f in dataclasses.fields(kind))]).convert_dtypes()
 
 
 def _csv(table: pd.DataFrame) -> bytes:

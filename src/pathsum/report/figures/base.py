@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label
-from pathsum.records.results import Results
+from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 
 STYLE = {
@@ -80,6 +81,16 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
     buffer = io.BytesIO()
     canvas.savefig(buffer, format=kind, metadata=metadata, dpi=160)
     return buffer.getvalue()
+
+
+def stacked(cells: Iterable[Cell], kind: type[Any], *about: str) -> pd.DataFrame:
+    """Stack the rows of one record of all ``cells``, after the model's name and the fields ``about`` of its summary."""
+    rows = [
+        (c.name, *(getattr(c.summary, name) for name in about), *dataclasses.astuple(r))
+        for c in cells
+        for r in c.rows(kind)
+    ]
+    return pd.DataFrame(rows, columns=["cell", *about, *(f.name for f in dataclasses.fields(kind))])
 
 
 def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:

@@ -14,7 +14,7 @@ from pathsum.records.logit_lens import LensRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.trajectories import TokenLossRow
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, errors, legend_of_depths, picture, row
+from pathsum.report.figures.base import Figure, errors, legend_of_depths, picture, row, stacked
 from pathsum.statistics.trajectories import principal_components
 
 LAYERS_READ = "layers before the unembedding"
@@ -23,14 +23,9 @@ COMPONENTS = 2
 
 def logit_lens(results: Results) -> Figure | None:
     """Draw the held-out loss if the residual stream is unembedded after each layer, a line per model."""
-    rows = [
-        (c.name, c.summary.n_layers, r.layers, r.loss_nats, r.low, r.high)
-        for c in results.cells.values()
-        for r in c.rows(LensRow)
-    ]
-    if not any(layers for _, _, layers, *_ in rows):
+    data = stacked(results.cells.values(), LensRow, "n_layers")
+    if not data["layers"].any():
         return None
-    data = pd.DataFrame(rows, columns=["cell", "n_layers", "layers", "loss_nats", "low", "high"])
     corpus = results.corpus
 
     def paint(canvas: Canvas) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
 from pathsum.claims.formatting import head_label, number
-from pathsum.core.storage import frame
 from pathsum.records.composition import COMPOSITION_RULE, CompositionRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
-from pathsum.report.figures.base import Figure, picture
+from pathsum.report.figures.base import Figure, picture, stacked
 
 KINDS = {"Q": "queries", "K": "keys", "V": "values"}
 MOST_CELLS = 3
@@ -27,7 +25,11 @@ def composition(results: Results) -> Figure | None:
     shown = _shown(results)
     if not shown:
         return None
-    data = pd.concat([_edges(c) for c in results.cells.values() if c.rows(CompositionRow)], ignore_index=True)
+    data = stacked(results.cells.values(), CompositionRow)
+    edges = [e for c in results.cells.values() for e in c.rows(CompositionRow)]
+    data["above_chance"] = data["varying"] - data["chance"]
+    for column, name in (("composes", "composes"), ("below_chance", "below"), ("p_is_a_bound", "at_floor")):
+        data[column] = [getattr(e, name) for e in edges]
     drawn = data[data["cell"].isin([c.name for c in shown])]
     strongest = max(float(drawn["above_chance"].max()), 1e-9)
 
@@ -63,15 +65,6 @@ def _shown(results: Results) -> list[Cell]:
         if cell.rows(CompositionRow):
             best.setdefault((cell.summary.n_layers, cell.summary.n_heads), cell)
     return [best[key] for key in sorted(best)][:MOST_CELLS]
-
-
-def _edges(cell: Cell) -> pd.DataFrame:
-    table = frame(cell.rows(CompositionRow), CompositionRow)
-    table.insert(0, "cell", cell.name)
-    table["above_chance"] = table["varying"] - table["chance"]
-    for column, name in (("composes", "composes"), ("below_chance", "below"), ("p_is_a_bound", "at_floor")):
-        table[column] = [getattr(e, name) for e in cell.rows(CompositionRow)]
-    return table
 
 
 def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:

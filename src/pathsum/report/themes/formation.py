@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import statistics
 from collections import Counter
@@ -18,7 +17,7 @@ from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, picture, row, stacked
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "What forms when"
@@ -160,16 +159,9 @@ def _dated(cells: Sequence[Cell], quantity: str) -> str:
 def formation(results: Results) -> Figure | None:
     """Draw a row per quantity, a mark per two-layer model, with its interval and the neighboring evaluations."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
-    rows = [
-        (c.name, c.summary.n_heads, c.summary.seed, *dataclasses.astuple(r))
-        for c in cells
-        for r in c.rows(ChangePointRow)
-    ]
-    if not rows:
+    if not cells:
         return None
-    fields = [f.name for f in dataclasses.fields(ChangePointRow)]
-    data = pd.DataFrame(rows, columns=["cell", "n_heads", "seed", *fields])
-    data = data.astype({"low_documents": float, "high_documents": float})
+    data = stacked(cells, ChangePointRow, "n_heads", "seed").astype({"low_documents": float, "high_documents": float})
     heads = sorted(set(data["n_heads"]))
     marks = dict(zip(heads, itertools.cycle(MARKS), strict=False))
 

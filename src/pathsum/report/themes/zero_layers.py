@@ -8,12 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label, number, span
-from pathsum.core.storage import frame
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.base import Figure, picture, row
+from pathsum.report.figures.base import Figure, picture, row, stacked
 from pathsum.report.symbols import visible
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
@@ -67,7 +66,8 @@ def bigrams(results: Results) -> Figure | None:
     ]
     if not shown:
         return None
-    data = pd.concat([_pairs(c) for c in shown], ignore_index=True)
+    frequent = stacked(shown, BigramRow).sort_values("count", ascending=False, kind="stable")
+    data = pd.concat([frequent[frequent["cell"] == c.name].head(POINTS) for c in shown], ignore_index=True)
     zero = results.with_layers(0)
 
     def paint(canvas: Canvas) -> None:
@@ -100,12 +100,6 @@ def bigrams(results: Results) -> Figure | None:
         (4.4 * (len(shown) + bool(zero)), 4.2),
         paint,
     )
-
-
-def _pairs(cell: Cell) -> pd.DataFrame:
-    table = frame(cell.rows(BigramRow), BigramRow).sort_values("count", ascending=False, kind="stable").head(POINTS)
-    table.insert(0, "cell", cell.name)
-    return table
 
 
 def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:

@@ -21,13 +21,13 @@ class LowRank:
         return self.left.shape[0], self.right.shape[1]
 
     def after(self, first: Tensor | LowRank) -> LowRank:
-        """Return self · first: apply ``first``, then this. The later map stands on the left."""
+        """Return self · first, which applies ``first`` and then this: the later map is on the left."""
         if isinstance(first, LowRank):
             return LowRank(self.left @ (self.right @ first.left), first.right)
         return LowRank(self.left, self.right @ first)
 
     def then(self, last: Tensor) -> LowRank:
-        """Return last · self: apply this, then ``last``."""
+        """Return last · self, which applies this and then ``last``."""
         return LowRank(last @ self.left, self.right)
 
     @property

@@ -24,7 +24,7 @@ def write_json(path: Path, record: Any) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write all of ``content`` or nothing. A killed writer leaves a ``.draft``, which the next one overwrites."""
+    """Write all of ``content`` or nothing. A killed process leaves a ``.draft``, which the next one overwrites."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(content)
@@ -32,7 +32,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, kind: type[R]) -> R:
-    """Read the record of type ``kind`` at ``path``; ValueError where its fields are not those of ``kind``."""
+    """Read the record of type ``kind`` at ``path``. Raises ValueError unless its fields are those of ``kind``."""
     return _record(kind, json.loads(path.read_text(encoding="utf-8")), path)
 
 

@@ -1,4 +1,4 @@
-"""The frozen weights that every circuit is computed from. Trained, hand-made and random heads share one type."""
+"""The frozen weights from which every circuit is computed, whether trained, hand-made or random."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Head:
 
     @property
     def W_OV(self) -> LowRank:
-        """Return W_O W_V: what is moved from key to query."""
+        """Return W_O W_V, which maps what a key's position holds to what the head writes at the query."""
         return LowRank(self.W_O, self.W_V)
 
 
@@ -44,7 +44,7 @@ class Weights:
     layers: tuple[tuple[Head, ...], ...] = ()
 
     def to(self, dtype: torch.dtype) -> Weights:
-        """Return the same weights in another precision; identities are checked in float64."""
+        """Return the same weights in another precision. Identities are checked in float64."""
         layers = tuple(
             tuple(Head(h.W_Q.to(dtype), h.W_K.to(dtype), h.W_V.to(dtype), h.W_O.to(dtype)) for h in layer)
             for layer in self.layers

@@ -15,10 +15,11 @@ def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
     """Compute the bigram loss of the repeated pairs of each window, in nats per token.
 
     Σ −log p(b | a) / n_ctx over the places of a window where b follows a and did so earlier in the window; p is the
-    share of the bigram in all windows, c(a b) / c(a ·). From 0: no pair twice. It orders windows like the saving by an
-    induction head (r = 0.99 on prose and 1,024 tokens), but does not bound that: a head cannot know that a pair will be
-    repeated, and pairs that only one window holds cost little, because p counts them too. Costs two passes over
-    the text, a sort of each window, and some 40 bytes for each distinct pair of the text.
+    share of the bigram in all windows, c(a b) / c(a ·). It is 0 where no pair occurs twice. It ranks windows as the
+    loss reduction by an induction head does (r = 0.99 on prose with 1,024 tokens), but it does not bound that
+    reduction: a head cannot know that a pair will be repeated, and a pair that occurs in one window alone adds little,
+    because p counts that window too. Costs two passes over the text, a sort of each window, and about 40 bytes per
+    distinct pair.
     """
     counts = pair_counts(windows, d_vocab)
     counts.sort_indices()

@@ -49,8 +49,8 @@ class TokenFile:
 def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
     """Write each document as BOS and its tokens, and return the header.
 
-    Streams: memory does not grow with the corpus. The file appears complete or not at all and its header after it, so a
-    killed run leaves no file that looks complete.
+    Documents are streamed, so memory does not grow with the corpus. The file appears only when it is complete, and its
+    header after it, so that a killed run leaves no file that looks complete.
     """
     dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,9 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Open a token file by memmap: no memory is used until windows are read.
+    """Open a token file by memmap, which uses no memory until windows are read.
 
-    FileNotFoundError where the file or its header is missing, ValueError where they do not match.
+    Raises FileNotFoundError where the file or its header is missing, and ValueError where they do not match.
     """
     for needed in (path, header_path(path)):
         if not needed.is_file():

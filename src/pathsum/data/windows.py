@@ -19,9 +19,9 @@ class Windows:
     """Consecutive windows of a token stream s, each starting with BOS.
 
     Window i covers the tokens s[a .. a + n_ctx) with a = i · n_ctx. They are its targets; its input is BOS and all of
-    them but the last. So every token of the stream (but an incomplete end) is predicted exactly once, position 0 is
-    always BOS, and nothing before the window is in the context. ValueError where ``tokens`` has no more than
-    ``n_ctx`` tokens.
+    them but the last. Every token of the stream is predicted exactly once, except those of an incomplete last window.
+    Position 0 is always BOS, and the context never reaches before the window. Raises ValueError where ``tokens`` has no
+    more than ``n_ctx`` tokens.
     """
 
     def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
@@ -49,8 +49,7 @@ class Windows:
         return some
 
     def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
-        """Return 1 for each token that occurs in the windows, 0 for the others and for BOS: weights for random
-        tokens."""
+        """Return 1 for each token that occurs in the windows, and 0 for BOS and all others; used to sample tokens."""
         counts = np.zeros(d_vocab, dtype=np.int64)
         for start in range(0, len(self._rows), 4096):
             counts += np.bincount(self._rows[start : start + 4096].ravel(), minlength=d_vocab)
@@ -58,7 +57,7 @@ class Windows:
         return torch.from_numpy(counts > 0).float()
 
     def spread(self, count: int) -> Int64[Tensor, "batch"]:
-        """Return ``count`` windows evenly spaced over the stream, always the same; all where there are fewer."""
+        """Return ``count`` evenly spaced windows, the same at every call, or all windows if there are fewer."""
         total = len(self)
         return torch.arange(min(count, total)) * total // min(count, total)
 
@@ -72,8 +71,10 @@ class HeldOut:
 
     @staticmethod
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
-        """Choose at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all. The
-        first n are a balanced sample for every n. Errors as ``Windows``."""
+        """Choose at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all.
+
+        The first n windows are a balanced sample for every n. Raises the errors of ``Windows``.
+        """
         documents = documents_of(tokens, n_ctx)
         kept = balanced(documents, per_document)[:most]
         return HeldOut(Windows(tokens, n_ctx).only(kept.numpy()), documents[kept])
@@ -84,15 +85,19 @@ class HeldOut:
 
 
 def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
-    """Return for each window the number of the document that most of its tokens come from (the earlier of two equal
-    ones): windows run over the ends of documents, each of which BOS begins."""
+    """Return the number of the document that holds most tokens of each window, the earlier one in a tie.
+
+    A window may span several documents. Each document begins with BOS.
+    """
     rows = (np.cumsum(tokens == BOS) - 1)[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
     return torch.tensor([int(row[0] + np.bincount(row - row[0]).argmax()) for row in rows])
 
 
 def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
-    """Choose at most ``per_document`` windows of each document at random: one of each first, then a second of each, and
-    so on. A pure function: the same windows for every model."""
+    """Choose at most ``per_document`` windows of each document at random: one of each, then a second, and so on.
+
+    This is a pure function: it chooses the same windows for every model.
+    """
     drawn = torch.randperm(len(documents), generator=_generator(0, "held out"))
     sizes = documents.unique(return_counts=True)[1]
     before = torch.arange(len(drawn)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)  # of the same document
@@ -104,8 +109,8 @@ def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Ten
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
     """Return the windows, of ``count``, of training step ``step`` (from 0).
 
-    Every epoch is a new permutation, seeded by (seed, epoch); a batch may reach from one epoch into the next. A pure
-    function of its arguments, so a resumed run has the same batches as an uninterrupted one.
+    Every epoch is a new permutation, seeded by (seed, epoch). A batch may span two epochs. This is a pure function, so
+    a resumed run has the same batches as an uninterrupted one.
     """
     parts, at, end = [], step * batch, (step + 1) * batch
     while at < end:
@@ -116,8 +121,10 @@ def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"
 
 
 def shuffled(windows: Int64[Tensor, "batch pos"], seed: int, step: int) -> Int64[Tensor, "batch pos"]:
-    """Shuffle the tokens of each window after BOS, seeded by (seed, step): frequencies stay, order is lost. A pure
-    function, as ``order``."""
+    """Shuffle the tokens of each window after BOS, seeded by (seed, step).
+
+    The frequencies of tokens stay and their order is lost. This is a pure function, like ``order``.
+    """
     generator = _generator(seed, f"shuffle {step}")
     places = torch.rand(len(windows), windows.shape[1] - 1, generator=generator).argsort(-1)
     return torch.cat([windows[:, :1], windows[:, 1:].gather(1, places)], 1)

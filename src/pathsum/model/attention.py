@@ -22,7 +22,7 @@ class Attention(nn.Module):
     Weights have the paper's orientation and are stacked by head.
     """
 
-    bilinear = True  # scores are bilinear in what is read, with one W_QK for every pair of positions
+    bilinear = True  # scores are bilinear in what queries and keys read, with one W_QK for all pairs of positions
 
     def __init__(self, config: ModelConfig, generator: torch.Generator) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Attention(nn.Module):
     # ---- the same for every scheme --------------------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of what the heads write, for training: patterns are not kept for the caller."""
+        """Return the sum of what the heads write, for training, without the patterns."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)
@@ -94,7 +94,7 @@ class Attention(nn.Module):
     def heads(
         self, x: Float[Tensor, "batch pos d_model"]
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head pos d_model"]]:
-        """Return every head's pattern and what it writes; costs batch × heads × pos × (pos + d_model) numbers."""
+        """Return every head's pattern and output; costs batch × heads × pos × (pos + d_model) numbers."""
         q, k, v = self.queries_keys_values(x)
         pattern = self.pattern(q, k)
         return pattern, pattern @ v @ self.W_O.mT
@@ -106,7 +106,7 @@ class Attention(nn.Module):
         Float[Tensor, "batch head pos d_head"],
         Float[Tensor, "batch head pos d_head"],
     ]:
-        """Return q (with 1/√d_head in it), k and v, with positions and smearing in them."""
+        """Return q (scaled by 1/√d_head), k and v, with positions and smearing applied."""
         (heads, d_head, _), (batch, pos, _) = self.W_Q.shape, x.shape
         W_QKV = torch.cat([self.W_Q / math.sqrt(d_head), self.W_K, self.W_V]).flatten(0, 1)
         read = self.project(x, W_QKV)
@@ -124,7 +124,7 @@ class Attention(nn.Module):
         return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
-        """Return what position adds to each score: the bias, and −∞ where the key lies in the future."""
+        """Return what position adds to each score: the bias, and −∞ for future keys."""
         at = torch.arange(pos, device=self.W_Q.device)
         distance = at[:, None] - at
         return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)

@@ -24,8 +24,11 @@ def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None
 
 
 def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.float32) -> Transformer:
-    """The model at ``path``. Raises FileNotFoundError, or ValueError where the file is truncated, is not one of this
-    project's, or was trained with another tokenizer."""
+    """Load the model at ``path``.
+
+    Raises FileNotFoundError, or ValueError if the file is truncated, was not written by this project, or was trained
+    with another tokenizer.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"expected a checkpoint at {path}, found none; `dvc repro` trains it")
     try:
@@ -52,7 +55,7 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
 
 
 def weights_hash(model: Transformer) -> str:
-    """sha256 of the float32 weights by name: what a finding was computed from."""
+    """Return the sha256 of the float32 weights by name, which identifies the model in records."""
     digest = hashlib.sha256()
     for name, p in sorted(model.named_parameters()):
         digest.update(name.encode())

@@ -35,7 +35,7 @@ class Relative(Attention):
 
 
 class Sinusoidal(Attention):
-    """Let queries and keys, but not values, read a fixed sinusoid of the position besides the stream (AMF's scheme)."""
+    """Add a fixed sinusoid of the position to what queries and keys, but not values, read (AMF's scheme)."""
 
     waves: Tensor
 
@@ -81,8 +81,10 @@ SCHEMES: dict[str, type[Attention]] = {
 
 
 def scheme(config: ModelConfig) -> type[Attention]:
-    """Return the class of ``config.positions``. Raises ValueError where there is none, or where the other settings do
-    not go with it."""
+    """Return the class of ``config.positions``.
+
+    Raises ValueError if there is none, or if the scheme does not support the other settings.
+    """
     if config.positions not in SCHEMES:
         near = difflib.get_close_matches(config.positions, SCHEMES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""

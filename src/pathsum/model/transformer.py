@@ -16,24 +16,24 @@ from pathsum.model.attention import Attention
 from pathsum.model.fast.norm import rms_normalised
 from pathsum.model.positions import scheme
 
-CLAMPED = 1e4  # nats: no other key is left any attention, nor the scores any gradient
+CLAMPED = 1e4  # nats: no other key receives attention, and no score a gradient
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Everything that the path expansion freezes, and what it must add up to."""
+    """Everything that the path expansion freezes, and the logits that its paths add up to."""
 
     logits: Float[Tensor, "batch pos vocab"]
-    patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one a layer
+    patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer
     outputs: tuple[Float[Tensor, "batch head pos d_model"], ...]  # what each head writes
-    scales: tuple[Float[Tensor, "batch pos"], ...]  # what norm multiplies each layer's input by; last, W_U's
+    scales: tuple[Float[Tensor, "batch pos"], ...]  # the norm's factor at each layer's input, and last at W_U's
 
 
 class Transformer(nn.Module):
     """Token embedding, ``n_layers`` of heads that add to the residual stream, unembedding (docs/framework.md §1.2).
 
-    The norm has no learnt gain: each is followed by matrices that would absorb it, so it would add nothing but a
-    step of folding. ``layer`` differs from ``rms`` by centring, which ``weights()`` folds into the reading matrices.
+    The norm has no learned gain, because the matrices that follow it would absorb one. ``layer`` differs from ``rms``
+    by centering, which ``weights()`` folds into the reading matrices.
     """
 
     def __init__(self, config: ModelConfig, d_vocab: int, generator: torch.Generator) -> None:
@@ -55,18 +55,18 @@ class Transformer(nn.Module):
         return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Next-token logits, in nats up to a constant; the fast way, for training and evaluation."""
+        """Compute the next-token logits, in nats up to a constant, by the fast path for training and evaluation."""
         return F.linear(self.read(tokens), self.W_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """What the unembedding reads: the last residual stream, normalised."""
+        """Return what the unembedding reads: the final residual stream, normalized."""
         x = self.embed(tokens)
         for layer in self.layers:
             x = x + layer(self._normalised(x))
         return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Logits with every pattern, head output and norm scale, for analysis; equal to ``forward`` up to rounding."""
+        """Compute the logits with every pattern, head output and norm scale; equal to ``forward`` up to rounding."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)
@@ -79,7 +79,7 @@ class Transformer(nn.Module):
         return Trace(F.linear(read, self.W_U), tuple(patterns), tuple(outputs), (*scales, scale))
 
     def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """x_0 = W_E t. Raises ValueError where a window is longer than the context."""
+        """Return x_0 = W_E t. Raises ValueError if a window is longer than the context."""
         if tokens.shape[1] > self.config.n_ctx:
             raise ValueError(
                 f"expected windows of at most n_ctx = {self.config.n_ctx} tokens, got {tokens.shape[1]}; cut them, "
@@ -88,7 +88,7 @@ class Transformer(nn.Module):
         return F.embedding(tokens, self.W_E.mT)
 
     def weights(self) -> Weights:
-        """A frozen copy for ``pathsum.circuits``, with the norm's centring folded into what reads the stream."""
+        """Copy the weights for ``pathsum.circuits``, with the norm's centering folded into the reading matrices."""
 
         def read(matrix: Tensor) -> Tensor:
             return self.centred(matrix).detach().clone()
@@ -103,7 +103,7 @@ class Transformer(nn.Module):
         return Weights(self.W_E.detach().clone(), read(self.W_U), layers)
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What a layer reads of the residual stream, and the factor it was scaled by."""
+        """Return what a layer reads of the residual stream, and the factor by which the norm scales it."""
         if self.config.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         x = self.centred(x)
@@ -111,15 +111,15 @@ class Transformer(nn.Module):
         return x * scale[..., None], scale
 
     def centred(self, x: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
-        """Subtract the mean over coordinates where the norm does."""
+        """Subtract the mean over coordinates if the norm does so."""
         return x - x.mean(-1, keepdim=True) if self.config.norm == "layer" else x
 
     def rescale(
         self, x: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "batch pos"]
     ) -> Float[Tensor, "batch pos d_model"]:
-        """Return what a layer reads of a residual stream at a frozen norm ``scale``: ``normalise`` with its own."""
+        """Return what a layer reads of a residual stream when the norm's ``scale`` is frozen."""
         return self.centred(x) * scale[..., None]
 
     def _normalised(self, x: Tensor) -> Tensor:
-        """``normalise`` without its factor, the fast way."""
+        """Return the first result of ``normalise`` by the fast path."""
         return x if self.config.norm == "none" else rms_normalised(self.centred(x))

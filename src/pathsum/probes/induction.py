@@ -25,11 +25,12 @@ class RepeatLosses:
 
 
 def prefix_matching(pattern: Float[Tensor, "batch head query key"], block: int) -> Float[Tensor, "head"]:
-    """Average the attention to the token that followed the current token last time: A[p, p − block + 1] over p =
-    block + 1 … 2·block (ICL "defining induction heads").
+    """Average the attention to the token after the previous occurrence of the current token (ICL "defining induction
+    heads").
 
-    0..1; uniform causal attention scores about 1/(1.5·block). Costs batch · head · block. ValueError where the window
-    is not 1 + 2·block long."""
+    This is the mean of A[p, p − block + 1] over p = block + 1 … 2·block, 0..1. Uniform causal attention scores about
+    1/(1.5·block). Costs batch · head · block. Raises ValueError unless the window has 1 + 2·block positions.
+    """
     _check_length(pattern.shape[-1], block)
     return pattern.diagonal(1 - block, -2, -1)[..., 2:].mean((0, -1))
 

@@ -35,8 +35,10 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
 
 
 def bos(pattern: Pattern) -> Float[Tensor, "head"]:
-    """Average A[i, 0], each head's attention to the beginning of the sequence, over queries from 1: query 0 has only
-    itself. 0..1. Costs batch · head · pos. ValueError under three positions."""
+    """Average A[i, 0], each head's attention to the beginning of the sequence, over queries from 1.
+
+    Query 0 has no other key. 0..1. Costs batch · head · pos. Raises ValueError under three positions.
+    """
     _check(pattern)
     return pattern[..., 1:, 0].mean((0, -1))
 

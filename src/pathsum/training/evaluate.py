@@ -48,7 +48,7 @@ def evaluate(
 
 
 def token_losses(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
-    """Return the loss of every token of ``windows`` but the first: nats, float64."""
+    """Return the loss of every token of ``windows`` except the first, in nats, float64."""
 
     @torch.no_grad()  # a thread does not inherit it
     def of(chunk: Tensor) -> Tensor:

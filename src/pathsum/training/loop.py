@@ -1,4 +1,4 @@
-"""The training loop. A run that was killed at any moment and resumed gives the same weights, bit for bit."""
+"""The training loop. A run that is killed at any moment and resumed gives the same weights, bit for bit."""
 
 from __future__ import annotations
 

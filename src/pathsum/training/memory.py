@@ -13,8 +13,8 @@ _KEPT, _LARGE = 2**30, 2**25  # bytes; glibc takes no more than 32 MiB for the s
 def keep_freed() -> None:
     """Keep freed memory in this process: up to 1 GiB at the end of the heap, and tables of up to 32 MiB.
 
-    Otherwise a step of 16 windows has up to 10,000 page faults, a fifth of its time. Only glibc has this setting; other
-    allocators stay as they are."""
+    Otherwise a step of 16 windows has up to 10,000 page faults, which take a fifth of its time. Only glibc has this
+    setting; other allocators stay as they are."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another libc, another system

@@ -20,10 +20,10 @@ class Muon(Optimizer):
     """Momentum with an orthogonalized update: every singular direction of a matrix moves by the same ``lr``
     (Jordan et al. 2024).
 
-    Takes weights stacked by head (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one
-    (heads · d_head) × d_model matrix, and all matrices in one batch (on a processor in two, in parallel). Axes before
-    the heads are separate models. ``torch.optim.Muon`` takes matrices one by one, and 15 times as long (eight matrices
-    of 128 × 128, two threads); its step differs by 0.5 %.
+    Weights are stacked by head (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one
+    (heads · d_head) × d_model matrix, and all matrices in one batch (on a CPU in two batches, in parallel). Axes before
+    the heads are separate models. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight
+    matrices of 128 × 128, two threads); its step differs by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -54,9 +54,12 @@ def _by_head_rows(p: Tensor) -> Tensor:
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
-    """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ: singular values land in [0.7, 1.2] after five Newton–Schulz
-    steps, in bf16 where the hardware multiplies it (``product_dtype``). The coefficients of the quintic are Muon's,
-    chosen for slope at 0 rather than for convergence to 1."""
+    """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps.
+
+    The singular values of the result lie in [0.7, 1.2]. Products are in bf16 where the hardware multiplies it
+    (``product_dtype``). The coefficients of the quintic are Muon's, chosen for a steep slope at 0 and not for
+    convergence to 1.
+    """
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
     wide = X.shape[-2] <= X.shape[-1]  # the Gram matrix of the shorter side
     X = X if wide else X.mT
@@ -97,8 +100,10 @@ def set_rate(optimizers: list[Optimizer], share: float) -> None:
 
 
 def rate(step: int, steps: int, config: TrainConfig) -> float:
-    """Return the share of the peak rate at ``step`` (from 1) of ``steps``: linear warm-up, plateau, linear decay to
-    0."""
+    """Return the share of the peak rate at ``step`` (from 1) of ``steps``.
+
+    The schedule is a linear warm-up, a plateau, and a linear decay to 0.
+    """
     up = step / config.warmup_steps if config.warmup_steps else 1.0
     decay = config.decay_share * steps
     down = (steps - step + 1) / decay if decay else 1.0

@@ -68,7 +68,7 @@ def mean(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def barrier() -> None:
-    """Wait until every process is here."""
+    """Wait until every process has reached this call."""
     if _joined():
         dist.all_reduce(torch.zeros(1))  # ``dist.barrier`` would start a context on every GPU
 

@@ -14,8 +14,10 @@ from pathsum.training.threads import halves, in_threads
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """Take one step on ``batch`` (windows of n_ctx + 1 tokens; the share of this process where there are several) and
-    return the mean loss before it over all processes, in nats."""
+    """Take one step on ``batch`` and return the mean loss before it over all processes, in nats.
+
+    ``batch`` holds windows of n_ctx + 1 tokens: those of this process if several train the model.
+    """
     if batch.device.type == "cpu":
         keep_freed()
     parameters = list(model.parameters())

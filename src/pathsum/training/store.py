@@ -40,7 +40,7 @@ def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
 
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[None]:
-    """Lock ``folder`` for this process. Where another has it, wait, or raise RunBusy with the number of its process."""
+    """Lock ``folder`` for this process. If another process holds the lock, wait or raise RunBusy with its number."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+") as file:
         try:
@@ -50,7 +50,7 @@ def locked(folder: Path, wait: bool) -> Iterator[None]:
             holder = file.read() or "unknown"
             if not wait:
                 raise RunBusy(
-                    f"{folder}: process {holder} is training this very run; wait for it, or stop it (kill {holder}) "
+                    f"{folder}: process {holder} is training this run; wait for it, or stop it (kill {holder}) "
                     "and run again: training goes on from its last state"
                 ) from None
             print(f"{folder.name}: waiting for process {holder}, which trains the same run", file=sys.stderr)
@@ -62,7 +62,7 @@ def locked(folder: Path, wait: bool) -> Iterator[None]:
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Raise OSError, before any work, where the disk of ``folder`` has fewer than ``size`` bytes left."""
+    """Raise OSError, before any work, if the disk of ``folder`` has fewer than ``size`` bytes left."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < size:

@@ -1,5 +1,4 @@
-"""Two threads for the two halves of a batch on a processor, so that kernels do not synchronize hundreds of times per
-step."""
+"""Two threads for the two halves of a batch on a CPU, so that kernels do not synchronize hundreds of times per step."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ def halves(whole: Tensor) -> tuple[Tensor, ...]:
 
 
 def in_threads(work: Callable[[Tensor], Result], parts: tuple[Tensor, ...]) -> list[Result]:
-    """Apply ``work`` to each part, in order; on a processor in threads, each with its share of torch's threads."""
+    """Apply ``work`` to each part, in order; on a CPU in parallel, with torch's threads shared among the parts."""
     threads = torch.get_num_threads() // _SHARES if parts[0].device.type == "cpu" else 0
     return list(_workers(threads).map(work, parts) if threads and len(parts) > 1 else map(work, parts))
 

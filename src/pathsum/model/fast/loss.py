@@ -17,8 +17,11 @@ _RARE = 1e-30  # a smaller float32 probability loses digits, below 1e-45 all of 
 
 
 class _NextTokenLoss(torch.autograd.Function):
-    """Cross-entropy that writes batch · pos × d_vocab numbers once, in the precision of the product, and turns logits
-    into their gradient in place. Autograd writes them five times in float32."""
+    """Compute the cross-entropy and turn the logits into their gradient in place.
+
+    It writes batch · pos × d_vocab numbers once, in the precision of the product. Autograd writes them five times in
+    float32.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, W_U: Tensor, targets: Tensor) -> Tensor:

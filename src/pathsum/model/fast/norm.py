@@ -1,5 +1,4 @@
-"""RMS normalization for training, with a hand-written gradient that makes half as many passes over
-the stream as autograd.
+"""RMS normalization for training. Its hand-written gradient makes half as many passes over the stream as autograd.
 
 Forward and backward together are 3.2 times as fast as ``F.rms_norm`` (8 windows of 256 tokens, d_model 128, float32,
 two threads). The forward pass is bitwise identical to it; the gradient agrees to 5e-7.
@@ -15,7 +14,7 @@ from torch import Tensor
 
 
 def rms_normalised(x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-    """x / √(mean x² + ε) at every position, ε being the precision of ``x``; equal to ``Transformer.normalise``."""
+    """Return x / √(mean x² + ε) at every position, like ``Transformer.normalise``; ε is the precision of ``x``."""
     read: Tensor = _RMSNorm.apply(x)
     return read
 
@@ -31,7 +30,7 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_read: Tensor) -> Tensor:
-        """scale · (d − read · mean(d · read)): what lies along ``read`` does not count, but for ε."""
+        """Return scale · (d − read · mean(d · read)), which removes the component along ``read`` (up to ε)."""
         read, scale = ctx.saved_tensors
         along = torch.linalg.vecdot(d_read, read)[..., None]
         return torch.addcmul(d_read, read, along, value=-1 / read.shape[-1]).mul_(scale)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -21,12 +21,32 @@ from torch.nn.functional import pad
 from pathsum.circuits.paths import path_sum
 from pathsum.core.weights import Weights
 from pathsum.data.bos import BOS
+from pathsum.model.protocol import AttentionOnly
 from pathsum.model.transformer import Trace, Transformer
+
+
+class Imported(AttentionOnly, Protocol):
+    """A model in a file, whoever trained it, as ``open_weights`` returns it."""
+
+    @property
+    def n_ctx(self) -> int:
+        """Return the number of tokens in the longest window."""
+
+    def to(self, dtype: torch.dtype) -> Imported:
+        """Return the same model in another precision."""
+
+    def bos_first(self, bos: int) -> Imported:
+        """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is the beginning of the sequence."""
+
+    def beside_tokens(
+        self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
+    ) -> Tensor:
+        """Return the logits of the tokens ``kept`` that no path from a token adds. ``weights`` hold these tokens."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """A checkpoint of this project, with the interface of ``Foreign``."""
+    """A checkpoint of this project."""
 
     model: Transformer
 
@@ -191,6 +211,3 @@ def extra_paths(
     alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
     letters = extra.index(tokens.shape[1]).expand_as(tokens)
     return path_sum(alphabet, letters, trace.patterns[extra.layer :], trace.scales[extra.layer :])[..., :n_out]
-
-
-Imported = Own | Foreign  # a model in a file, whoever trained it, as ``open_weights`` returns it

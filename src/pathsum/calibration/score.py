@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from pathsum.calibration.detectors import Unit, detectors
 from pathsum.calibration.world import PlantedModel
@@ -30,10 +31,10 @@ def row(detector: str, worlds: Sequence[Sequence[Unit]], not_learnt: int) -> Cal
     hits = [sum(planted and found for planted, found in units) for units in some]
     found = [sum(found for _, found in units) for units in some]
     planted = [sum(planted for planted, _ in units) for units in some]
-    precision, recall = interval(hits, found), interval(hits, planted)
+    shares: Any = (*interval(hits, found), *interval(hits, planted))  # precision and recall
     return CalibrationRow(
-        detector, sum(map(len, some)), sum(planted), sum(found), sum(hits), *precision, *recall,
-        worlds=len(some), planted_worlds=sum(n > 0 for n in planted), not_learnt=not_learnt,
+        detector, sum(map(len, some)), sum(planted), sum(found), sum(hits), *shares, len(some),
+        sum(n > 0 for n in planted), not_learnt,
     )  # fmt: skip
 
 

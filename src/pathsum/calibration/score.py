@@ -31,11 +31,11 @@ def row(detector: str, worlds: Sequence[Sequence[Unit]], not_learnt: int) -> Cal
     hits = [sum(planted and found for planted, found in units) for units in some]
     found = [sum(found for _, found in units) for units in some]
     planted = [sum(planted for planted, _ in units) for units in some]
-    shares: Any = (*interval(hits, found), *interval(hits, planted))  # precision and recall
-    return CalibrationRow(
-        detector, sum(map(len, some)), sum(planted), sum(found), sum(hits), *shares, len(some),
-        sum(n > 0 for n in planted), not_learnt,
+    numbers: Any = (
+        sum(map(len, some)), sum(planted), sum(found), sum(hits), *interval(hits, found), *interval(hits, planted),
+        len(some), sum(n > 0 for n in planted), not_learnt,
     )  # fmt: skip
+    return CalibrationRow(detector, *numbers)
 
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:

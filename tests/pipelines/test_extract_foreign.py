@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +19,7 @@ from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
 from pipelines.extract_foreign import arguments, extract
 from pipelines.paths import ROOT
+from tests.commands import command
 from tests.imported.foreign import POSITIONS, written
 from tests.training.small import MODEL
 
@@ -97,10 +95,7 @@ def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: di
 
 
 def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    command = [sys.executable, "-m", "pipelines.extract_foreign", "--weights=model.pth"]
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    done = command(folder, "pipelines.extract_foreign", "--weights=model.pth")
     assert done.returncode == 1
     assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
     assert "Traceback" not in done.stderr

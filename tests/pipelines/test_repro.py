@@ -13,6 +13,7 @@ import torch
 
 from pipelines import repro
 from pipelines.paths import ROOT, stage
+from tests.commands import command
 
 
 @pytest.fixture
@@ -140,11 +141,7 @@ def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
 
 
 def test_jobs_must_be_a_number(tmp_path: Path) -> None:
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     for jobs in ("many", "0", "-1"):
-        done = subprocess.run(
-            [sys.executable, "-m", "pipelines.repro", jobs],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = command(tmp_path, "pipelines.repro", jobs)
         assert done.returncode == 1
         assert done.stderr == f"\nerror: JOBS: expected a number of models to make at a time, got {jobs!r}\n"

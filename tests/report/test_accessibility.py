@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.claims.registry import judge_all
-from pathsum.report.build import write_report
-from tests.report import synthetic
 from tests.report.browser import CHROMIUM, Browser
 
 axe = pytest.importorskip("axe_core_python", reason="pip install axe-core-python")
@@ -21,18 +18,10 @@ BROKEN = """axe.run(document, {resultTypes: ["violations"]}).then((found) => JSO
     found.violations.map((v) => [v.id, v.help, v.nodes.slice(0, 5).map((n) => n.html.slice(0, 200))])))"""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("page")
-    results = synthetic.results(heads=(2, 4), seeds=(0,))
-    write_report(results, judge_all(results), folder)
-    return folder
-
-
 @pytest.fixture(params=[1440, 390])
-def page(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
+def page(full: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
     with Browser(tmp_path, request.param) as browser:
-        browser.open_report(folder)
+        browser.open_report(full)
         yield browser
 
 

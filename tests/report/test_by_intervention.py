@@ -7,14 +7,14 @@ import dataclasses
 from pathsum.claims.causal import CLAIMS, edge_label, strongest_edge
 from pathsum.claims.judging import NOT, REPRODUCED, judge
 from pathsum.records.ablations import EdgeContrastRow
-from pathsum.report.story import draw_all
+from pathsum.report.figures.causal import ablations
 from pathsum.report.themes.causal import section
 from tests.report import synthetic
 
 
 def test_a_sweep_without_a_second_layer_says_that_nothing_was_intervened_on() -> None:
     results = synthetic.results(layers=(0, 1))
-    found = section(results, draw_all(results))
+    found = section(results, {})
     assert found.blocks == ()
     assert found.paragraphs == ("This sweep has no model of two layers to intervene on.",)
 
@@ -34,8 +34,9 @@ def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval()
 
 def test_one_head_a_layer_has_no_others_to_stand_beside() -> None:
     results = synthetic.results(layers=(2,), heads=(1,), seeds=(0,))
-    found = section(results, draw_all(results))
-    _, heads, edges, _ = found.blocks
+    figure = ablations(results)
+    assert figure is not None
+    _, heads, edges, _ = section(results, {"ablations": figure}).blocks
     assert [row[5].text for row in heads.rows] == ["–"]
     assert [row[5].text for row in edges.rows] == ["–"] * 3
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
 from pathsum.report.compare import check, compare, moves
-from pipelines.paths import ROOT
+from tests.commands import command
 from tests.report import synthetic
 
 RESULTS = synthetic.results()
@@ -132,8 +130,6 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
     ],
 )
 def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name: str, told: str) -> None:
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    command = [sys.executable, "-m", "pipelines.compare", name]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    done = command(folder, "pipelines.compare", name)
     assert told in done.stdout + done.stderr
     assert done.returncode == (told != "Nothing moved.")

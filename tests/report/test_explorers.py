@@ -8,7 +8,6 @@ import re
 import struct
 import zlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ from pathsum.claims.registry import judge_all
 from pathsum.records.explorers import PatternRow, SplitRow, TokenTableRow
 from pathsum.records.results import Results
 from pathsum.records.tokens import JOINER
-from pathsum.report.build import write_report
-from pathsum.report.document import SCRIPTS
+from pathsum.report.document import SCRIPTS, html, markdown
 from pathsum.report.explorer import THOUSANDTHS, UNITS, in_whole, payload
+from pathsum.report.story import story
 from pathsum.report.symbols import visible
 from pathsum.report.themes import explorers
 from tests.report import synthetic
@@ -33,9 +32,10 @@ def integers(text: str) -> list[int]:
     return [x for (x,) in struct.iter_unpack("<i", unpacked(text))]
 
 
-def page(results: Results, folder: Path) -> tuple[str, str]:
-    write_report(results, judge_all(results), folder)
-    return (folder / "index.html").read_text(encoding="utf-8"), (folder / "README.md").read_text(encoding="utf-8")
+def page(results: Results) -> tuple[str, str]:
+    """The page and the Markdown, without figures."""
+    document = story(replace(results, calibration=[]), judge_all(results), {})
+    return html(document), markdown(document)
 
 
 def blocks(source: str) -> dict[str, Any]:
@@ -95,8 +95,8 @@ def test_parts_in_whole_steps_add_up(parts: list[float], whole: list[int]) -> No
     assert in_whole(parts, 1) == whole
 
 
-def test_hostile_tokens_end_no_block_and_reach_the_page_as_text(tmp_path: Path) -> None:
-    source, _ = page(synthetic.results(heads=(2,), seeds=(0,)), tmp_path)
+def test_hostile_tokens_end_no_block_and_reach_the_page_as_text() -> None:
+    source, _ = page(synthetic.results(heads=(2,), seeds=(0,)))
     found = blocks(source)
     assert set(found) == {"L0S0", "L1H2S0", "L2H2S0", "smeared", "smeared_two", "untrained"}
     for data in found.values():
@@ -106,23 +106,23 @@ def test_hostile_tokens_end_no_block_and_reach_the_page_as_text(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("layers", [(0,), (0, 1), (2,)])
-def test_a_sweep_without_some_depth_has_its_explorers(layers: tuple[int, ...], tmp_path: Path) -> None:
+def test_a_sweep_without_some_depth_has_its_explorers(layers: tuple[int, ...]) -> None:
     results = synthetic.results(layers=layers, heads=(2,), seeds=(0,))
-    source, markdown = page(results, tmp_path)
+    source, twin = page(results)
     found = blocks(source)
     assert set(found) == {*results.cells, *results.controls}
     assert {name for name, data in found.items() if "tables" in data} == set(results.cells)
     assert f'data-first="{[*results.cells][-1]}"' in source
-    assert "The attention explorer and the circuit explorer are on the page, index.html" in markdown
+    assert "The attention explorer and the circuit explorer are on the page, index.html" in twin
     assert "are on the page" not in source
 
 
-def test_without_a_cell_the_page_has_no_explorer(tmp_path: Path) -> None:
-    source, markdown = page(synthetic.results(layers=()), tmp_path)
+def test_without_a_cell_the_page_has_no_explorer() -> None:
+    source, twin = page(synthetic.results(layers=()))
     assert source.count("<script") == len(SCRIPTS)
     assert blocks(source) == {}
     assert "This sweep has no model to explore." in source
-    assert "This sweep has no model to explore." in markdown
+    assert "This sweep has no model to explore." in twin
 
 
 def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:

@@ -10,8 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pathsum.claims.registry import judge_all
-from pathsum.report.build import write_report
 from pathsum.report.symbols import visible
 from tests.report import synthetic
 from tests.report.browser import CHROMIUM, Browser
@@ -22,21 +20,13 @@ TOKENS = "#x-tokens button"
 SHOWN = "[...document.querySelectorAll('{}')].map((e) => e.textContent)"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("page")
-    results = synthetic.results(heads=(2,), seeds=(0,))
-    write_report(results, judge_all(results), folder)
-    return folder
-
-
 @pytest.fixture(params=[1200, 390])
-def page(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
+def page(full: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
     with Browser(tmp_path, request.param) as browser:
-        browser.open_report(folder)
+        browser.open_report(full)
         yield browser
         assert browser.complaints == []
-        assert [r for r in browser.requests if not r.startswith("data:")] == [(folder / "index.html").as_uri()]
+        assert [r for r in browser.requests if not r.startswith("data:")] == [(full / "index.html").as_uri()]
 
 
 def texts(page: Browser, selector: str) -> list[str]:

@@ -40,13 +40,6 @@ def build(results: Results, folder: Path) -> tuple[str, str]:
     return (folder / "index.html").read_text(encoding="utf-8"), (folder / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reports")
-    build(synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",)), folder)
-    return folder
-
-
 class Page(HTMLParser):
     """What a browser would see: tags, the addresses they name, and text."""
 

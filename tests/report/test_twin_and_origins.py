@@ -7,25 +7,14 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
-
 from pathsum.claims.registry import judge_all
 from pathsum.records import registry
 from pathsum.records.heads import HeadRow
-from pathsum.report.build import write_report
 from pathsum.report.document import anchor
 from pathsum.report.story import draw_all, story
 from pathsum.report.theme import sources
 from pipelines.paths import ROOT
 from tests.report import synthetic
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reports")
-    results = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
-    write_report(results, judge_all(results), folder)
-    return folder
 
 
 class Told(HTMLParser):

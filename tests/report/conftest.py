@@ -7,14 +7,30 @@ from pathlib import Path
 import pytest
 
 from pathsum.claims.registry import judge_all
+from pathsum.records.results import Results
 from pathsum.report.build import write_report
+from pathsum.report.figures.base import Figure
 from tests.report import synthetic
 
 
 @pytest.fixture(scope="session")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a report on models of every depth, of which one is missing."""
+def results() -> Results:
+    """Models of every depth, of which one is missing."""
+    return synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
+
+
+@pytest.fixture(scope="session")
+def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Figure]]:
+    """The folder of their report, and its figures."""
     folder = tmp_path_factory.mktemp("reports")
-    results = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
-    write_report(results, judge_all(results), folder)
-    return folder
+    return folder, write_report(results, judge_all(results), folder)
+
+
+@pytest.fixture(scope="session")
+def full(written: tuple[Path, dict[str, Figure]]) -> Path:
+    return written[0]
+
+
+@pytest.fixture(scope="session")
+def figures(written: tuple[Path, dict[str, Figure]]) -> dict[str, Figure]:
+    return written[1]

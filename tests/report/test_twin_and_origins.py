@@ -10,8 +10,10 @@ from pathlib import Path
 from pathsum.claims.registry import judge_all
 from pathsum.records import registry
 from pathsum.records.heads import HeadRow
+from pathsum.records.results import Results
 from pathsum.report.document import anchor
-from pathsum.report.story import draw_all, story
+from pathsum.report.figures.base import Figure
+from pathsum.report.story import story
 from pathsum.report.theme import sources
 from pipelines.paths import ROOT
 from tests.report import synthetic
@@ -63,15 +65,16 @@ def test_both_forms_say_the_same_in_the_same_order(full: Path) -> None:
     assert len("".join(said)) > 0.7 * len(twin)
 
 
-def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code(full: Path) -> None:
+def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code(
+    full: Path, results: Results, figures: dict[str, Figure]
+) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
     names = set(registry.origins())
     assert {*registry.tables(), "summary", "log", "corpus", "claims", "calibration"} <= names
     assert {record for shown in sources().values() for record in shown} <= names
     assert {anchor(name) for name in names} <= set(re.findall(r'<td[^>]* id="([^"]*)"', source))
     assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in registry.origins().values())
-    results = synthetic.results(heads=(2,), seeds=(0,))
-    told = story(results, judge_all(results), draw_all(results))
+    told = story(results, judge_all(results), figures)
     blocks = [*told.opening, *(b for s in told.sections for b in s.blocks)]
     bare = [b.name for b in blocks if not told.records(b.name)]
     assert bare == ["", ""]  # provenance, and the table of records itself

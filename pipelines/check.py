@@ -107,7 +107,7 @@ def check_valid(registered: Preregistration) -> None:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
             check_fresh()
         registered = read_preregistration(PREREGISTERED)

@@ -48,7 +48,7 @@ def metrics(text: str, where: str) -> Metrics:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         base = " ".join(sys.argv[1:])
         if not METRICS.is_file():
             raise FileNotFoundError(f"expected {METRICS} in this folder, got none; run `make repro` to write it")

@@ -24,5 +24,5 @@ def compose(output: Path, overrides: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         compose(PARAMS, sys.argv[1:])

@@ -44,7 +44,7 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
     Raises ValueError where a text is not NAME=GLOB, or where conf/corpora.yaml does not list a name.
     """
-    listed = yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8"))
+    listed = yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8")) or {}
     names = ", ".join(listed)
     only = listed if given.only is None else given.only
     if unknown := [name for name in only if name not in listed]:
@@ -122,5 +122,5 @@ def sweep(given: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         sweep(arguments(sys.argv[1:]))

@@ -18,7 +18,7 @@ def default_entity() -> str:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         try:
             from pathsum.tracking.dashboard import report, workspace
         except ImportError as error:

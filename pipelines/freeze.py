@@ -39,7 +39,7 @@ def freeze(path: Path, date: datetime.date, again: bool) -> None:
 
 
 if __name__ == "__main__":
-    with stage():
+    with stage(threads=0):
         parser = argparse.ArgumentParser(description=__doc__)
         parser.add_argument("--date", required=True, type=datetime.date.fromisoformat, help="today, as YYYY-MM-DD")
         parser.add_argument("--again", action="store_true", help="forget what was frozen before, and its changes")

@@ -49,7 +49,7 @@ def cores() -> int:
 
 
 @contextmanager
-def stage(threads: int = 0) -> Iterator[None]:
+def stage(threads: int) -> Iterator[None]:
     """Run a stage with a fixed number of threads for torch, so that its bits are the same; 0 where it needs no torch.
 
     A user's mistake ends it with one message, an interrupt with none, both without a traceback.

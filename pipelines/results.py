@@ -27,11 +27,16 @@ def read_results(folder: Path = Path()) -> Results:
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
     calibrated = folder / CALIBRATION
     calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() else []
-    return Results(found, controls, corpus, ngrams, provenance(corpus, found | controls), missing, calibration)
+    positions = {name: values["cells"][name]["model"]["positions"] for name in made}
+    about = provenance(corpus, found | controls, positions)
+    return Results(found, controls, corpus, ngrams, about, missing, calibration)
 
 
-def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:
-    """Return what the numbers depend on, without what differs between two runs on one machine."""
+def provenance(corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str]) -> dict[str, Any]:
+    """Return what the numbers depend on, without what differs between two runs on one machine.
+
+    ``positions`` is each model's position scheme.
+    """
     import torch
 
     return {
@@ -41,6 +46,7 @@ def provenance(corpus: CorpusSummary, cells: dict[str, Cell]) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "trained_on": ", ".join(sorted({cell.summary.device for cell in cells.values()})),
+        "positions": ", ".join(sorted(set(positions.values()))),
         "libraries": {name: version(name) for name in LIBRARIES},
         "corpus_hash": corpus.corpus_hash,
         "tokenizer_hash": corpus.tokenizer_hash,

@@ -8,11 +8,11 @@ from pathsum.claims.metrics import metrics
 from pathsum.claims.preregistration import Preregistration, require_as_frozen
 from pathsum.claims.registry import judge_all, stated
 from pathsum.core.storage import write_json
-from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, stage
+from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, THREADS, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
-    with stage():
+    with stage(THREADS):
         registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
         require_as_frozen(registered, stated())
         results = read_results()

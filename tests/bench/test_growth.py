@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bench.growth import AXES, CELL, FLOOR, extraction, fit, zipf
+from bench.growth import CELL, FLOOR, extraction, fit, zipf
 from bench.memory import need, parameters
 from bench.train_step import Shape
 from pathsum.config import ModelConfig
@@ -24,7 +24,6 @@ def test_a_fit_has_the_exponent_of_what_was_counted_and_the_limit() -> None:
     time = fit(found, "seconds", "flop", 2)
     assert (time["exponent"], time["counted"], time["limit"]) == (pytest.approx(1.5), pytest.approx(2), 2)
     assert fit(found, "peak_mb", "bytes", math.inf)["limit"] is None
-    assert {what for what, *_ in AXES} == {"step", "extract", "tokenize"}
 
 
 def test_zipf_draws_no_beginning_of_sequence() -> None:

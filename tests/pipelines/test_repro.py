@@ -124,7 +124,7 @@ def test_what_every_cell_needs_failing_blames_no_cell(begun: dict[str, int], mon
 
 
 def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left, stage():
+    with pytest.raises(SystemExit) as left, stage(threads=0):
         raise KeyboardInterrupt
     assert left.value.code == 130
     assert capsys.readouterr().err == ""

@@ -1,6 +1,7 @@
-"""Behaviors of heads, each with one score per window for bootstrap intervals.
+"""Scores of head behaviors, one per window so that they can be bootstrapped.
 
-A score of attention is a share of a head's attention. Its chance level is the score of uniform causal attention.
+An attention score is the share of a head's attention that goes to the keys in question. Its chance level is the score
+of uniform causal attention.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Trials:
     followers: Int64[Tensor, "n k"]
 
     def matched(self, first: str, second: str) -> Int64[Tensor, "n pos"]:
-        """Make the two occurrences matches of these kinds (``MATCHES``)."""
+        """Return the windows with occurrences that match as ``first`` and ``second`` say (keys of ``MATCHES``)."""
         tokens, rows = self.tokens.clone(), torch.arange(len(self.tokens))
         for at, kind in enumerate((first, second)):
             for back in MATCHES[kind]:

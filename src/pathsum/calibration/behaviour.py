@@ -29,7 +29,8 @@ def induction(planted: PlantedModel) -> Iterator[Unit]:
 
 def copying(planted: PlantedModel) -> Iterator[Unit]:
     """Expect some head of a layer that must write what it reads, by the eigenvalues of its OV circuit, as induction
-    heads must. Heads of text without copies or answers need not."""
+    heads must, and none in a layer that need not, in text without copies, questions or answers. Other layers are left
+    out."""
     corpus, rows = planted.world.config.corpus, framework.head_rows(planted.trained, planted.data)
     plain = not (corpus.repeat_share or corpus.questions or corpus.n_answers)
     for layer in range(planted.world.config.model.n_layers):

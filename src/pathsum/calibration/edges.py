@@ -51,8 +51,11 @@ def edge_worth(
 def late_worth(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[int, float]:
-    """Measure the effect of each head of the second layer on the loss at ``places``, in nats (``_effects``). The head
-    writes its mean, or its output in another window. Costs one trace, and an unembedding for each set of heads."""
+    """Measure how much the loss at ``places`` depends on each head of the second layer, in nats (``_effects``).
+
+    An ablated head writes its mean output, or its output in another window. Costs one trace, and one unembedding for
+    each set of ablated heads and each replacement.
+    """
     clean = Run(model, windows[:, :-1])
 
     def without(heads: set[int]) -> list[Run]:

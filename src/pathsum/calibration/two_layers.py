@@ -1,4 +1,4 @@
-"""The detector of composition: each edge against the loss without it."""
+"""Detectors of composition. The ground truth of an edge is how much the loss depends on it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class PlantedModel:
 
 
 def make_world(name: str, config: WorldConfig, seed: int) -> World:
-    """Sample the rules of ``seed`` and their text. Costs some seconds per million words."""
+    """Sample a set of rules from ``seed`` and a text that follows them. Takes seconds per million words."""
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
     truth = planted(corpus)[1]
     parts = list(planted_text(corpus, truth))

@@ -78,7 +78,7 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
 
 
 def _range(known: list[str]) -> str:
-    """Print a range over models, labeled as such so that it is not read as an interval."""
+    """Format the range over models, labeled as a range so that it is not mistaken for a confidence interval."""
     if not known:
         return "no value"
     return known[0] if known[0] == known[-1] else f"range over models {known[0]} to {known[-1]}"

@@ -50,7 +50,10 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
 
 
 def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """List names that are missing or unknown; a name in many layers is one complaint."""
+    """Return a complaint for each parameter name that the state dict lacks or has in excess.
+
+    The same name in several layers gives one complaint.
+    """
     n_layers, positions = n_layers_of(state), config.get("positional_embedding_type")
     norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
     needed = {"embed.W_E", "unembed.W_U", *(f"ln_final.{part}" for part in norms)}

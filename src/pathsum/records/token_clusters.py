@@ -19,7 +19,7 @@ class TokenClusterRow:
 
 @record("directions", "tokens that are read and written", "singular vectors of W_OV", "circuits/token_clusters.py")
 class DirectionRow:
-    """A singular direction of W_OV: the extreme tokens of what it reads and of what it writes."""
+    """A singular direction of W_OV, with the tokens most aligned with what it reads and with what it writes."""
 
     layer: int
     head: int

@@ -19,7 +19,7 @@ NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control
 COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
 EDGES = ("K-edge", "Q-edge", "V-edge")
 QUESTIONS = (COPIES, INDUCTION, PREVIOUS, *EDGES)
-KINDS = ("weights", "behaviour", "intervention")
+KINDS = {"weights": "weights", "behaviour": "behavior", "intervention": "intervention"}  # as printed
 CARRIES = {  # labels of an early head that an induction head can use
     "K": ("previous token", "two tokens back"),
     "Q": ("offset", "previous token"),

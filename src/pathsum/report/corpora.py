@@ -85,7 +85,8 @@ def page(rows: Sequence[Row]) -> str:
 [report](README.md) on them. [CSV](corpora.csv)
 
 Prefix matching and onset are medians over the two-layer models. A curriculum is the part of training on the windows \
-that repeat most. A claim that needs controls is not testable here: they belong to the report's own grid.
+that repeat most. CORPUS@PROFILE names a profile of conf/profile/ other than the default. A claim that needs controls \
+is not testable here: they belong to the report's own grid.
 
 {_table(list(HEADINGS.values()), about)}
 

@@ -147,9 +147,9 @@ def _counts(items: Sequence[Judged]) -> Table:
         [(*group, [i for i in items if (i.question, i.n_layers) == group]) for group in groups],
         Text("question", lambda question, *_: question),
         Column("layers", lambda _, n_layers, __: n_layers),
-        *(Column(f"{kind}: yes", lambda *row, kind=kind: _measured(row[-1], kind)) for kind in KINDS),
+        *(Column(f"{KINDS[kind]}: yes", lambda *row, kind=kind: _measured(row[-1], kind)) for kind in KINDS),
         Column("all: yes", lambda *row: f"{sum(i.agreed for i in row[-1])} of {len(row[-1])}"),
-        *(Column(f"{a} – {b} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
+        *(Column(f"{KINDS[a]} – {KINDS[b]} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
         caption="How many heads or edges each kind of evidence says yes of, how many all that were measured do, and "
         "the share of which two say the same, all models of a depth together. Where most are no, the share is high by "
         "chance: Cohen's κ is 0 at chance and 1 where both always say the same (–: both give one answer for all).",

@@ -35,12 +35,12 @@ def section(results: Results, figures: Figures) -> Section:
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), shown)
     method = (
-        "A head is labelled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
+        "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
         "windows) exceeds a threshold of at least three times chance. Chance is the score of uniform causal attention. "
         "Induction must hold on repeated random tokens, sampled uniformly and by frequency, and in held-out text: a "
         "head that attends back by the length of the repeated block passes only the first test, and one that attends "
         "to likely followers of the current token may pass only the last. The thresholds were chosen after such models "
-        "had been seen, so the counts of labelled heads describe the models and test no claim."
+        "had been seen, so the counts of labeled heads describe the models and test no claim."
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *shown))

@@ -65,13 +65,13 @@ def _reach(*shares: float | None) -> bool:
 
 
 def _doubt(row: CalibrationRow) -> str:
-    measured = (
-        f"n synthetic corpora the detector of {detectors()[row.detector].name} has a precision of {_precision(row)} "
-        f"and a recall of {_recall(row)}"
-    )
+    name, shares = detectors()[row.detector].name, f"a precision of {_precision(row)} and a recall of {_recall(row)}"
     if not trusted(row):
-        return f"Caution: o{measured}."
-    return f"O{measured}: too few corpora to show that both are above {TRUSTED}."
+        return f"Caution: on synthetic corpora the detector of {name} has {shares}."
+    return (
+        f"On synthetic corpora the detector of {name} has {shares}: too few corpora to show that both are above "
+        f"{TRUSTED}."
+    )
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:

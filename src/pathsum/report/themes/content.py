@@ -26,7 +26,7 @@ MOST_MODELS = 4  # panels
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Compare what scores and logits read by content and by heads; describe the balance of the residual stream."""
+    """Split scores and logits by content and by heads, compare both, and describe the residual stream's balance."""
     small = [c for name, c in results.controls.items() if name.startswith(SMALL)]
     models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
     deep = [c for c in models if c.rows(ContentScoreRow)]

@@ -71,8 +71,8 @@ def table(results: Results) -> Table:
     return Table.of(
         [(name, found) for name, found in heads.items() if found],
         Text("models", lambda name, _: name),
-        *(Column(kind, lambda _, found, kind=kind: count(found, kind)) for kind in KINDS),
-        Column("weights and behaviour", lambda _, found: f"{sum(c.shown for c in found)} of {len(found)}"),
+        *(Column(KINDS[kind], lambda _, found, kind=kind: count(found, kind)) for kind in KINDS),
+        Column("weights and behavior", lambda _, found: f"{sum(c.shown for c in found)} of {len(found)}"),
         Column("all three", lambda _, found: _all_three(found)),
         Column(
             "positivity (median over heads)", lambda _, found: median_high(c.head.copying_positivity for c in found)

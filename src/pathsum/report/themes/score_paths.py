@@ -101,7 +101,7 @@ def score_paths(results: Results) -> Figure | None:
 
 
 def _drawn(cell: Cell) -> list[ScorePathRow]:
-    """Leave out a bias by distance, which is a path on neither side."""
+    """Return the pairs to draw, without the bias by distance: it is a path neither to the query nor to the key."""
     rows = of_induction_head(cell)
     is_path = any((r.query == POSITION) != (r.key == POSITION) for r in rows)
     return [r for r in rows if is_path or not r.query == r.key == POSITION]

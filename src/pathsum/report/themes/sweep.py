@@ -123,7 +123,7 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
         none.append(f"{onsets.count(None)} of {len(onsets)} models with {layers_label(n)}")
     caption = (
         f"Points are seeds, dashes means, and bars {interval}. No phase change, and so no point, in {', '.join(none)}. "
-        "Right: the share of heads that are labelled with a behavior, a point per model, dashes means over models; a "
+        "Right: the share of heads that are labeled with a behavior, a point per model, dashes means over models; a "
         "head may have several labels."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
@@ -149,8 +149,8 @@ def _roles(cell: Cell) -> dict[str, object]:
     """Return the share of the model's heads that have each label; NaN where heads have no labels."""
     if not cell.rows(LabelRow):
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
-    labelled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
-    called = {role: {head for name, head in labelled if name == role} for role in ROLES}
+    labeled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
+    called = {role: {head for name, head in labeled if name == role} for role in ROLES}
     called[NAMELESS] = {(h.layer, h.head) for h in cell.rows(HeadRow)} - set().union(*called.values())
     return {role: len(heads) / len(cell.rows(HeadRow)) for role, heads in called.items()}
 

@@ -25,7 +25,7 @@ FIXED = 0.1  # mean attention from which a virtual head is said to attend at a d
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the structure of heads, by weights first and by effect last."""
+    """Describe the structure of heads: first what their weights show, last the cost of removing virtual heads."""
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",))

@@ -48,7 +48,7 @@ def test_a_second_process_on_the_same_run_is_refused_by_name(tmp_path: Path) -> 
     with locked(tmp_path, wait=False):
         child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert child.returncode != 0
-    assert f"process {os.getpid()} is training this very run; wait for it, or stop it" in child.stderr
+    assert f"process {os.getpid()} is training this run; wait for it, or stop it" in child.stderr
     assert RunBusy.__name__ in child.stderr
 
 

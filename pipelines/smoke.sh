@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run the whole graph on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER, which is then kept].
-# JOBS=N in the environment: N cells at a time; without it, one a core.
+# JOBS=N in the environment: N models at a time; without it, one per core.
 set -euo pipefail
 if [ $# -gt 0 ]; then
   scratch=$1

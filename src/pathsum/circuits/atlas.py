@@ -1,8 +1,9 @@
-"""Skip-trigrams of a head, source … destination → out, ranked by their effect on real text.
+"""Rank the skip-trigrams of a head, source … destination → out, by their effect on real text (docs/framework.md §3.8).
 
-An occurrence is a position and an earlier token of the same document. The token at the position is the destination, the
-next token is out, and the earlier token is the source. A source may stand at several positions. BOS begins each
-document. BOS and the destination itself are no sources, because their effect is a bigram.
+A skip-trigram occurs at a position that holds the destination if the next token is out and the source stands earlier in
+the same document. If the source stands at several earlier positions, these count as one occurrence. The
+beginning-of-sequence token (BOS), which starts each document, is never a source. Neither is the position of the
+destination itself, because its effect is that of a bigram. The OV (output-value) circuit of a head is W_U W_OV W_E.
 """
 
 from __future__ import annotations
@@ -21,21 +22,22 @@ Triple = tuple[int, int, int]  # source, destination, out, as token ids
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Every occurrence in some windows, sorted by (source, destination, out)."""
+    """Every occurrence of a skip-trigram in some windows, sorted by (source, destination, out)."""
 
     windows: Int[Tensor, "batch window"]
-    first: Int[Tensor, "batch pos"]  # first position in its document of the token at each position; 0 for BOS
-    window: Int[Tensor, "n"]
-    query: Int[Tensor, "n"]
-    key: Int[Tensor, "n"]  # the source's first position
+    first: Int[Tensor, "batch pos"]  # where the token at each position first stands in its document; 0 for BOS
+    window: Int[Tensor, "n"]  # number of the window
+    query: Int[Tensor, "n"]  # position of the destination
+    key: Int[Tensor, "n"]  # first position of the source
     source: Int[Tensor, "n"]
     destination: Int[Tensor, "n"]
     out: Int[Tensor, "n"]
-    which: Int[Tensor, "n"]  # distinct triple, in the order of occurrence
-    starts: Int[Tensor, "k"]  # where each distinct triple begins
+    which: Int[Tensor, "n"]  # number of the occurrence's triple among the distinct triples, which are sorted
+    starts: Int[Tensor, "k"]  # index of the first occurrence of each distinct triple
 
     def slice(self, source: int, destination: int, out: int | None = None) -> slice:
-        """Return the occurrences of these tokens; with any next token where ``out`` is None."""
+        """Return the slice of the occurrences of ``source``, ``destination`` and ``out``; with any next token if
+        ``out`` is None."""
         low, high = 0, len(self.source)
         for column, value in ((self.source, source), (self.destination, destination), (self.out, out)):
             if value is not None:
@@ -46,24 +48,24 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class SkipTrigram:
-    """The effect of a triple over all its places."""
+    """A skip-trigram and its total effect on the text."""
 
     triple: Triple
-    places: int  # where the source stands before destination → out
-    total: float  # logits that the source adds to out, summed over places
+    places: int  # number of places where the source stands before destination → out
+    total: float  # nats that the source adds to the logit of out, summed over places
 
 
 @dataclass(frozen=True)
 class SpuriousCost:
-    """The cost of a spurious skip-trigram."""
+    """The effect on the loss of a skip-trigram that a head raises only as a side effect (docs/framework.md §3.10)."""
 
-    places: int  # source … destination, followed by another token than out
-    loss_nats: float  # mean rise of the loss there
-    balance_nats: float  # mean rise of the loss over all places with source … destination; negative: a gain
+    places: int  # number of places with source … destination before another token than out
+    loss_nats: float  # mean rise of the loss at these places
+    balance_nats: float  # mean rise of the loss over all places with source … destination; negative if it falls
 
 
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
-    """List every occurrence in ``windows``. Costs batch · pos² numbers and a sort of half as many."""
+    """List every occurrence of a skip-trigram in ``windows``. Costs batch · pos² numbers and a sort of half as many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
     places = torch.arange(tokens.shape[1], device=windows.device)
     begins = tokens == tokens[:, :1]
@@ -89,28 +91,30 @@ def source_weight(
     final: Float[Tensor, "batch pos"],
     at: Occurrences,
 ) -> Float[Tensor, "n"]:
-    """Compute the weight with which a head moves its source to each occurrence: s_final Σ_k A[q, k] s_read[k] over the
-    positions k of the source, with frozen scales (docs/framework.md §3.8). From 0.
+    """Return, for each occurrence, the weight with which a head moves the source to the destination.
 
-    Times a column of ``ov_circuit`` this is what the source adds to the logits: all of it in the first layer, the
-    direct part (without the writes of earlier heads) in later layers."""
+    The weight is s_final[q] Σ_k A[q, k] s_read[k] over the positions k < q that hold the source, with frozen norm
+    scales (docs/framework.md §3.8). It is not negative. Multiplied by the source's column of ``ov_circuit``, it gives
+    the source's contribution to the logits. In the first layer this is the whole contribution. In later layers it
+    leaves out what earlier heads wrote at the source."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]
 
 
 def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Float[Tensor, "n"]:
-    """Compute what each source adds to the logit of the next token: ``weight`` · (W_U W_OV W_E)[out, source]
-    (AMF "one-layer models: skip-trigrams", docs/framework.md §3.8); ``circuit`` from ``ov_circuit``.
+    """Return, for each occurrence, what the source adds to the logit of the next token:
+    ``weight`` · (W_U W_OV W_E)[out, source].
 
-    Logits above the mean over outputs. Costs batch · pos² · d_head."""
+    In nats, relative to the mean over all output tokens (docs/framework.md §3.8). ``circuit`` comes from ``ov_circuit``
+    and ``weight`` from ``source_weight``. Costs batch · pos² · d_head."""
     out, source = circuit.left[at.windows[:, 1:]], circuit.right.mT[at.windows[:, :-1]]
     return weight * (out @ source.mT)[at.window, at.query, at.key]
 
 
 def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
-    """Return the ``k`` triples with the largest positive sum of ``effect`` over the text, largest first.
-    ValueError where ``k`` < 1."""
+    """Return the ``k`` triples with the largest positive sum of ``effect`` over all their occurrences, largest first.
+    ValueError if ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
     total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
@@ -126,10 +130,11 @@ def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipT
 def worth(
     circuit: LowRank, logits: Float[Tensor, "batch pos vocab"], weight: Float[Tensor, "n"], at: Occurrences, t: Triple
 ) -> float:
-    """Compute the loss reduction by a skip-trigram: log P(out) minus log P(out) without ``weight`` · (W_U W_OV W_E)[:,
-    source] in the ``logits``, mean over the places of the triple (docs/framework.md §3.8).
+    """Return the loss reduction by a skip-trigram, averaged over its places (docs/framework.md §3.8).
 
-    Nats, positive where the head helps. Scales and other sources are frozen. Costs places · d_vocab."""
+    It is log P(out) minus log P(out) after ``weight`` · (W_U W_OV W_E)[:, source], the contribution of the source, is
+    subtracted from the ``logits``. Norm scales and all other contributions stay fixed. In nats, positive if the head
+    lowers the loss. Costs places · d_vocab."""
     source, _, out = t
     here = at.slice(*t)
     z = logits[at.window[here], at.query[here]]
@@ -138,11 +143,12 @@ def worth(
 
 
 def spurious_triples(triples: Sequence[Triple]) -> list[Triple]:
-    """Return the triples that a head raises because it raises ``triples`` (AMF "skip-trigram bugs", docs/framework.md
-    §3.10): each source's destinations with its outs, without ``triples``.
+    """Return the triples that a head raises as a side effect of raising ``triples`` (docs/framework.md §3.10).
 
-    "keep … in → mind" and "keep … at → bay" raise "keep … at → mind" too, because attention depends on (source,
-    destination) and the output on (source, out)."""
+    They combine the destinations and the outputs of the same source, without ``triples`` themselves. For example, a
+    head that raises "keep … in → mind" and "keep … at → bay" also raises "keep … at → mind", because its attention
+    depends on (source, destination) and its output on (source, out). A Mathematical Framework for Transformer Circuits
+    calls these skip-trigram bugs."""
     listed = set(triples)
     pairs = {(s, d): None for s, d, _ in triples}
     outs = {(s, o): None for s, _, o in triples}
@@ -156,11 +162,11 @@ def spurious_cost(
     at: Occurrences,
     t: Triple,
 ) -> SpuriousCost:
-    """Compute what raising out costs where source … destination is followed by another token, and over all places
-    (docs/framework.md §3.10): the loss minus the loss without δ = ``weight`` · (W_U W_OV W_E)[out, source] in the
-    logit of out alone.
+    """Return how much a skip-trigram raises the loss, at places where another token follows and at all places.
 
-    ``log_probs`` are the model's. Nats; 0 where there are no such places."""
+    A place is a destination with the source before it. The rise is the loss minus the loss after
+    δ = ``weight`` · (W_U W_OV W_E)[out, source] is subtracted from the logit of out alone (docs/framework.md §3.10).
+    ``log_probs`` are those of the model. In nats per place; 0 if there are no such places."""
     source, destination, out = t
     here = at.slice(source, destination)
     follows = at.out[here] == out

@@ -1,7 +1,7 @@
-"""Balance of the residual stream: the size of each part, and its share of what a layer reads (docs/framework.md §7.3).
+"""Measure how much of the residual stream each part makes up (docs/framework.md §7.3).
 
-Where the embedding is small compared with the writes of the first layer, the name of a path does not describe its
-content (docs/framework.md §7.1).
+A part is the embedding, the writes of a layer or the writes of a head. If the embedding is small compared with the
+writes of the first layer, the name of a path does not describe the content that it carries (docs/framework.md §7.1).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def rms_norm(part: Float[Tensor, "batch pos d_model"]) -> float:
-    """Return the root mean square over positions of a part's Euclidean norm, in the stream's unit."""
+    """Return the root mean square over positions of the Euclidean norm of ``part``, in units of the residual stream."""
     return part.square().sum(-1).mean().sqrt().item()
 
 
@@ -21,8 +21,10 @@ def power_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, with x the stream that a layer reads and s its norm's scale.
-    From 0. Shares need not add up to 1, because parts can cancel."""
+    """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, with x the ``stream`` that a layer reads and s the ``scale`` of its
+    norm.
+
+    Not negative. The shares of all parts need not add up to 1, because parts can cancel."""
     return _ratio(part.square().sum(-1), stream, scale)
 
 
@@ -31,8 +33,11 @@ def projection_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions. Adds up to 1 over parts that add up to the stream; negative for
-    a part that the others cancel."""
+    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions, with x the ``stream`` that a layer reads and s the ``scale`` of
+    its norm.
+
+    The shares of parts that add up to the stream add up to 1. A share is negative if its part points against the
+    stream."""
     return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
 
 

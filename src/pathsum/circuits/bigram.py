@@ -1,7 +1,9 @@
-"""The direct path W_U W_E, which is at best a bigram model (AMF "zero-layer transformers"), against the corpus.
+"""Compare the direct path W_U W_E with the bigrams of the corpus (docs/framework.md §3.1 and §3.2).
 
-Tables of counts are ``counts[token, next]``: a dense tensor, or anything that gives dense rows when sliced. With a
-norm, the columns of ``W_E`` must be multiplied by the scale of the bare embedding (docs/framework.md §1.4).
+The direct path predicts the next token from the current token alone, so it is at best a bigram model ("zero-layer
+transformers" in A Mathematical Framework for Transformer Circuits, AMF). A table of counts is indexed as
+``counts[token, next]``. It is a dense tensor, or an object that returns dense rows when sliced. If the model has a
+norm, the columns of ``W_E`` must first be multiplied by the norm scale of the bare embedding (docs/framework.md §1.4).
 """
 
 from __future__ import annotations
@@ -18,29 +20,29 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Weights
 from pathsum.statistics.bootstrap import independent, resampled_means
 
-FLAT_NATS = 1e-12  # a table that varies less than this varies by rounding alone
-ROUNDING = 1e-9  # of √((1 − r²)(1 − r′²)): tables that differ by less differ by rounding alone
+FLAT_NATS = 1e-12  # a table whose entries vary by less than this counts as constant
+ROUNDING = 1e-9  # smallest √((1 − r_xu²)(1 − r_yu²)) of which more than rounding is left
 
 
 @runtime_checkable
 class CountRows(Protocol):
-    """Rows of ``counts[token, next]`` on demand. A tensor is one."""
+    """A table ``counts[token, next]`` that returns dense rows when sliced, such as a tensor."""
 
     def __getitem__(self, rows: slice, /) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class BigramFit:
-    """Agreement of the direct path with the bigrams of the corpus."""
+    """Agreement of the direct path's predictions with the bigrams of the corpus."""
 
     correlation: float  # −1..1
     kl_nats: float  # KL(corpus ‖ softmax of the direct path), from 0
-    pairs: int  # distinct pairs that occur, which the correlation is over
+    pairs: int  # number of distinct pairs that occur; the correlation is over these
 
 
 @dataclass(frozen=True)
 class BigramPair:
-    """A frequent pair, with its log-probability in the corpus and by the direct path."""
+    """A frequent pair of tokens, with log P(next | token) in the corpus and by the direct path."""
 
     token: int
     next: int
@@ -51,25 +53,27 @@ class BigramPair:
 
 @dataclass(frozen=True)
 class UnigramControl:
-    """Correlations with the corpus's log P(next | token), weighted and centered as in ``compare_with_corpus``."""
+    """The correlation of token frequencies alone with the corpus, compared with that of the direct path
+    (docs/framework.md §3.2)."""
 
-    unigram: float  # of log P(next), which ignores the current token; −1..1
-    excess_low: float  # 95 % bootstrap over current tokens of the direct path's correlation minus the unigram's
+    unigram: float  # r_yu: of log P(next) with log P(next | token); −1..1
+    excess_low: float  # r_xy − r_yu: ends of its 95 % bootstrap interval over current tokens
     excess_high: float
-    partial: float  # of the direct path with log P(next) held constant; 0 for a unigram model, −1..1
+    partial: float  # r_xy·u: of the direct path, with log P(next) held constant; −1..1, 0 for a unigram model
 
 
 def direct_path(weights: Weights) -> LowRank:
-    """Return W_U W_E (AMF "zero-layer transformers"): logits, out × source, as its two factors at no cost."""
+    """Return the direct path W_U W_E as its two factors: logits, output × current token. Costs nothing."""
     return LowRank(weights.W_U, weights.W_E)
 
 
 def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:
-    """Compare the direct path with the bigrams of the corpus: weighted correlation and divergence (docs/framework.md
-    §3.1).
+    """Return the weighted correlation and the divergence between the direct path and the bigrams of the corpus.
 
-    ``smoothing`` ≥ 0 is in counts; 0 keeps the raw shares. The correlation with a flat table is 0. Costs d_vocab² ·
-    d_model, block × d_vocab numbers at a time. ValueError where counts do not fit the table, or are all zero."""
+    ``smoothing`` ≥ 0 is the weight k of the prior, in counts; with 0 the corpus is not smoothed. The correlation is 0
+    if either table is constant. Costs d_vocab² · d_model operations, and block × d_vocab numbers of memory.
+    ValueError if the shape of the counts does not fit the direct path, or if all counts are zero. See
+    docs/framework.md §3.1."""
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
@@ -90,8 +94,8 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
 
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
-    """Return the ``k`` most frequent pairs of the corpus with their direct-path log-probabilities (docs/framework.md
-    §3.1), most frequent first. Costs and errors as ``compare_with_corpus``."""
+    """Return the ``k`` most frequent pairs of the corpus, most frequent first, with their log-probabilities in the
+    corpus and by the direct path. Costs and errors as in ``compare_with_corpus``."""
     best: list[BigramPair] = []
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
         for i in rows.counts.flatten().topk(min(k, rows.counts.numel())).indices.tolist():
@@ -112,8 +116,10 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
 def unigram_control(
     direct: LowRank, counts: CountRows, smoothing: float, generator: torch.Generator, block: int = 256
 ) -> UnigramControl:
-    """Compare the direct path's correlation with that of token frequencies alone, whose chance level is not 0
-    (docs/framework.md §3.2). Costs and errors as ``compare_with_corpus``."""
+    """Return the correlation of token frequencies alone with the corpus, and how much the direct path exceeds it.
+
+    A table of token frequencies also correlates with log P(next | token), so the chance level of the correlation is not
+    0. Costs and errors as in ``compare_with_corpus``. See docs/framework.md §3.2."""
     moments = torch.cat([_moments(rows) for rows in _rows_of_pairs(direct, counts, smoothing, block)])
     r_xy, r_yu, r_xu = _correlations(moments.sum(0))
     drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, independent(moments.mT), generator).mT)
@@ -125,17 +131,18 @@ def unigram_control(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of the tables of pairs of the corpus and of the model."""
+    """The rows of the bigram tables of the corpus and of the model for some current tokens."""
 
     tokens: Tensor
     counts: Float[Tensor, "source out"]
     corpus_log_prob: Float[Tensor, "source out"]
-    unigram_log_prob: Float[Tensor, "out"]  # log P(next), −inf for what never follows
+    unigram_log_prob: Float[Tensor, "out"]  # log P(next), −inf for tokens that never follow
     model_log_prob: Float[Tensor, "source out"]
 
 
 def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: int) -> Iterator[_Rows]:
-    """Yield the rows of tokens that occur, a block at a time, in float64, which sums over d_vocab² entries need."""
+    """Yield the rows of all tokens that occur, ``block`` tokens at a time. In float64, because sums run over d_vocab²
+    entries."""
     n_next, n_tokens = direct.shape
     following = torch.zeros(n_next, dtype=torch.float64, device=direct.left.device)
     for start in range(0, n_tokens, block):
@@ -160,13 +167,15 @@ def _rows_of_pairs(direct: LowRank, counts: CountRows, smoothing: float, block: 
 
 
 def _centred(x: Tensor, weight: Tensor) -> Tensor:
-    """Subtract the weighted mean of each row, which softmax ignores."""
+    """Subtract from each row its weighted mean, which the softmax ignores."""
     return x - (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)
 
 
 def _moments(rows: _Rows) -> Float[Tensor, "token kind"]:
-    """Return for each current token the weighted sums of x², y², u², xy, yu and xu over its pairs: x is the direct
-    path, y = log P(next | token) and u = log P(next)."""
+    """Return, for each current token, the weighted sums of x², y², u², xy, yu and xu over its pairs.
+
+    x is the log-probability by the direct path, y = log P(next | token) and u = log P(next), each minus its weighted
+    mean."""
     weight = rows.counts
     x = _centred(rows.model_log_prob, weight)
     y, u = (_centred(table.where(weight > 0, 0), weight) for table in (rows.corpus_log_prob, rows.unigram_log_prob))
@@ -174,7 +183,7 @@ def _moments(rows: _Rows) -> Float[Tensor, "token kind"]:
 
 
 def _correlations(sums: Float[Tensor, "*n kind"]) -> Iterator[Tensor]:
-    """Yield r_xy, r_yu and r_xu; 0 where one of the two is flat."""
+    """Yield the correlations r_xy, r_yu and r_xu; 0 if either of the two tables is constant."""
     xx, yy, uu, xy, yu, xu = sums.unbind(-1)
     for ab, aa, bb in ((xy, xx, yy), (yu, yy, uu), (xu, xx, uu)):
         yield torch.where(torch.minimum(aa, bb) > FLAT_NATS**2, ab / (aa * bb).sqrt(), 0)

@@ -1,6 +1,7 @@
-"""Q-, K- and V-composition between heads, against random rotations (AMF "three kinds of composition").
+"""Compute Q-, K- and V-composition scores of pairs of heads, and their random-rotation null (docs/framework.md §4).
 
-Norms are those of the products themselves, as in AMF's corrected figure, not of cyclic permutations.
+A score is the Frobenius norm of a product of weight matrices. The norm is taken of the product itself, not of a cyclic
+permutation of its factors, as in the corrected figure of A Mathematical Framework for Transformer Circuits (AMF).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
 KINDS = ("Q", "K", "V")
-ROUNDING = 1e-5  # relative, of a score² in float32: draws this close count as ties, on both sides
+ROUNDING = 1e-5  # relative error of score² in float32; a draw this close to the score counts on both sides
 
 
 @dataclass(frozen=True)
 class CompositionScore:
-    """The composition score of two heads."""
+    """The composition score of an edge: from an earlier head to the queries, keys or values of a later head."""
 
     kind: str  # Q, K or V
     early: tuple[int, int]  # (layer, head)
@@ -31,42 +32,48 @@ class CompositionScore:
     value: float  # 0..1
     chance: float  # root mean square under random rotations, 1/√d_model
     p_value: float  # two-sided
-    p_above: float  # one-sided: of a score as high or higher
-    p_floor: float  # of as many rotations: 2 / (1 + rotations)
+    p_above: float  # one-sided: probability of a score as high or higher under the null
+    p_floor: float  # smallest possible ``p_value``: 2 / (1 + rotations)
 
 
 def reader(late: Head, kind: str) -> LowRank:
-    """Return the matrix with which a later head reads (docs/framework.md §4.1): W_QKᵀ for Q, W_QK for K, W_OV for V.
-    ValueError on another kind."""
+    """Return the matrix with which the ``late`` head reads (docs/framework.md §4.1): W_QKᵀ for its queries (``kind``
+    Q), W_QK for its keys (K), W_OV for its values (V). ValueError for another kind."""
     if kind not in KINDS:
         raise ValueError(f"expected a kind of composition, one of {', '.join(KINDS)}, got {kind!r}")
     return {"Q": late.W_QK.mT, "K": late.W_QK, "V": late.W_OV}[kind]
 
 
 def composition(early: Head, late: Head, kind: str) -> float:
-    """Compute ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), R the ``reader`` of the later head (docs/framework.md §4.1).
+    """Return the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), with R the ``reader`` of the late head.
 
-    0..1; two isometries of rank r that fit perfectly reach 1/√r; 0 where a head is zero. Costs d_model · d_head²."""
+    0..1. Two isometries of rank r that fit perfectly score 1/√r. The score is 0 if a head is zero.
+    Costs d_model · d_head². See docs/framework.md §4.1."""
     R, W_OV = reader(late, kind), early.W_OV
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0
 
 
 def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
-    """Remove the direction u of the mean write from ``head``, which carries no information: (I − u uᵀ) W_O
-    (docs/framework.md §4.4). The head itself where the mean is 0."""
+    """Remove the direction u of a head's mean write from its output: W_O becomes (I − u uᵀ) W_O.
+
+    A write that is the same at every position gives later heads no information. If the mean write is 0, the head is
+    returned unchanged. See docs/framework.md §4.4."""
     u = mean_write / mean_write.norm().clamp(min=torch.finfo(mean_write.dtype).tiny)
     return replace(head, W_O=head.W_O - torch.outer(u, u @ head.W_O))
 
 
 def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
-    """Compute the relative variation of each part of a residual stream: √(v_i / mean v), v the ``variance`` of each
-    part (docs/framework.md §4.4). 1 where all vary equally, 0 for a constant part."""
+    """Return how much each part of a residual stream varies relative to the others, √(v_i / mean v).
+
+    ``varied`` holds v_i, the ``variance`` of each part. The result is 1 for all parts if they vary equally, and 0 for a
+    constant part. See docs/framework.md §4.4."""
     return (varied / varied.mean().clamp(min=torch.finfo(varied.dtype).tiny)).sqrt()
 
 
 def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
-    """Compute the mean squared distance of writes from their mean, over all positions: E‖x‖² − ‖E x‖² ≥ 0."""
+    """Return the variance of writes over windows and positions, E‖x‖² − ‖E x‖² ≥ 0, in squared units of the residual
+    stream."""
     mean = written.mean((0, 1), dtype=torch.float64)
     return max(0.0, (written.square().sum(-1).mean(dtype=torch.float64) - mean.square().sum()).item())
 
@@ -74,13 +81,14 @@ def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
 def composition_scores(
     weights: Weights, rotations: int, generator: torch.Generator, writers: Weights | None = None
 ) -> list[CompositionScore]:
-    """Compute composition scores with p-values for every pair of heads in different layers and every kind
-    (docs/framework.md §4.2 and §4.3).
+    """Return the composition score and the p-values of every edge: every pair of heads in different layers and every
+    kind (docs/framework.md §4.2 and §4.3).
 
-    Earlier heads are those of ``writers`` where it is given, for example without their mean writes (``varying``). The
-    same rotations serve every edge. A two-sided p is at least 2 / (1 + rotations), so Benjamini–Hochberg can call a
-    single edge of n at 5 % only from 40 · n rotations on. Costs rotations · d_head² · (d_model + 4 · heads), and
-    3 · rotations · H1 · H2 numbers. ValueError where ``rotations`` < 1."""
+    If ``writers`` is given, the early heads are taken from it, for example with their mean writes removed
+    (``varying``). All edges share the same rotations. The two-sided p is at least 2 / (1 + rotations). With n edges,
+    Benjamini–Hochberg at 5 % can therefore accept a single edge only with 40 · n rotations or more.
+    Costs rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1
+    early and H2 late heads. ValueError if ``rotations`` < 1."""
     if rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; raise rotations")
     late_heads, early_heads = (
@@ -105,7 +113,8 @@ def composition_scores(
 
 
 def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]:
-    """Compute Benjamini–Hochberg q-values, 0..1, in the order and dtype of ``p_values`` (docs/framework.md §10.4)."""
+    """Return the Benjamini–Hochberg q-values of ``p_values``, in the same order and dtype (docs/framework.md §10.4).
+    0..1."""
     order = p_values.argsort(descending=True)
     n = len(p_values)
     ranks = torch.arange(n, 0, -1, dtype=p_values.dtype, device=p_values.device)
@@ -116,7 +125,8 @@ def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]
 
 
 def spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
-    """Return the shares of the squared singular values, one row per matrix; zeros for a zero matrix."""
+    """Return the squared singular values of each matrix divided by their sum, one row per matrix; zeros for a zero
+    matrix."""
     squared = [W.singular_values().double().square() for W in matrices]
     return pad_sequence([s / s.sum().clamp(min=torch.finfo(s.dtype).tiny) for s in squared], batch_first=True)
 
@@ -128,8 +138,10 @@ def rotation_null(
     rotations: int,
     generator: torch.Generator,
 ) -> Float[Tensor, "n late early"]:
-    """Sample score² of every reader and writer, given their ``spectra``, under the same random rotations: pᵀ (M ∘ M)
-    p′, with M the corner of a rotation that both spectra reach (docs/framework.md §4.2)."""
+    """Sample score² of every pair of a reading and a writing matrix under random rotations that all pairs share.
+
+    ``read`` and ``written`` hold the ``spectra`` p and p′ of these matrices, one per row. A draw is pᵀ (M ∘ M) p′, with
+    M the r × r′ corner of a random rotation. See docs/framework.md §4.2."""
     n_read, n_written = read.shape[1], written.shape[1]
     draws = []
     for some in torch.arange(rotations).split(512):
@@ -140,8 +152,9 @@ def rotation_null(
 
 
 def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"]) -> Float[Tensor, "n rank top"]:
-    """Compute triangle⁻¹ B by forward substitution for all draws at once. Takes 0.2 s for 1024 draws of rank 32, where
-    torch, which solves one matrix at a time, takes 8 s."""
+    """Return triangle⁻¹ B for lower triangular matrices, by forward substitution for all draws at once.
+
+    For 1024 draws of rank 32 this takes 0.2 s. Torch solves one matrix at a time and takes 8 s."""
     X = torch.empty_like(B, memory_format=torch.contiguous_format)
     for i in range(triangle.shape[1]):
         row = slice(i, i + 1)
@@ -150,7 +163,8 @@ def _solve(triangle: Float[Tensor, "n rank rank"], B: Float[Tensor, "n rank top"
 
 
 def _p_values(squared: float, null: Float[Tensor, "n"]) -> tuple[float, float]:
-    """Return the two-sided p-value, and that of a score as high or higher."""
+    """Return the two-sided and the upper one-sided p-value of the score² ``squared`` under the sampled ``null``
+    (docs/framework.md §4.3)."""
     above, below = int((null >= squared * (1 - ROUNDING)).sum()), int((null <= squared * (1 + ROUNDING)).sum())
     of = 1 + len(null)
     return min(1.0, 2 * (1 + min(above, below)) / of), (1 + above) / of

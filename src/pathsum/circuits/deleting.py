@@ -1,4 +1,8 @@
-"""Heads that delete what earlier layers wrote (AMF "subspaces and residual stream bandwidth", memory management)."""
+"""Detect heads that delete what earlier layers wrote (docs/framework.md §3.16).
+
+A Mathematical Framework for Transformer Circuits (AMF) calls this memory management, in "subspaces and residual stream
+bandwidth". W_OV is the output-value matrix of a head.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +17,27 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Alignment:
-    """Correlation of a head's write with what it reads of earlier layers."""
+    """Correlation of a head's write with the writes of earlier layers that it reads."""
 
-    value: float  # −1..1: −1 deletes, 1 repeats
-    spread: float  # standard deviation under random rotations, about a mean of 0
+    value: float  # −1..1: at −1 the head deletes earlier writes, at 1 it repeats them
+    spread: float  # standard deviation under random rotations, whose mean is 0
 
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
-    """Compute the covariance of writes over windows and positions. Squared residual units. Costs batch · pos ·
-    d_model²."""
+    """Return the covariance of writes over windows and positions, in squared units of the residual stream.
+    Costs batch · pos · d_model²."""
     flat = written.flatten(0, 1)
     centred = flat - flat.mean(0)
     return centred.mT @ centred / len(flat)
 
 
 def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
-    """Compute tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of what earlier layers wrote
-    (docs/framework.md §3.16): the mean cosine of a write and its image under W_OV, weighted by size.
+    """Return tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of what earlier layers wrote.
 
-    −1 where a head that attends to a position writes the opposite of what was written there. The spread under random
-    rotations is exact. 0 where there is nothing to delete or the head is zero. Costs d_model² · d_head."""
+    This is the cosine between an earlier write and its image under W_OV, averaged with weights by size. It is −1 if a
+    head that attends to a position writes the opposite of what was written there. The spread under random rotations is
+    exact. Both are 0 if nothing was written or the head is zero. Costs d_model² · d_head. See
+    docs/framework.md §3.16."""
     read = W_OV.right @ C  # rank × d_model
     trace = (read * W_OV.left.mT).sum().item()
     gram = W_OV.left.mT @ W_OV.left
@@ -45,11 +50,11 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
 
 
 def removed(output: Float[Tensor, "batch pos d_model"], written: Float[Tensor, "batch pos d_model"]) -> float:
-    """Compute the share of earlier writes at a position that a head's output cancels there: −Σ ⟨o, y⟩ / Σ ⟨y, y⟩, both
-    minus their mean (docs/framework.md §3.16).
+    """Return the share of earlier writes that a head's output cancels at the same position, −Σ ⟨o, y⟩ / Σ ⟨y, y⟩.
 
-    1 where it cancels all of it, negative where it adds to it, 0 where nothing was written. Includes patterns and norm,
-    unlike ``alignment``. Costs batch · pos · d_model."""
+    o is the head's ``output`` and y what earlier layers wrote, each minus its mean. The share is 1 if the head cancels
+    everything, negative if it adds to the earlier writes, and 0 if nothing was written. Unlike ``alignment``, it
+    depends on the attention patterns and the norm. Costs batch · pos · d_model. See docs/framework.md §3.16."""
     o, y = (x - x.mean((0, 1)) for x in (output, written))
     size = y.square().sum().item()
     return -(o * y).sum().item() / size if size > 0 else 0.0

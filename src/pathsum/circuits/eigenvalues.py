@@ -1,7 +1,8 @@
-"""Copying and matching by eigenvalues (AMF "copying: eigenvalue analysis").
+"""Test copying and matching by the eigenvalues of circuits (docs/framework.md §3.5, §3.6 and §5.5).
 
-A circuit by which tokens, or groups of tokens, raise themselves has eigenvalues with positive real parts. An OV matrix
-is not normal, so eigenvalues alone may overstate copying: ``diagonal_rank`` is reported with them.
+If tokens, or groups of tokens, raise themselves through a circuit, its eigenvalues have positive real parts ("copying:
+eigenvalue analysis" in A Mathematical Framework for Transformer Circuits, AMF). An OV (output-value) matrix is not
+normal, so eigenvalues alone may overstate copying. ``diagonal_rank`` is therefore reported with them.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from pathsum.core.weights import Head, Weights
 
 @dataclass(frozen=True)
 class DiagonalRank:
-    """Share of tokens that raise themselves most, and among the five most, 0..1."""
+    """Shares of tokens, 0..1, whose own logit is the largest, or among the five largest, of the logits that they
+    raise."""
 
     top1: float
     top5: float
 
 
 def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Complex[Tensor, "rank"]]:
-    """Compute the eigenvalues of W_U W_OV W_E for each of ``W_OVs``: of a head, a virtual head, or the sum of several
-    heads (``joint_OV``). Positive where attending to a token raises it (docs/framework.md §3.5).
+    """Return the eigenvalues of W_U W_OV W_E, with ``W_U`` centered over the vocabulary, for each of ``W_OVs``.
 
-    They are those of the d_head × d_head matrix W_V W_E W_U W_O with ``W_U`` centered over the vocabulary. Logits.
-    Costs d_vocab · d_model² once, and d_model² · d_head each. ValueError below float32."""
+    Positive real parts mean that attending to a token raises its own logit. Each W_OV is that of a head, of a virtual
+    head or of several heads together (``joint_OV``). The eigenvalues are computed from the d_head × d_head matrix
+    W_V W_E W_U W_O, which has the same non-zero ones. In nats. Costs d_vocab · d_model² once, and d_model² · d_head for
+    each W_OV. ValueError below float32. See docs/framework.md §3.5."""
     _check_precision(weights.W_E)
     W_E_W_U = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
     return [W_OV.after(W_E_W_U).eigenvalues() for W_OV in W_OVs]
@@ -40,29 +43,29 @@ def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Comp
 def matching_eigenvalues(
     weights: Weights, late: Head, early: Head, unigram: Float[Tensor, "vocab"]
 ) -> Complex[Tensor, "rank"]:
-    """Compute the eigenvalues of W_Eᵀ W_QK^late W_OV^early W_E with ``early`` the previous-token head (AMF "how
-    induction heads work", docs/framework.md §5.5). Positive where a head attends to keys whose previous token is the
-    current one.
+    """Return the eigenvalues of W_Eᵀ W_QK^late W_OV^early W_E, with ``early`` the previous-token head.
 
-    Each query's mean over keys under ``unigram`` is subtracted first. Nats. Costs d_vocab · d_model · d_head.
-    ValueError below float32."""
+    Positive real parts mean that the late head attends to keys whose previous token equals the current token. Each
+    query's mean over keys, weighted by ``unigram``, is subtracted first. In nats. Costs d_vocab · d_model · d_head.
+    ValueError below float32. See docs/framework.md §5.5."""
     _check_precision(weights.W_E)
     return qk_circuit(weights, late.W_QK.after(early.W_OV), unigram).eigenvalues()
 
 
 def positivity(eigenvalues: Complex[Tensor, "rank"]) -> float:
-    """Compute Σ Re λ / Σ |λ| (docs/framework.md §3.5). −1..1: 1 where every token raises itself, −1 where it lowers
-    itself, 0 for a zero circuit."""
+    """Return Σ Re λ / Σ |λ| (docs/framework.md §3.5): 1 if all eigenvalues are positive, −1 if all are negative, 0 for
+    a zero circuit."""
     size = eigenvalues.abs().sum().item()
     return eigenvalues.real.sum().item() / size if size > 0 else 0.0
 
 
 def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int = 256) -> DiagonalRank:
-    """Compute the share of ``sources``, for example the tokens of the corpus, that raise themselves most
-    (docs/framework.md §3.6).
+    """Return the shares of ``sources`` whose own logit is the largest, or among the five largest, in their column of
+    ``circuit``.
 
-    ``circuit`` is out × source. A tie does not count, so a zero head scores 0. Chance is 1 / d_vocab and 5 / d_vocab.
-    Costs d_vocab · sources · d_head, d_vocab × block numbers at a time. ValueError without sources."""
+    ``circuit`` is output × source. A tie counts as a failure, so a zero head scores 0. Chance is 1 / d_vocab and
+    5 / d_vocab. Costs d_vocab · sources · d_head operations, and d_vocab × block numbers of memory. ValueError without
+    sources. See docs/framework.md §3.6."""
     if len(sources) == 0:
         raise ValueError("expected at least one source token to judge, got none; give torch.arange(d_vocab) for all")
     first = fifth = 0

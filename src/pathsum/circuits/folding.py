@@ -1,7 +1,8 @@
-"""Folding of norms into weights: first the gain, then the centering (docs/framework.md §1.4).
+"""Fold the norms into the weights: first the gain, then the centering (docs/framework.md §1.4).
 
-Both act on the matrices that read the residual stream: W_Q, W_K, W_V of every layer and W_U. What remains of a norm is
-one scale per position. Position vectors that join after the norm are read by the matrices before folding.
+Both change the matrices that read the residual stream: W_Q, W_K and W_V of every layer, and W_U. After folding, a norm
+only multiplies each position by a scale. Position vectors that are added after a norm must be multiplied by the
+matrices before folding.
 
     folded = centre(fold_gains(weights, gains))   # LayerNorm; without centre, RMSNorm
 """
@@ -19,8 +20,9 @@ Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
 
 
 def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> Weights:
-    """Multiply the reading matrices by the gains, W · diag(g). ``gains`` has one gain per layer, then that of the final
-    norm; ValueError on another number."""
+    """Multiply every matrix that reads the residual stream by the gain of the norm before it, W · diag(g).
+
+    ``gains`` holds one gain per layer, then that of the final norm. ValueError if their number differs."""
     if len(gains) != len(weights.layers) + 1:
         raise ValueError(
             f"expected {len(weights.layers) + 1} gains, one per layer and the final norm's, got {len(gains)}; give "
@@ -30,12 +32,13 @@ def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> W
 
 
 def centre(weights: Weights) -> Weights:
-    """Center the reading matrices, W · (I − 1 1ᵀ / d_model). After ``fold_gains``: the two do not commute."""
+    """Center every matrix that reads the residual stream, W · (I − 1 1ᵀ / d_model). Call ``fold_gains`` first: the two
+    do not commute."""
     return _reading(weights, [lambda W: W - W.mean(-1, keepdim=True)] * (len(weights.layers) + 1))
 
 
 def _reading(weights: Weights, change: Sequence[Read]) -> Weights:
-    """Apply ``change`` to all reading matrices, layer by layer and last to W_U."""
+    """Apply ``change`` to the matrices that read the residual stream: one function per layer, then one for W_U."""
     layers = tuple(
         tuple(Head(read(h.W_Q), read(h.W_K), read(h.W_V), h.W_O) for h in heads)
         for heads, read in zip(weights.layers, change[:-1], strict=True)

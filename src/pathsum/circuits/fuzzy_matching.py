@@ -1,4 +1,6 @@
-"""Score each pair of a current and a previous token, from the weights of a later head (docs/framework.md §5.13)."""
+"""Score pairs of a token at the query and a previous token at the key, from the weights of a later head
+(docs/framework.md §5.13).
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,16 @@ def match_scores(
     current: Float[Tensor, "head"],
     previous: Float[Tensor, "head"],
 ) -> LowRank:
-    """Compute (M_q W_E)ᵀ W_QK (M_k W_E), where M_q moves the current token and M_k the previous token through the heads
-    of the first layer:
+    """Return the score of each current token at the query with each previous token at the key, (M_q W_E)ᵀ W_QK (M_k
+    W_E).
+
+    M_q and M_k describe how the heads h of the first layer move the two tokens:
 
         M_q = id + Σ_h a_h s W_OV^h,    M_k = Σ_h b_h s W_OV^h.
 
-    a (``current``) and b (``previous``) are each head's mean attention to its own and to the previous position.
-    ``weights`` have W_E times the scale s of the bare embedding, and ``embedding`` is W_E itself. Nats up to the second
-    layer's norm, query × key. Costs vocab · d_model · d_head."""
+    a_h (``current``) and b_h (``previous``) are each head's mean attention to its own and to the previous position.
+    ``weights`` contain W_E multiplied by the scale s of the bare embedding, and ``embedding`` is W_E itself. The result
+    is query × key, in nats up to the norm scales of the second layer. Costs vocab · d_model · d_head."""
     moved = [h.W_OV.left @ (h.W_OV.right @ weights.W_E) for h in weights.layers[0]]
     query = embedding + sum(a * x for a, x in zip(current, moved, strict=True))
     key = sum(b * x for b, x in zip(previous, moved, strict=True))
@@ -34,8 +38,10 @@ def match_scores(
 def standardised(
     scores: LowRank, dest: Int[Tensor, "n"], source: Int[Tensor, "n"], present: Bool[Tensor, "vocab"]
 ) -> Float[Tensor, "n"]:
-    """Return the scores of these pairs minus each query's mean over keys, in standard deviations over all pairs of
-    ``present`` tokens. Mean 0 over all pairs. Costs vocab · d_head²."""
+    """Return the scores of the given pairs of tokens, in standard deviations over all pairs of ``present`` tokens.
+
+    Each query's mean over the present keys is subtracted first, so the mean over all pairs is 0.
+    Costs vocab · d_head²."""
     queries, keys = scores.left, scores.right
     keys = keys - keys[:, present].mean(1, keepdim=True)
     every = LowRank(queries[present], keys[:, present])

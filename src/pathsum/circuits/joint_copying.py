@@ -1,4 +1,4 @@
-"""Joint copying of heads with the same pattern, whose OV circuits add (docs/framework.md §3.7)."""
+"""Find heads with similar attention patterns, and add their OV (output-value) matrices (docs/framework.md §3.7)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pathsum.core.weights import Head
 
 
 def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head head"]:
-    """Compute the cosine of the patterns of each two heads over all windows, without key 0, the attention sink.
+    """Return the cosine of the attention patterns of every two heads, over all windows and without key 0, the attention
+    sink.
 
-    0..1, 1 on the diagonal. A head that attends only to key 0 is similar to none. Costs batch · head² · pos²."""
+    0..1, with 1 on the diagonal. A head that attends only to key 0 has cosine 0 with every other head.
+    Costs batch · head² · pos²."""
     flat = pattern[..., 1:].transpose(0, 1).flatten(1)
     inner = flat @ flat.mT
     length = inner.diagonal().sqrt()
@@ -25,8 +27,10 @@ def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[
 
 
 def similar_groups(similarity: Float[Tensor, "head head"], least: float) -> list[tuple[int, ...]]:
-    """Group heads by complete linkage, the most similar pair of groups first, so that every two heads of a group are at
-    least ``least`` similar. Each head is in one group; groups in order of their first head. Costs head³."""
+    """Group heads by complete linkage, so that every two heads of a group have a ``similarity`` of at least ``least``.
+
+    The two most similar groups are joined first. Each head is in exactly one group. Groups are ordered by their first
+    head. Costs head³."""
     groups: list[tuple[int, ...]] = [(h,) for h in range(len(similarity))]
     while len(groups) > 1:
         pairs = [(a, b) for i, a in enumerate(groups) for b in groups[i + 1 :]]
@@ -40,7 +44,7 @@ def similar_groups(similarity: Float[Tensor, "head head"], least: float) -> list
 
 
 def joint_OV(heads: Sequence[Head]) -> LowRank:
-    """Return Σ_h W_OV^h as one thin product. ValueError without heads."""
+    """Return the sum Σ_h W_OV^h as one low-rank product. ValueError without heads."""
     if not heads:
         raise ValueError("expected at least one head, got none")
     return LowRank(torch.cat([h.W_O for h in heads], 1), torch.cat([h.W_V for h in heads], 0))

@@ -1,4 +1,6 @@
-"""The logit lens: predictions from the residual stream after each layer (nostalgebraist 2020)."""
+"""The logit lens (nostalgebraist 2020): unembed the residual stream before and after each layer
+(docs/framework.md §3.17).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ def lens_losses(
     W_U: Float[Tensor, "vocab d_model"],
     targets: Int[Tensor, "batch pos"],
 ) -> Float[Tensor, "rows batch"]:
-    """Compute the mean loss of each window, in nats per token, when the stream before the first layer or after each
-    layer is unembedded: one row for each of ``reads``, through the final norm (docs/framework.md §3.17).
+    """Return the mean loss of each window when each of ``reads`` is unembedded by ``W_U``: one row per read, in nats
+    per token.
 
-    Costs a softmax over batch · pos · d_vocab logits each. ValueError where a read and the targets differ in shape."""
+    ``reads`` are the residual stream before the first layer and after each layer, each passed through the final norm
+    (docs/framework.md §3.17). Costs a softmax over batch · pos · d_vocab logits per read. ValueError if a read and the
+    targets differ in shape."""
     return torch.stack([window_losses(read @ W_U.mT, targets) for read in reads])

@@ -1,4 +1,6 @@
-"""Matching of tokens on one path to a head's queries and one to its keys, from weights (docs/framework.md §5.5)."""
+"""Test from the weights whether a head matches equal tokens at the ends of two paths, one to its queries and one to its
+keys (docs/framework.md §5.5).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,10 @@ from pathsum.core.weights import Head, Weights
 def scale_as_read(
     scale: Float[Tensor, "batch pos"], tokens: Int[Tensor, "batch pos"], d_vocab: int
 ) -> Float[Tensor, "vocab"]:
-    """Average the norm scale at which a layer reads each token's embedding, over the positions that hold the token; 0
-    for tokens that do not occur."""
+    """Return the mean norm scale at which a layer reads the embedding of each token, over all positions that hold the
+    token.
+
+    0 for tokens that do not occur."""
     totals = scale.new_zeros(d_vocab).index_add(0, tokens.flatten(), scale.flatten())
     return totals / torch.bincount(tokens.flatten(), minlength=d_vocab).clamp(min=1)
 
@@ -28,21 +32,23 @@ def pair_matching_eigenvalues(
     scales: tuple[Float[Tensor, "vocab"], Float[Tensor, "vocab"]],
     unigram: Float[Tensor, "vocab"],
 ) -> Complex[Tensor, "rank"]:
-    """Return the eigenvalues of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k), with M = W_OV^{h_n} ⋯ W_OV^{h_1} along the path to
-    the query or to the key, and c the ``scales`` at which each token's embedding is read.
+    """Return the eigenvalues of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k) for a pair of paths, one to the query and one to the
+    key.
 
-    Positive where the pair makes the head attend to its own token. Each query's mean over keys under ``unigram`` is
-    subtracted first. Nats. Costs d_vocab · d_model · d_head."""
+    M = W_OV^{h_n} ⋯ W_OV^{h_1} along a path. c = ``scales`` are the norm scales at which each token's embedding is
+    read. Positive real parts mean that the head attends where both paths start at the same token. Each query's mean
+    over keys, weighted by ``unigram``, is subtracted first. In nats. Costs d_vocab · d_model · d_head. See
+    docs/framework.md §5.5."""
     query, key = (
         _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)
     )
-    mean_key = key @ shares(unigram * (scales[1] > 0)).to(key)  # of tokens that are read there
+    mean_key = key @ shares(unigram * (scales[1] > 0)).to(key)  # over tokens that occur in the windows
     return LowRank(query.mT, key - mean_key.unsqueeze(-1)).eigenvalues()
 
 
 def _along_path(weights: Weights, path: Path, reader: Float[Tensor, "d_head d_model"]) -> Float[Tensor, "d_head vocab"]:
-    """Apply a reader to each token as a path moves it."""
+    """Return ``reader`` applied to the embedding of each token after the heads of ``path`` have moved it."""
     for layer, head in reversed(path):
         W_OV = weights.layers[layer][head].W_OV
         reader = reader @ W_OV.left @ W_OV.right

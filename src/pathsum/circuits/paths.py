@@ -1,8 +1,9 @@
-"""Path expansion: with patterns and norm scales frozen, the logits are a sum over paths through the heads
-(AMF "path expansion trick", docs/framework.md §2.1).
+"""Path expansion: write the logits as a sum over paths through the heads (docs/framework.md §2.1).
 
-A path is the heads on it, at most one per layer, earliest first; ``()`` is the direct path. No path is read from the
-residual stream: each is a product of OV matrices and of patterns. So the sum is an independent check of the model.
+Attention patterns and norm scales are frozen. A path is a tuple of heads, at most one per layer, earliest first; ``()``
+is the direct path. The logits of a path are a product of OV (output-value) matrices and a product of patterns. They are
+never a difference of residual streams, so their sum is an independent check of the model. See "path expansion trick" in
+A Mathematical Framework for Transformer Circuits (AMF).
 """
 
 from __future__ import annotations
@@ -19,25 +20,27 @@ from pathsum.core.weights import Weights
 
 Path = tuple[tuple[int, int], ...]  # (layer, head), earliest first
 Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one per layer
-Scales = Sequence[Float[Tensor, "batch pos"]]  # what each layer's input is multiplied by, then the final one
+Scales = Sequence[Float[Tensor, "batch pos"]]  # by which each layer's norm, then the final norm, multiplies its input
 
 
 def all_paths(weights: Weights) -> list[Path]:
-    """List the Π_l (1 + H_l) paths from tokens to logits, by order (the number of heads), then by layer and head."""
+    """List the Π_l (1 + H_l) paths from tokens to logits, sorted by order (the number of heads), then by layer and
+    head."""
     steps = [[(), *(((layer, h),) for h in range(len(heads)))] for layer, heads in enumerate(weights.layers)]
     paths: list[Path] = [tuple(step for choice in choices for step in choice) for choices in product(*steps)]
     return sorted(paths, key=lambda path: (len(path), path))
 
 
 def path_name(path: Path) -> str:
-    """Name a path: ``direct``, or the heads on it ("L0H3→L1H2")."""
+    """Return the name of a path: ``direct``, or its heads, such as ``L0H3→L1H2``."""
     return "→".join(f"L{layer}H{head}" for layer, head in path) or "direct"
 
 
 def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor, "batch query key"]:
-    """Compute the pattern of a path, s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1} with scales as diagonal matrices. Rows sum
-    to 1 where all scales are 1. Costs order · batch · pos³."""
-    readers = [layer for layer, _ in path] + [-1]  # whose scale the stream is multiplied by next; −1 is the final norm
+    """Return the pattern of a path, s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}, with scales as diagonal matrices.
+
+    Rows sum to 1 if all scales are 1. Costs order · batch · pos³. See docs/framework.md §2.1."""
+    readers = [layer for layer, _ in path] + [-1]  # layers whose norm scales enter, in order; −1 is the final norm
     mixing = torch.diag_embed(scales[readers[0]])
     for (layer, head), reader in zip(path, readers[1:], strict=True):
         mixing = scales[reader].unsqueeze(-1) * (patterns[layer][:, head] @ mixing)
@@ -45,8 +48,9 @@ def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor
 
 
 def path_circuit(weights: Weights, path: Path) -> LowRank:
-    """Compute the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, later heads on the left. Logits (out × source),
-    as thin factors. Costs d_vocab · d_model · d_head."""
+    """Return the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, with later heads on the left.
+
+    Logits, output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See docs/framework.md §2.1."""
     if not path:
         return LowRank(weights.W_U, weights.W_E)
     (layer, head), *later = path
@@ -59,8 +63,9 @@ def path_circuit(weights: Weights, path: Path) -> LowRank:
 def path_logits(
     weights: Weights, path: Path, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Compute what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens. Costs d_vocab ·
-    d_head · (d_model + batch · pos). ValueError where patterns or scales do not match the layers."""
+    """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens.
+
+    Costs d_vocab · d_head · (d_model + batch · pos). ValueError if the patterns or scales do not match the layers."""
     check_frozen(weights, patterns, scales)
     circuit = path_circuit(weights, path)
     moved = path_pattern(path, patterns, scales) @ circuit.right.mT[tokens]
@@ -74,8 +79,9 @@ def path_sum(
     scales: Scales,
     paths: Sequence[Path] | None = None,
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Sum the logits of ``paths``; by default of all paths, whose sum equals the model's logits. Costs the number of
-    paths times ``path_logits`` and the memory of two logit tensors. ValueError as there."""
+    """Return the summed logits of ``paths``; by default of all paths, which equal the model's logits.
+
+    Costs ``path_logits`` for each path, and memory for two tensors of logits. Errors as in ``path_logits``."""
     total = weights.W_U.new_zeros(*tokens.shape, weights.W_U.shape[0])
     for path in all_paths(weights) if paths is None else paths:
         total += path_logits(weights, path, tokens, patterns, scales)
@@ -85,15 +91,18 @@ def path_sum(
 def by_order(
     weights: Weights, tokens: Int[Tensor, "batch pos"], patterns: Patterns, scales: Scales
 ) -> list[Float[Tensor, "batch pos vocab"]]:
-    """Sum the logits of all paths of each order 0, …, n_layers: the direct path, single heads, virtual heads (AMF "term
-    importance"). Costs as ``path_sum``."""
+    """Return the summed logits of all paths of each order 0, …, n_layers.
+
+    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Costs as ``path_sum``."""
     paths, orders = all_paths(weights), range(len(weights.layers) + 1)
     return [path_sum(weights, tokens, patterns, scales, [p for p in paths if len(p) == n]) for n in orders]
 
 
 def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -> float:
-    """Compute max |paths − logits| / max |logits| (docs/framework.md §2.2). From 0; below 1e-10 in float64. For zero
-    logits 0 where the sum is zero too, infinity otherwise."""
+    """Return the relative error of the path expansion, max |paths − logits| / max |logits| (docs/framework.md §2.2).
+
+    In float64 it should be below 1e-10. If all logits are zero, it is 0 if the sum of paths is zero too, and infinity
+    otherwise."""
     error, scale = (paths - logits).abs().max().item(), logits.abs().max().item()
     if scale == 0:
         return 0.0 if error == 0 else float("inf")
@@ -101,7 +110,8 @@ def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -
 
 
 def check_frozen(weights: Weights, patterns: Patterns, scales: Scales) -> None:
-    """Raise ValueError where patterns or scales do not match the layers."""
+    """Raise ValueError unless there is a pattern per layer with its number of heads, and a scale per layer and final
+    norm."""
     n_layers = len(weights.layers)
     if len(patterns) != n_layers or len(scales) != n_layers + 1:
         raise ValueError(

@@ -1,8 +1,9 @@
-"""The QK (query-key) and OV (output-value) circuits over tokens, without what softmax ignores, one block at a time.
+"""Compute the QK (query-key) and OV (output-value) circuits over tokens, without directions that the softmax ignores.
 
-Both take the matrix between the embeddings in place of a head: a virtual head is ``ov_circuit(weights,
-late.W_OV.after(early.W_OV))`` and a K-composed score is ``qk_circuit(weights, late.W_QK.after(early.W_OV), unigram)``.
-With a norm, the columns of ``W_E`` must be multiplied by the scale of the bare embedding (docs/framework.md §1.4).
+The functions take the matrix between the embeddings instead of a head. They therefore also serve virtual heads,
+``ov_circuit(weights, late.W_OV.after(early.W_OV))``, and K-composition, ``qk_circuit(weights,
+late.W_QK.after(early.W_OV), unigram)``. If the model has a norm, the columns of ``W_E`` must first be multiplied by the
+norm scale of the bare embedding (docs/framework.md §1.4). Tables are computed one block of rows at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathsum.core.weights import Weights
 
 @dataclass(frozen=True)
 class TopEntries:
-    """The largest entries of a table, largest first."""
+    """The largest entries of a table and their places, largest first."""
 
     values: Float[Tensor, "k"]
     rows: Int[Tensor, "k"]
@@ -27,17 +28,20 @@ class TopEntries:
 
 
 def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
-    """Compute the outputs that each attended token raises, W_U W_OV W_E (docs/framework.md §3.3): logits above the mean
-    over outputs, out × source, as thin factors. Costs d_vocab · d_model · d_head."""
+    """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source.
+
+    In nats above the mean over outputs, output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See
+    docs/framework.md §3.3."""
     centred = weights.W_U - weights.W_U.mean(0)
     return W_OV.after(weights.W_E).then(centred)
 
 
 def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"]) -> LowRank:
-    """Compute the score of each query token for each key token, W_Eᵀ W_QK W_E (docs/framework.md §3.4): nats above the
-    query's mean over keys under ``unigram`` (shares or counts), dest × source, as thin factors.
+    """Return the QK circuit W_Eᵀ W_QK W_E: the attention score of each query token for each key token.
 
-    Costs d_vocab · d_model · d_head. ValueError where ``unigram`` is no distribution."""
+    In nats above the query's mean over keys, weighted by ``unigram`` (shares or counts). Query × key, as low-rank
+    factors. Costs d_vocab · d_model · d_head. ValueError if ``unigram`` has a negative entry or sums to 0. See
+    docs/framework.md §3.4."""
     circuit = W_QK.after(weights.W_E).then(weights.W_E.mT)
     mean_key = circuit.right @ shares(unigram).to(circuit.right)
     return LowRank(circuit.left, circuit.right - mean_key.unsqueeze(-1))
@@ -45,12 +49,13 @@ def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"])
 
 @torch.no_grad()
 def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
-    """Return the ``k`` largest entries of a table, or all where there are fewer; among equal ones the first in reading
-    order. Costs rows · columns · rank, and block × columns numbers at a time. ValueError where ``k`` < 1."""
+    """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries come in reading order.
+
+    Costs rows · columns · rank operations, and block × columns numbers of memory. ValueError if ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape
-    first = 1 + k // n_columns  # rows that hold k entries: their k-th largest rules out most later rows
+    first = 1 + k // n_columns  # rows that hold k entries; their k-th largest entry rules out most later rows
     buffer = table.left.new_empty(min(max(first, block), n_rows), n_columns)
     values = table.left.new_empty(0)
     places = torch.empty(0, dtype=torch.int64, device=values.device)
@@ -71,10 +76,11 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
 def top_rows(
     table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """Return the ``k`` largest entries of each column: values and row numbers, largest first, of equal ones the first.
-    For an OV circuit these are the outputs that each source raises most.
+    """Return the ``k`` largest entries of each of ``columns``: values and row numbers, largest first, of equal entries
+    the first.
 
-    Costs rows · n · rank, and rows × block numbers at a time. ValueError where ``k`` is not among the rows."""
+    In an OV circuit, these are the outputs that each source raises most. Costs rows · n · rank operations, and
+    rows × block numbers of memory. ValueError unless ``k`` is from 1 to the number of rows."""
     if not 1 <= k <= table.shape[0]:
         raise ValueError(f"expected 1 ≤ k ≤ {table.shape[0]} rows, got k = {k}")
     buffer = table.left.new_empty(min(block, len(columns)), table.shape[0])
@@ -88,8 +94,8 @@ def top_rows(
 def _largest(
     table: Float[Tensor, "*shape columns"], k: int
 ) -> tuple[Float[Tensor, "*shape k"], Int[Tensor, "*shape k"]]:
-    """Return the ``k`` largest of each row and their places, largest first, of equal ones the first (topk does not say
-    which)."""
+    """Return the ``k`` largest entries of each row and their columns, largest first, of equal entries the first
+    (``topk`` does not define their order)."""
     least = table.topk(k).values[..., -1:]
     above, tied = table > least, table == least
     kept = above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
@@ -99,7 +105,7 @@ def _largest(
 
 
 def shares(unigram: Float[Tensor, "vocab"]) -> Float[Tensor, "vocab"]:
-    """Normalize counts of tokens to sum to 1. ValueError where they are negative or all zero."""
+    """Normalize token counts to sum to 1. ValueError if a count is negative or all are zero."""
     if (unigram < 0).any() or not unigram.sum() > 0:
         raise ValueError(
             f"expected token frequencies ≥ 0 with a positive sum, got a least one of {unigram.min().item():.3g} "

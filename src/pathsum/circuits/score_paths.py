@@ -1,9 +1,10 @@
-"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key
-(AMF "path expansion of attention scores QK circuit", docs/framework.md §2.3).
+"""Path expansion of attention scores: a sum over pairs of paths, one to the query and one to the key.
 
-Position is a separate term: a bias added to scores, or one more path on both sides. A pair is judged by a contrast:
-weights of query × key whose rows sum to 0 over the keys up to the query (docs/framework.md §2.4). Contrasts are linear,
-so they add up over pairs, and the scores of a pair are never formed.
+Position is a separate term: a bias that is added to the scores, or one more path on both sides. A pair of paths is
+judged by a contrast: weights over query × key whose rows sum to 0 over the keys up to the query
+(docs/framework.md §2.4). Contrasts are linear in the scores. So those of all pairs add up, and the scores of single
+pairs are never computed. See "path expansion of attention scores QK circuit" in A Mathematical Framework for
+Transformer Circuits (AMF), and docs/framework.md §2.3.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ def stream_paths(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "path batch pos d_model"]:
-    """Return each path's contribution to the normalized stream that ``layer`` reads: (s_l A^{h_n} s_{l_n} ⋯ A^{h_1}
-    s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens.
+    """Return the contribution of each path to the normalized residual stream that ``layer`` reads.
 
-    ``patterns`` and ``scales`` may be those of all layers. Costs order · batch · pos · (pos² + d_model · d_head) for
-    each path. ValueError where a path goes through ``layer`` or beyond, or scales are missing."""
+    It is (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens. ``patterns``
+    and ``scales`` may include those of later layers. Costs order · batch · pos · (pos² + d_model · d_head) for each
+    path. ValueError if a path goes through ``layer`` or a later layer, or if scales are missing. See
+    docs/framework.md §2.3."""
     if beyond := [path for path in paths if path and path[-1][0] >= layer]:
         raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; it reads those alone")
     if len(scales) <= layer:
@@ -50,8 +52,10 @@ def score_sum(
     keys: Float[Tensor, "path_ batch pos d_head"],
     bias: Float[Tensor, "distance"],
 ) -> Float[Tensor, "batch query key"]:
-    """Sum the scores of all pairs of paths and the position bias, which equals the model's scores in nats at keys up to
-    the query. ``queries`` include 1/√d_head, as W_QK does. Costs pairs · batch · pos² · d_head."""
+    """Return the sum of the scores of all pairs of paths and of the position bias, in nats.
+
+    At keys up to the query, it equals the model's attention scores. ``queries`` include the factor 1/√d_head, as W_QK
+    does. Costs pairs · batch · pos² · d_head."""
     total = by_distance(bias).expand(queries.shape[1], -1, -1)
     for query in queries:
         for key in keys:
@@ -64,15 +68,18 @@ def contrasted(
     keys: Float[Tensor, "path_ batch pos d_head"],
     contrast: Float[Tensor, "batch query key"],
 ) -> Float[Tensor, "path path_ batch"]:
-    """Compute the contrast of each pair of paths, Σ_{q,k} w(q, k) · query_q · key_k, in the unit of the contrast. Costs
-    batch · pos · d_head · keys · (pos + queries)."""
+    """Return the contrast of each pair of paths, Σ_{q,k} w[q, k] · query_q · key_k with w = ``contrast``.
+
+    In the unit of the contrast. Costs batch · pos · d_head · keys · (pos + queries). See docs/framework.md §2.4."""
     return torch.einsum("abqd,cbqd->acb", queries, contrast @ keys)
 
 
 def preference_contrast(block: int) -> Float[Tensor, "query key"]:
-    """Return the contrast that prefers the token after the earlier occurrence (docs/framework.md §2.4): on BOS and a
-    block twice, the mean over queries p of the second copy of the score at p − block + 1 minus its mean over the keys
-    up to p. Nats; 0 for constant scores. Costs pos²."""
+    """Return the weights w[q, k] that measure the preference for the token after the earlier occurrence.
+
+    In a window of the beginning-of-sequence token (BOS) and a block given twice, the contrast is the mean over the
+    queries p of the second copy of score[p, p − block + 1] − mean_{k ≤ p} score[p, k]. In nats; 0 for constant scores.
+    Costs pos². See docs/framework.md §2.4."""
     pos = 1 + 2 * block
     n_keys = torch.arange(1.0, pos + 1).unsqueeze(-1)
     favoured = torch.diag(torch.ones(pos + 1 - block), 1 - block)[:pos, :pos] - (1 / n_keys).expand(-1, pos).tril()
@@ -80,9 +87,12 @@ def preference_contrast(block: int) -> Float[Tensor, "query key"]:
 
 
 def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> Float[Tensor, "batch query key"]:
-    """Return the contrast that gives the variance share of a term in each window (docs/framework.md §2.4): cov(term,
-    scores) / var(scores) over the keys of each query, pooled over the queries from ``first`` on. Shares of terms that
-    sum to ``scores`` sum to 1; 0 where scores are constant. Costs batch · pos²."""
+    """Return the weights w[q, k] that give a term's share of the variance of ``scores`` in each window, cov(term,
+    scores) / var(scores).
+
+    Both are taken over the keys of each query and pooled over the queries from ``first`` on. The shares of terms that
+    add up to ``scores`` add up to 1. If the scores are constant, all shares are 0. Costs batch · pos². See
+    docs/framework.md §2.4."""
     seen = torch.ones_like(scores).tril()
     mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     centred = (scores - mean) * seen
@@ -92,6 +102,7 @@ def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> F
 
 
 def by_distance(bias: Float[Tensor, "distance"]) -> Float[Tensor, "query key"]:
-    """Arrange a bias by distance as query × key: b[query − key], nats; b[0] at later keys. Costs pos²."""
+    """Arrange a bias by distance as a query × key table, in nats: b[query − key], and b[0] at keys after the query.
+    Costs pos²."""
     place = torch.arange(len(bias), device=bias.device)
     return bias[(place[:, None] - place).clamp(min=0)]

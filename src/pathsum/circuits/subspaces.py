@@ -1,5 +1,6 @@
-"""Bandwidth of the residual stream: the directions that each head uses, and the overlap of writes and reads
-(AMF "subspaces and residual stream bandwidth")."""
+"""Measure the bandwidth of the residual stream: effective ranks of matrices, and overlaps of what earlier heads write
+with what later heads read (docs/framework.md §3.15).
+"""
 
 from __future__ import annotations
 
@@ -15,33 +16,34 @@ from pathsum.core.weights import Head, Weights
 
 @dataclass(frozen=True)
 class Overlap:
-    """The share of an earlier head's write in the subspace that a later head reads."""
+    """The share of an earlier head's write that lies in the subspace that a later head reads."""
 
-    kind: str  # Q, K or V: which of its readers
+    kind: str  # Q, K or V: read by the late head's queries, keys or values
     early: tuple[int, int]  # (layer, head)
     late: tuple[int, int]
-    share: float  # of the squared norm of what is written, 0..1
-    chance: float  # mean under random rotations: the share of all directions that is read
+    share: float  # of the squared norm of the early head's W_OV, 0..1
+    chance: float  # mean under random rotations: r / d_model, if the late head reads r directions
     spread: float  # standard deviation under random rotations
 
 
 def effective_rank(W: LowRank) -> float:
-    """Compute the participation ratio of the singular values, (Σ s²)² / Σ s⁴ (docs/framework.md §3.15). 1..rank
-    directions; 0 for a zero matrix. Costs d_model · rank²."""
+    """Return the participation ratio of the singular values, (Σ σ²)² / Σ σ⁴ (docs/framework.md §3.15).
+
+    A number of directions, from 1 to the rank; 0 for a zero matrix. Costs d_model · rank²."""
     squared = W.singular_values().double().square()
     total = squared.sum().item()
     return total**2 / squared.square().sum().item() if total > 0 else 0.0
 
 
 def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
-    """Compute ‖P W_OV^early‖²_F / ‖W_OV^early‖²_F, P the projection onto the row space of the later head's ``reader``,
-    and its exact mean and standard deviation under random rotations (docs/framework.md §3.15).
+    """Return ‖P W_OV^early‖_F² / ‖W_OV^early‖_F², and its exact mean and standard deviation under random rotations.
 
-    0..1. Composition weights directions by how strongly they are read; this does not. (0, 0, 0) where either head is
-    zero. Costs d_model · d_head²."""
+    P projects onto the row space of the late head's ``reader``. The share is in 0..1. Unlike a composition score, it
+    does not depend on how strongly the late head reads each direction. Returns (0, 0, 0) if either head is zero.
+    Costs d_model · d_head². See docs/framework.md §3.15."""
     _, gains, read = reader(late, kind).svd()
     U, S, _ = early.W_OV.svd()
-    read = read[gains > gains.max() * torch.finfo(gains.dtype).eps * read.shape[1]]  # a zero gain, up to rounding
+    read = read[gains > gains.max() * torch.finfo(gains.dtype).eps * read.shape[1]]  # singular value > 0
     size = S.square().sum()
     d, r = read.shape[1], read.shape[0]
     if r == 0 or not size > 0:
@@ -53,7 +55,8 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
 
 def overlaps(weights: Weights) -> list[Overlap]:
-    """Compute ``overlap`` for every pair of heads in different layers and every kind. Costs 3 · pairs times that."""
+    """Return the ``overlap`` of every pair of heads in different layers, of each kind. Costs 3 · pairs times
+    ``overlap``."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     return [
         Overlap(kind, early, late, *overlap(weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]], kind))

@@ -1,7 +1,9 @@
-"""OV circuits in tokens: groups of tokens that raise each other, and tokens read and written together.
+"""Describe an OV (output-value) circuit by tokens: groups that raise each other, and tokens that are read and written
+along one direction (docs/framework.md §3.11 and §3.12).
 
-Eigenvectors give the mixtures of tokens that a head maps onto themselves; singular vectors give the mixture that it
-maps to another (AMF "copying: eigenvalue analysis").
+An eigenvector is a mixture of tokens that the circuit maps onto itself. A singular vector is a mixture of tokens that
+it maps to another mixture. See "copying: eigenvalue analysis" in A Mathematical Framework for Transformer Circuits
+(AMF).
 """
 
 from __future__ import annotations
@@ -22,21 +24,21 @@ _ROTATIONS = 20
 
 @dataclass(frozen=True)
 class Cluster:
-    """Tokens that an OV circuit maps onto each other, those of largest weight first."""
+    """A group of tokens that raise each other in an OV circuit, those of largest weight first."""
 
     eigenvalue: float  # logits, real and positive
     tokens: Int[Tensor, "k"]
-    cohesion: float  # mean logit that they add to each other, in standard deviations of the circuit's entries
-    chance: float  # mean of the same in the head with randomly rotated writes
-    spread: float  # standard deviation of the same
+    cohesion: float  # mean entry between two of them, in standard deviations of all entries
+    chance: float  # mean cohesion if the head's writes are randomly rotated
+    spread: float  # standard deviation of the cohesion under these rotations
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One singular direction of W_OV: the tokens read along it, and those that it then raises."""
+    """One singular direction of W_OV: the tokens that are read along it, and the tokens that are then raised."""
 
-    gain: float  # singular value
-    share: float  # of ‖W_OV‖²_F, 0..1
+    gain: float  # singular value σ_i
+    share: float  # σ_i² / Σ σ², 0..1
     read: Int[Tensor, "k"]
     written: Int[Tensor, "k"]
 
@@ -44,12 +46,13 @@ class Direction:
 def token_clusters(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
 ) -> list[Cluster]:
-    """Return the groups of tokens that a head copies: the ``k`` of ``sources`` with the largest weight in each of the
-    leading real positive eigenvectors of W_U W_OV W_E (docs/framework.md §3.11).
+    """Return the groups of tokens that a head copies, from the leading real positive eigenvectors of W_U W_OV W_E.
 
-    An eigenvector of a matrix that is not normal need not be a group, so each has a cohesion and its chance level under
-    20 random rotations. Fewer than ``vectors`` where fewer eigenvalues are real and positive. Costs 21 · d_vocab
-    · d_model · d_head, in float64. ValueError where there are not ``k`` sources, or ``k`` < 2."""
+    A group consists of the ``k`` of ``sources`` with the largest weight in one eigenvector. The circuit is not a normal
+    matrix, so these tokens need not raise each other. Each group therefore has a cohesion and its chance level under 20
+    random rotations. There are fewer than ``vectors`` groups if fewer eigenvalues are real and positive.
+    Costs 21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources.
+    See docs/framework.md §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
@@ -62,9 +65,12 @@ def token_clusters(
 def singular_directions(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], directions: int, k: int
 ) -> list[Direction]:
-    """Return the leading singular directions of W_OV, read through W_E and written through W_U (docs/framework.md
-    §3.12): at both ends the ``k`` of ``sources`` with the largest entries above the mean, with the sign of the token
-    that is read most. None for a zero head. Costs d_vocab · d_model · directions. ValueError without ``k`` sources."""
+    """Return the leading singular directions of W_OV, with the tokens that are read and written along each.
+
+    These are the ``k`` of ``sources`` with the largest entries, relative to the mean, of v_iᵀ W_E and of W_U u_i. The
+    sign of a direction makes its largest entry on the read side positive. Empty for a zero head.
+    Costs d_vocab · d_model · directions. ValueError if there are fewer than ``k`` sources. See
+    docs/framework.md §3.12."""
     _check(sources, k, least=1)
     U, S, V_T = W_OV.svd()
     read = V_T[:directions] @ weights.W_E[:, sources]
@@ -81,7 +87,7 @@ def singular_directions(
 def _groups(
     circuit: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int
 ) -> list[tuple[float, Tensor, float]]:
-    """Return eigenvalue, tokens and cohesion of each leading real positive eigenvector."""
+    """Return the eigenvalue, the tokens and the cohesion of each leading real positive eigenvector."""
     values, small = torch.linalg.eig(circuit.right @ circuit.left)
     copied = ((values.imag == 0) & (values.real > 0)).nonzero().squeeze(-1)
     found = []
@@ -90,13 +96,13 @@ def _groups(
         tokens = sources[(_sign(weight) * weight).topk(k).indices]
         among = circuit.left[tokens] @ circuit.right[:, tokens]
         mutual = (among.sum() - among.trace()).item() / (k * (k - 1))
-        deviation = circuit.norm().item() / (circuit.shape[0] * circuit.shape[1]) ** 0.5  # about a mean of 0
+        deviation = circuit.norm().item() / (circuit.shape[0] * circuit.shape[1]) ** 0.5  # the mean of all entries is 0
         found.append((values[i].real.item(), tokens, mutual / deviation))
     return found
 
 
 def _sign(weight: Float[Tensor, "source"]) -> float:
-    """Return the sign of the largest entry."""
+    """Return the sign of the entry of largest size, 1 or −1."""
     return 1.0 if weight.max() >= -weight.min() else -1.0
 
 

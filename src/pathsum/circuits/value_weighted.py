@@ -1,4 +1,4 @@
-"""Value-weighted attention: a head may attend to a position from which it moves nothing."""
+"""Weight attention by the size of what a head moves: a head may attend to a position from which it moves nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pathsum.core.weights import Head
 def value_weighted(
     pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"], heads: Sequence[Head]
 ) -> Float[Tensor, "batch head query key"]:
-    """Compute A[q, k] · ‖W_OV x_k‖ over its sum over k, x_k what the layer reads (docs/framework.md §3.14). 0..1, rows
-    sum to 1, or to 0 where nothing is moved. Costs batch · head · pos · (pos + d_head · d_model)."""
+    """Return A[q, k] ‖W_OV x_k‖ divided by its sum over the keys k, with x_k what the layer reads.
+
+    0..1. Rows sum to 1, or to 0 if nothing is moved. Costs batch · head · pos · (pos + d_head · d_model). See
+    docs/framework.md §3.14."""
     sizes = torch.stack([(read @ head.W_V.mT @ head.W_O.mT).norm(dim=-1) for head in heads], 1)
     weighted = pattern * sizes[:, :, None]
     total = weighted.sum(-1, keepdim=True)

@@ -1,5 +1,5 @@
-"""Virtual heads: two heads in succession act as one, with the pattern A^{h2} A^{h1} and the OV matrix W_OV^{h2}
-W_OV^{h1} (AMF "virtual attention heads", docs/framework.md §2.8).
+"""Virtual heads: two heads in succession act as one, with the pattern A^{h2} A^{h1} and the OV (output-value) matrix
+W_OV^{h2} W_OV^{h1} (docs/framework.md §2.8).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathsum.core.weights import Weights
 def virtual_patterns(
     early: Float[Tensor, "batch early query key"], late: Float[Tensor, "batch query key"]
 ) -> Float[Tensor, "batch early query key"]:
-    """Compute the pattern of a later head through each earlier one, A^{h2} A^{h1}. Rows sum to 1. Costs batch · early
-    · pos³."""
+    """Return the pattern A^{h2} A^{h1} of each virtual head that a ``late`` head forms with the ``early`` heads. Rows
+    sum to 1. Costs batch · early · pos³."""
     return torch.matmul(late.unsqueeze(1), early)
 
 
@@ -31,11 +31,11 @@ def removal_costs(
     patterns: Patterns,
     scales: Scales,
 ) -> Float[Tensor, "n batch"]:
-    """Compute L(logits − path) − L(logits) for each path and window (docs/framework.md §2.6), with patterns and scales
-    frozen as on these windows. Nats per token: positive where the path helps.
+    """Return the rise of the loss if a path is removed, L(logits − path) − L(logits), for each path and window.
 
-    Costs paths times ``path_logits`` and a softmax, and two logit tensors. ValueError where ``logits`` are not those of
-    the windows' inputs."""
+    ``patterns`` and ``scales`` are frozen at their values on these windows. In nats per token, positive if the path
+    lowers the loss. Costs ``path_logits`` and a softmax for each path, and memory for two tensors of logits.
+    ValueError if the shape of ``logits`` is not that of the windows' inputs. See docs/framework.md §2.6."""
     if logits.shape[:2] != windows[:, 1:].shape:
         raise ValueError(
             f"expected logits for {windows.shape[0]} × {windows.shape[1] - 1} inputs, got {logits.shape[0]} × "

@@ -1,5 +1,5 @@
-"""Behavior on text and synthetic sequences: attention patterns and losses in, scores out.
+"""Scores of what heads and models do on text and on synthetic sequences, from attention patterns and losses.
 
-AMF is Elhage et al. 2021, A Mathematical Framework for Transformer Circuits; ICL is Olsson et al. 2022, In-context
-Learning and Induction Heads; BOS is the beginning-of-sequence token.
+AMF is Elhage et al. 2021, A Mathematical Framework for Transformer Circuits. ICL is Olsson et al. 2022, In-context
+Learning and Induction Heads. BOS is the beginning-of-sequence token.
 """

@@ -1,7 +1,8 @@
-"""Patterns without their attention sink.
+"""Remove the attention sink from attention patterns (docs/framework.md §5.15).
 
-Softmax weights sum to 1. If a head has nothing to move, its attention goes to a key whose value has little effect,
-mostly the beginning-of-sequence token (AMF "induction heads"; named attention sink by Xiao et al. 2023).
+The weights of a softmax sum to 1, so a head must attend to some key even if it has nothing to move. It then attends to
+a key whose value has little effect, usually the beginning-of-sequence token (BOS). This is described under "induction
+heads" in A Mathematical Framework for Transformer Circuits (AMF), and Xiao et al. 2023 named it an attention sink.
 """
 
 from __future__ import annotations
@@ -10,26 +11,29 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-LEAST = 1e-6  # remaining attention that is scaled up; a row with less stays unchanged
+LEAST = 1e-6  # smallest rest of a row that is scaled to sum to 1; a row with less stays unchanged
 
 
 def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
-    """Remove the attention of later queries to ``key``. Their rows then sum to 1 − A[q, key]. Queries up to ``key``
-    stay unchanged. Costs batch · pos²."""
+    """Set the attention of later queries to ``key`` to 0 and leave the rest of their rows as it is.
+
+    The changed rows sum to 1 − A[q, key]. Queries up to ``key`` stay unchanged. Costs batch · pos²."""
     changed = pattern.clone()
     changed[..., key + 1 :, key] = 0
     return changed
 
 
 def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
-    """Remove the attention of later queries to ``key`` and scale the rest of each row to sum to 1, as in a softmax
-    without that key. Queries up to ``key`` stay unchanged. Costs batch · pos²."""
+    """Set the attention of later queries to ``key`` to 0 and scale the rest of each row to sum to 1, as in a softmax
+    without that key.
+
+    Queries up to ``key`` stay unchanged. Costs batch · pos²."""
     rest = silenced(pattern, key)
     left = rest.sum(-1, keepdim=True)
     return torch.where(left > LEAST, rest / left.clamp(min=LEAST), pattern)
 
 
 def uniform_share(pos: int) -> float:
-    """Return the share of attention on the first token under uniform causal attention: the mean of 1/(i + 1) over
-    queries 1 … pos − 1. 0..1. Costs pos."""
+    """Return the attention to the first token under uniform causal attention: the mean of 1/(i + 1) over queries i = 1
+    … pos − 1. 0..1. Costs pos."""
     return (1 / torch.arange(2.0, pos + 1)).mean().item()

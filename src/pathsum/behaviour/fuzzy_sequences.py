@@ -1,6 +1,7 @@
-"""Find tokens that are similar but not equal, and put them in place of an equal token (docs/framework.md §5.13).
+"""Find tokens that are similar but not equal, and build sequences in which one takes the place of the other.
 
-Similar tokens consist of letters and differ in case alone (``Self``, ``self``) or in a leading space alone.
+Similar tokens consist of letters and differ only in case (``Self``, ``self``) or only in a leading space. BOS is the
+beginning-of-sequence token. See docs/framework.md §5.13.
 """
 
 from __future__ import annotations
@@ -19,30 +20,32 @@ from pathsum.data.bos import BOS
 from pathsum.records.fuzzy_matching import FuzzyKind
 
 SPACE = "␣"  # a space as the vocabulary prints it
-KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # shared by similar tokens
-FEWEST, RAREST = 20, 50  # minimum of pairs of a kind, and of occurrences of a token in training text
-MOST, NEAREST = 96, 5  # maximum of ordered pairs of a kind; tokens from which a pair's control is sampled
+KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # equal for similar tokens
+FEWEST, RAREST = 20, 50  # fewest pairs of a kind, and fewest occurrences of a token in the training text
+MOST, NEAREST = 96, 5  # most ordered pairs of a kind, and number of tokens that a control is sampled from
 _LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^\W\d_]{{3,}})")
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Ordered pairs: a query, a variant of it, and an unrelated token of the variant's form and frequency."""
+    """Ordered pairs of similar tokens, a query and a variant of it, each with an unrelated token as a control."""
 
-    kinds: tuple[str, ...]  # of each pair
+    kinds: tuple[str, ...]  # kind of each pair, from ``FuzzyKind.VARIANTS``
     query: Int64[Tensor, "n"]
     variant: Int64[Tensor, "n"]
     unrelated: Int64[Tensor, "n"]
-    family: Int64[Tensor, "n"]  # the same for tokens that differ in case or space; intervals resample families
-    fillers: Bool[Tensor, "vocab"]  # tokens of the text that are similar to no other
+    family: Int64[Tensor, "n"]  # shared by tokens that differ in case or space; intervals resample families
+    fillers: Bool[Tensor, "vocab"]  # tokens of the text that are similar to no other token
 
     @staticmethod
     def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
-        """Find the pairs of a vocabulary, both at least ``RAREST`` times in text; a kind needs ``FEWEST`` pairs.
+        """Find the similar pairs of a vocabulary.
 
-        The unrelated token (the control) is the variant of another pair of the kind, from another family and of the
-        variant's form: lower case or not, leading space or not, one letter or more. It is sampled from the ``NEAREST``
-        of these by frequency, so that few queries share a control. A pair without such a token is left out.
+        Both tokens of a pair must occur at least ``RAREST`` times in the training text, and a kind of variant needs
+        ``FEWEST`` pairs. The unrelated token is the variant of another pair of the same kind and from another family.
+        It has the form of this pair's variant: lower case or not, leading space or not, one letter or more. It is
+        sampled from the ``NEAREST`` such tokens by frequency, so that few queries share a control. A pair without such
+        a token is left out.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -81,22 +84,24 @@ def _form(word: str) -> tuple[bool, bool, bool]:
 
 @dataclass(frozen=True)
 class Trials:
-    """A window for each query, which is its last token, and the position of the follower of an earlier token."""
+    """Windows that end in a query, and the position of the follower of an earlier token in each."""
 
     tokens: Int64[Tensor, "n pos"]
     follower: Int64[Tensor, "n"]
 
     def after(self, earlier: Int64[Tensor, "n"]) -> Int64[Tensor, "n pos"]:
-        """Put each ``earlier`` token before the follower."""
+        """Return the windows with each ``earlier`` token directly before the follower."""
         return self.tokens.scatter(1, self.follower[:, None] - 1, earlier[:, None])
 
     def followed(self) -> Int64[Tensor, "n"]:
-        """Return the token of the follower."""
+        """Return the token at each follower's position."""
         return self.tokens.gather(1, self.follower[:, None])[:, 0]
 
 
 def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
-    """Sample BOS and ``pos`` − 2 different fillers for each query, and a position of the follower."""
+    """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query. Also sample the follower's
+    position.
+    """
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)
     tokens = torch.cat([torch.full((n, 1), BOS), drawn, alike.query[:, None]], 1)
@@ -106,10 +111,10 @@ def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
 def rename(
     passages: Int64[Tensor, "n pos"], words: Sequence[str], counts: Float[Tensor, "vocab"]
 ) -> Int64[Tensor, "n pos"]:
-    """Replace every name of a passage by another name of the nearest frequency that is not in it, one for one.
+    """Replace every name in each passage by another name, one for one, of the nearest frequency and not in the passage.
 
-    Names are tokens of three letters or more that are no keyword of Python, at least ``RAREST`` times in text. A
-    leading space is kept. A name stays if no other name is left.
+    Names are tokens of three letters or more that are not keywords of Python and occur at least ``RAREST`` times in the
+    training text. A leading space is kept. A name stays if no other name is left.
     """
     matches = [_NAME.fullmatch(word) for word in words]
     names = torch.tensor([1 + len(m[1]) if m and not keyword.iskeyword(m[2]) else 0 for m in matches])

@@ -1,4 +1,6 @@
-"""The in-context loss drop at the positions of the induction-heads paper (ICL "in-context learning score")."""
+"""The in-context loss drop at the token positions of In-context Learning and Induction Heads (ICL),
+docs/framework.md §6.2.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,25 @@ from collections.abc import Sequence
 
 from pathsum.probes.in_context import NEIGHBOURS
 
-EARLY, LATE = 50, 500  # ICL's tokens
+EARLY, LATE = 50, 500  # tokens whose losses ICL compares
 
 
 def icl_positions(n: int) -> tuple[int, int] | None:
-    """Return ICL's 50th and 500th token. In shorter windows of ``n`` predictions, the late token is the last multiple
-    of 10 with NEIGHBOURS after it, such as the 250th of 256. None if the two ends would overlap."""
+    """Return the early and the late token whose losses are compared: the 50th and the 500th, as in ICL.
+
+    If windows of ``n`` predictions are too short for the 500th, the late token is the last multiple of 10 with
+    NEIGHBOURS predictions after it, such as the 250th of 256. None if the ranges around the two tokens would
+    overlap."""
     late = min(LATE, (n - NEIGHBOURS) // 10 * 10)
     return (EARLY, late) if late - NEIGHBOURS > EARLY + NEIGHBOURS else None
 
 
 def icl_loss_drop(loss_by_position: Sequence[float]) -> float | None:
-    """Subtract the loss around the late token of ``icl_positions`` from that around the 50th, in nats; positive if the
-    model learns from context. In windows of 256 tokens: 50 ± 5 against 250 ± 5.
+    """Return the mean loss around the 50th token minus that around the late token of ``icl_positions``, in nats.
 
-    Entry i is the mean loss of predicting the token at i + 1. None if the window is too short."""
+    Positive if the model learns from context. In windows of 256 tokens, the ranges are 50 ± 5 and 250 ± 5. Entry i of
+    ``loss_by_position`` is the mean loss of predicting token i + 1. None if the window is too short. See
+    docs/framework.md §6.2."""
     at = icl_positions(len(loss_by_position))
     if at is None:
         return None

@@ -1,7 +1,8 @@
-"""Scores of head behaviors, one per window so that they can be bootstrapped.
+"""Score what heads do in each window, and label heads by their scores (docs/framework.md §5.7).
 
-An attention score is the share of a head's attention that goes to the keys in question. Its chance level is the score
-of uniform causal attention.
+Most scores are a head's attention to certain keys. Their chance level is the same score under uniform causal attention.
+There is one score per window, so that means can be bootstrapped. BOS is the beginning-of-sequence token, and ICL is
+In-context Learning and Induction Heads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ THRESHOLDS = {
     "induction: uniform": 0.1,
     "induction: by frequency": 0.1,
     "induction: natural": 0.1,
-    "copies the next token": 0.5,  # mean sign: the head raises three of four next tokens
+    "copies the next token": 0.5,  # mean sign; at 0.5 the head raises three of four next tokens
     "attends to BOS (attention sink)": MOST,
 }
 TIMES_CHANCE = 3
@@ -35,7 +36,7 @@ TIMES_CHANCE = 3
 
 @dataclass(frozen=True)
 class Score:
-    """A head's score for a behavior, and its chance level."""
+    """A head's score for a behavior, with its bootstrap interval and its chance level."""
 
     behaviour: str
     interval: Interval
@@ -43,19 +44,20 @@ class Score:
 
     @property
     def threshold(self) -> float | None:
-        """Return the threshold for the lower end of the interval; None for a score that gives no label."""
+        """Return the value that the lower end of the interval must exceed; None for a score that gives no label."""
         least = THRESHOLDS.get(self.behaviour)
         return None if least is None else max(least, TIMES_CHANCE * self.chance)
 
 
 def labels(scores: Sequence[Score]) -> tuple[str, ...]:
     """Return the behaviors of a head: those whose interval lies above the threshold, which is at least three times
-    chance. If a behavior has several tests (after its colon), all of them must pass.
+    chance.
 
-    Induction must pass on three kinds of repeats, because other heads pass one. A head that attends back by the length
-    of a block matches on repeated random tokens; a head that attends to the previous token or to likely followers
-    matches on natural text. Therefore a tenth of the attention is enough. A missing test is not passed; a score without
-    a threshold gives no label.
+    A behavior with several tests (named after a colon) must pass all of them, and a missing test counts as failed.
+    Induction has three tests on different repeated texts, because heads of other kinds pass single ones. A head that
+    attends back by exactly the length of a block passes on repeated random tokens. A head that attends to the previous
+    token, or to likely followers, passes on natural text. Because all three are needed, a threshold of a tenth of the
+    attention suffices. A score without a threshold gives no label.
     """
     tested: dict[str, bool] = {}
     for score in scores:
@@ -68,50 +70,58 @@ def labels(scores: Sequence[Score]) -> tuple[str, ...]:
 
 
 def behaviour_of(test: str) -> str:
-    """Return the behavior that a score tests, without the kind of test after the colon."""
+    """Return the behavior that a test belongs to: the part of its name before the colon."""
     return test.split(":")[0]
 
 
 def by_window(score: Callable[..., Float[Tensor, "head"]], *tensors: Tensor) -> Float[Tensor, "head batch"]:
-    """Apply ``score``, a mean over windows of equal weight, to each window. The mean of the result is the score on all
-    windows."""
+    """Apply ``score`` to each window separately.
+
+    ``score`` must be a mean over windows of equal weight. The mean of the result is then the score of all windows
+    together.
+    """
     return torch.stack([score(*(t[None] for t in window)) for window in zip(*tensors, strict=True)], -1)
 
 
 def uniform_attention(pos: int) -> Pattern:
-    """Return uniform causal attention of one window and head, the chance level: each query attends equally to all keys
-    up to itself, including the beginning of the sequence."""
+    """Return uniform causal attention for one window and one head, the chance level: A[i, k] = 1/(i + 1) for all keys
+    k ≤ i.
+    """
     past = torch.ones(pos, pos).tril()
     return (past / past.sum(-1, keepdim=True))[None, None]
 
 
 def best_offset(pattern: Pattern) -> Int[Tensor, "head"]:
-    """Return the distance with the largest mean of A[i, i − distance] for each head, docs/framework.md §3.13.
+    """Return, for each head, the distance d at which the mean of A[i, i − d] is largest (docs/framework.md §3.13).
 
-    Distances 0 … pos / 2, since few queries have longer ones. The maximum of many is biased upward, so take its score
-    (``at_offset``) on other windows. Costs batch · head · pos². ValueError under three positions.
+    Distances are from 0 to pos / 2, since few queries have longer ones. The largest of many means is biased upward, so
+    score the distance (``at_offset``) on other windows. Costs batch · head · pos². ValueError with fewer than three
+    positions.
     """
     return attention_by_distance(pattern)[:, : pattern.shape[-1] // 2 + 1].argmax(-1)
 
 
 def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor, "head"]:
-    """Average A[i, i − distance] for each head with its own distance, over queries from distance + 1, without key 0.
-    0..1; a previous-token score where the distance is 1. Costs batch · head · pos."""
+    """Return the mean of A[i, i − d] over queries i > d, without key 0, for each head at its own distance d.
+
+    0..1. With d = 1 it is the previous-token score. Costs batch · head · pos. See docs/framework.md §3.13.
+    """
     tokens = pattern[..., 1:, 1:]
     at = [tokens[:, h].diagonal(-int(d), -2, -1).mean() for h, d in enumerate(distances)]
     return torch.stack(at) if at else pattern.new_zeros(0)
 
 
 def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
-    """Average A[i, i − 2], each head's attention two tokens back, docs/framework.md §3.13. 0..1."""
+    """Return the mean of A[i, i − 2] for each head: its attention two tokens back (docs/framework.md §3.13). 0..1."""
     return at_offset(pattern, torch.full((pattern.shape[1],), 2))
 
 
 def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:
-    """Average the attention to the earlier occurrence of the current token: A[p, p − block] over the second copy, p =
-    block + 1 … 2·block, of a block given twice (Wang et al. 2022, "duplicate token heads").
+    """Return each head's mean attention to the earlier occurrence of the current token, A[p, p − block] over
+    p = block + 1 … 2·block.
 
-    0..1. Costs batch · head · block. ValueError if the window is not 1 + 2·block long.
+    The window is BOS and a block given twice, and p runs over the second copy (Wang et al. 2022, "duplicate token
+    heads"). 0..1. Costs batch · head · block. ValueError unless the window has 1 + 2·block positions.
     """
     if pattern.shape[-1] != 1 + 2 * block:
         raise ValueError(
@@ -121,10 +131,9 @@ def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:
 
 
 def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key"]:
-    """Mark the keys that followed an earlier occurrence of the query's token: key − 1 holds it, 1 ≤ key − 1, key <
-    query.
+    """Mark the keys that follow an earlier occurrence of the query's token: t[key − 1] = t[query] with 2 ≤ key < query.
 
-    The beginning of the sequence is no occurrence. The query itself is no key: after "a a" it would be one, and heads
+    BOS at position 0 does not count as an occurrence. The query itself is never marked. Otherwise, after "a a", heads
     that attend to their own position would appear to match. Costs batch · pos².
     """
     same = tokens[:, :, None] == tokens[:, None, :]
@@ -134,10 +143,11 @@ def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key
 
 
 def after_earlier(pattern: Pattern, keys: Bool[Tensor, "batch query key"]) -> Float[Tensor, "head n"]:
-    """Sum a head's attention to the ``followers`` of earlier occurrences of the current token, and average over the
-    queries that have any (ICL "prefix matching", for text in which a token occurs more than twice).
+    """Return each head's attention to ``keys``, summed over keys and averaged over the queries of a window that have
+    any.
 
-    0..1. Windows without such a query are left out. Costs batch · head · pos².
+    With ``keys`` from ``followers``, this is ICL's prefix matching for text in which a token occurs more than twice.
+    0..1. Windows without such a query are left out. Costs batch · head · pos². See docs/framework.md §5.2.
     """
     repeats = keys.any(-1).sum(-1)
     mass = torch.einsum("bhqk,bqk->hb", pattern, keys.to(pattern.dtype))

@@ -1,6 +1,7 @@
-"""Predictions of the second copy of repeated random tokens, against guessing (ICL "defining induction heads").
+"""Score predictions of the second copy of repeated random tokens against guessing (docs/framework.md §5.4).
 
-The first copy is no baseline: a model of text has a higher loss on random tokens than uniform guessing.
+The first copy is not a suitable baseline, because a model of text has a higher loss on random tokens than uniform
+guessing.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from pathsum.probes.induction import check_repeated
 
 
 def guessing_nats(drawn: Float[Tensor, "vocab"]) -> float:
-    """Compute the loss of uniform guessing among the tokens of random blocks: the log of their number, nats. These are
-    the ids with ``drawn`` > 0 except 0, BOS. A guess is right with probability e^−loss."""
+    """Return the loss of guessing uniformly among the tokens that random blocks are sampled from: the log of their
+    number, in nats.
+
+    These tokens are the ids with ``drawn`` > 0 except 0, the beginning-of-sequence token (BOS). A guess is right with
+    probability e^−loss."""
     return math.log(int((drawn[1:] > 0).sum()))
 
 
 def second_copy_top1(logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int) -> float:
-    """Compute the accuracy of the likeliest next token on the second copy, without its first token, which is
-    unpredictable: the positions of ``RepeatLosses.second_nats``. 0..1.
+    """Return the share of the second copy's tokens that the model predicts as the most likely next token
+    (docs/framework.md §5.4). 0..1.
 
-    Costs batch · pos · d_vocab. ValueError if ``tokens`` are not BOS and a block twice."""
+    The first token of the copy is left out, because nothing predicts it; ``RepeatLosses.second_nats`` uses the same
+    positions. Costs batch · pos · d_vocab. ValueError unless ``tokens`` are BOS and a block given twice."""
     check_repeated(tokens, block)
     right = logits[:, block + 1 : -1].argmax(-1) == tokens[:, block + 2 :]
     return torch.mean(right, dtype=torch.float64).item()

@@ -1,7 +1,10 @@
-"""Competition in a softmax: one high score lowers all other keys equally (AMF "one-layer attention-only transformers").
+"""Competition in a softmax: a higher score of one key lowers all other keys by the same factor.
 
-A_k = e^{s_k} / Σ_i e^{s_i}. A score changes the attention to another key only through the denominator, which is the
-same for all keys of a query. A match can attract attention to itself, but cannot move it to the token after it."""
+With A_k = e^{s_k} / Σ_i e^{s_i}, a score changes the attention to another key only through the denominator, which is
+the same for all keys of a query. In a one-layer model, a match can therefore attract attention to itself, but cannot
+move attention to the token after it. See "one-layer attention-only transformers" in A Mathematical Framework for
+Transformer Circuits (AMF), and docs/framework.md §5.14.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,26 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-NEAR = (2, 3, 4, 5)  # distances from the match, on either side, of the keys that are compared with it
-LEAST_BLOCK = 2 * max(NEAR) + 1  # tokens of the shortest block that contains all of them
+NEAR = (2, 3, 4, 5)  # distances from the match, on either side, of the keys for comparison
+LEAST_BLOCK = 2 * max(NEAR) + 1  # length of the shortest block that contains all these keys
 
 
 def inhibition(attention: Float[Tensor, "*shape"], raised: float) -> Float[Tensor, "*shape"]:
-    """Return the change of log A_k of every other key k when the score of a key with attention A_j rises by ``raised``
-    nats: −log(1 + A_j (e^raised − 1)). Nats, ≤ 0 if the score rises. An identity of softmax."""
+    """Return the change of log A_k of every other key k if the score of a key with ``attention`` A_j rises by
+    ``raised`` nats.
+
+    It is −log(1 + A_j (e^raised − 1)), in nats, and at most 0 if the score rises. This is an identity of the softmax.
+    See docs/framework.md §5.14."""
     return -torch.log1p(attention * torch.expm1(torch.as_tensor(raised, dtype=attention.dtype)))
 
 
 def preference(pattern: Float[Tensor, "batch head query key"], block: int, offset: int) -> Float[Tensor, "head batch"]:
-    """Return a head's preference in nats for the key ``offset`` after the match over keys near it, averaged over the
-    second copy's queries: log A[p, p − block + offset] − mean over ±NEAR of log A[p, p − block ± n].
+    """Return each head's preference for the key ``offset`` positions after the match over keys near it, in nats.
 
-    A head that depends on distance alone has the same preference in windows that do not repeat. Costs batch · head ·
-    block. ValueError if the window is not BOS and a block twice.
-    """
+    It is log A[p, p − block + offset] minus the mean over n in ±NEAR of log A[p, p − block + n], averaged over queries
+    p of the second copy. A head whose attention depends on distance alone has the same preference in windows that do
+    not repeat. Costs batch · head · block. ValueError unless the window is the beginning-of-sequence token (BOS) and a
+    block of at least LEAST_BLOCK tokens given twice. See docs/framework.md §5.14."""
     if pattern.shape[-1] != 1 + 2 * block or block < LEAST_BLOCK:
         raise ValueError(
             f"expected BOS and a block of {LEAST_BLOCK} tokens or more twice, got {pattern.shape[-1]} positions"

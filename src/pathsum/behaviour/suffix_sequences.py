@@ -1,7 +1,8 @@
-"""Sequences in which matches of one, two and three tokens compete for the same query (docs/framework.md §5.12).
+"""Build sequences in which matches of one, two and three tokens compete for the attention of one query.
 
-A sequence is BOS and tokens that all differ. It has two occurrences, each a context of ``LONGEST`` tokens and its
-follower. The query is the last position. Copying the query's last tokens into an occurrence's context makes a match.
+A sequence is the beginning-of-sequence token (BOS) and tokens that all differ. It contains two occurrences, each a
+context of ``LONGEST`` tokens and then its follower. The query is the last position. A match is made by copying the last
+tokens of the sequence into the context of an occurrence. See docs/framework.md §5.12.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from torch import Tensor
 from pathsum.data.bos import BOS
 
 LONGEST = 3
-SHORTEST_WINDOW = 4 * LONGEST  # BOS, two occurrences with their followers, the query's own context
-MATCHES = {  # offsets of the query's last tokens that a context repeats: 1 is the current token, 2 the previous one
+SHORTEST_WINDOW = 4 * LONGEST  # BOS, two contexts with their followers, and the last tokens of the sequence
+MATCHES = {  # tokens that are copied into a context, counted from the end: 1 is the current token
     "none": (),
     "one": (1,),
     "two": (1, 2),
@@ -33,7 +34,8 @@ class Trials:
     followers: Int64[Tensor, "n k"]
 
     def matched(self, first: str, second: str) -> Int64[Tensor, "n pos"]:
-        """Return the windows with occurrences that match as ``first`` and ``second`` say (keys of ``MATCHES``)."""
+        """Return the windows in which the two occurrences match as ``first`` and ``second`` say (keys of
+        ``MATCHES``)."""
         tokens, rows = self.tokens.clone(), torch.arange(len(self.tokens))
         for at, kind in enumerate((first, second)):
             for back in MATCHES[kind]:
@@ -41,16 +43,16 @@ class Trials:
         return tokens
 
     def followed(self) -> Int64[Tensor, "n k"]:
-        """Return the token that follows each occurrence."""
+        """Return the token at each follower's position."""
         return self.tokens.gather(1, self.followers)
 
 
 def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generator: torch.Generator) -> Trials:
-    """Sample ``n`` windows of ``pos`` tokens without repetition, by ``probabilities`` (without BOS), and two places.
+    """Sample ``n`` windows of ``pos`` different tokens by ``probabilities`` (BOS excluded), and two occurrences in
+    each.
 
-    Both orders of the two kinds, ``matched(a, b)`` and ``matched(b, a)``, balance distance and follower. ValueError if
-    there is no room for two occurrences or there are too few tokens.
-    """
+    Use both ``matched(a, b)`` and ``matched(b, a)``, so that neither distance nor the follower favors a match.
+    ValueError if the windows have no room for two occurrences, or if there are too few tokens."""
     weights = probabilities.double().clone()
     weights[BOS] = 0
     present = int((weights > 0).sum())
@@ -61,6 +63,6 @@ def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generat
         )
     drawn = torch.multinomial(weights.expand(n, -1), pos - 1, generator=generator)
     tokens = torch.cat([torch.full((n, 1), BOS), drawn], 1)
-    room = pos - 2 * (LONGEST + 1) - LONGEST + 1  # places for both, with the first one's length subtracted
+    room = pos - 2 * (LONGEST + 1) - LONGEST + 1  # possible starts, with the length of the first occurrence left out
     two = torch.rand(n, room, generator=generator).argsort(-1)[:, :2].sort(-1).values
     return Trials(tokens, two + torch.tensor([LONGEST + 1, 2 * LONGEST + 1]))

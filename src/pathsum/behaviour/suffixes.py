@@ -1,7 +1,8 @@
-"""Preference for the follower of the longer match (docs/framework.md §5.12; after ICL "defining induction heads").
+"""Measure the preference for the follower of the longer of two matches (docs/framework.md §5.12).
 
-Windows come in both orders: in the first half the first occurrence is the longer match, in the second half the second
-occurrence. Means are over both orders, which balances distance and follower.
+In the first half of the windows, the first occurrence is the longer match; in the second half, the second occurrence
+is. Means are taken over both orders, so that neither distance nor the follower favors a match. Extends "defining
+induction heads" in In-context Learning and Induction Heads (ICL).
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from torch import Tensor
 def last_attention(
     pattern: Float[Tensor, "batch head query key"], keys: Int[Tensor, "batch n"]
 ) -> Float[Tensor, "head batch n"]:
-    """Return the last query's attention to ``keys``. 0..1; 1/pos for uniform attention."""
+    """Return the attention of the last query to ``keys``, for each head. 0..1; 1/pos for uniform attention."""
     rows = torch.arange(len(keys), device=keys.device)[:, None]
     return pattern[rows, :, -1, keys].permute(2, 0, 1)
 
 
 def longer_and_shorter(values: Float[Tensor, "*shape batch k"]) -> Float[Tensor, "*shape n k"]:
-    """Average ``values`` of the two occurrences over both orders: for each trial, the longer and the shorter match.
+    """Average ``values`` of the two occurrences over both orders: for each trial, the longer match and then the shorter
+    one.
 
-    ValueError if windows do not come in pairs.
+    ValueError unless the windows come in pairs.
     """
     if values.shape[-2] % 2 or values.shape[-1] != 2:
         raise ValueError(f"expected two numbers for each window, in two halves, got shape {tuple(values.shape)}")

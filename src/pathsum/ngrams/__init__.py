@@ -1,1 +1,1 @@
-"""Predictions from the training text alone: n-gram counts, smoothing, entropies."""
+"""Statistics of the training text alone: counts of n-grams, smoothed bigram models, entropies."""

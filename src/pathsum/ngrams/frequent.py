@@ -1,4 +1,4 @@
-"""Frequent unigrams, bigrams and skip-trigrams of the training text."""
+"""List frequent unigrams and bigrams, and informative skip-trigrams, of the training text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathsum.data.tokenizer import JOINER
 from pathsum.data.windows import Windows
 from pathsum.records.corpus import NGramRow
 
-PAIRS = 256  # most frequent bigrams destination → out whose sources are counted
-SAMPLE = 1 << 28  # window area, n_ctx² per window, that skip-trigrams are counted on
-AREA = 1 << 22  # of it at a time
-MIN_COUNT = 5  # below, a skip-trigram is noise
+PAIRS = 256  # number of most frequent bigrams dest → out for which sources are counted
+SAMPLE = 1 << 28  # total size of the windows on which skip-trigrams are counted, n_ctx² each
+AREA = 1 << 22  # size of the windows that are counted at a time
+MIN_COUNT = 5  # fewest places of a skip-trigram; fewer are noise
 
 
 def ngram_rows(
@@ -27,7 +27,7 @@ def ngram_rows(
     vocabulary: list[str],
     top_k: int,
 ) -> list[NGramRow]:
-    """Return the ``top_k`` most frequent unigrams and bigrams (``top_bigrams``) of all training windows, and the
+    """Return the ``top_k`` most frequent unigrams and bigrams of the training windows (``top_bigrams``), and their
     ``top_k`` most informative skip-trigrams (``skip_trigrams``)."""
 
     def row(kind: str, ids: tuple[int, ...], count: int, log_prob: float) -> NGramRow:
@@ -43,7 +43,9 @@ def ngram_rows(
 
 
 def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, int], int]]:
-    """Return the most frequent bigrams without BOS, because a window starts anywhere; ties by id."""
+    """Return the ``top_k`` most frequent bigrams with their counts; of equal counts, those with the lower ids.
+
+    Bigrams with the beginning-of-sequence token (BOS) are left out, because a window may start anywhere in a text."""
     pairs = bigram.tocoo()
     dest, out, count = pairs.coords[0].astype(int), pairs.coords[1].astype(int), pairs.data
     keep = (dest != BOS) & (out != BOS) & (count > 0)
@@ -55,19 +57,19 @@ def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, i
 def skip_trigrams(
     windows: Windows, bigram: sparse.csr_array, top_k: int
 ) -> list[tuple[tuple[int, int, int], int, float]]:
-    """Return the skip-trigrams source … dest → out whose source, anywhere earlier in the window, is most informative:
-    (ids, count of places, log P(out | dest, source before) in nats).
+    """Return the ``top_k`` skip-trigrams source … dest → out whose source is most informative about out.
 
-    Ranked by count · (log P(out | dest, source before) − log P(out | dest)), the log-likelihood that the source adds.
-    Counted for every source and the PAIRS most frequent bigrams dest → out, on SAMPLE / n_ctx² windows evenly spaced
-    over the text. Memory: 2 · PAIRS · d_vocab counts."""
+    Each entry is (ids, number of places, log P(out | dest, source before) in nats). The source may stand anywhere
+    earlier in the window. The rank is by count · (log P(out | dest, source before) − log P(out | dest)), the
+    log-likelihood that the source adds. All sources are counted for the PAIRS most frequent bigrams dest → out, on
+    SAMPLE / n_ctx² windows that are spread evenly over the text. Memory: 2 · PAIRS · d_vocab counts."""
     d_vocab = bigram.shape[0]
     pairs = np.array([pair for pair, _ in top_bigrams(bigram, PAIRS)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
         return []
     dests, dest_of_pair = np.unique(pairs[:, 0], return_inverse=True)
-    with_pair = np.zeros((len(pairs), d_vocab), dtype=np.int64)  # source before, then dest → out
-    with_dest = np.zeros((len(dests), d_vocab), dtype=np.int64)  # source before, then dest → anything
+    with_pair = np.zeros((len(pairs), d_vocab), dtype=np.int64)  # places of dest → out with the source before
+    with_dest = np.zeros((len(dests), d_vocab), dtype=np.int64)  # places of dest with the source before
     n_pair, n_dest = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(dests), dtype=np.int64)
     number_of_pair, number_of_dest = pd.Index(pairs[:, 0] * d_vocab + pairs[:, 1]), pd.Index(dests)
     sample = windows.spread(max(1, SAMPLE // windows.n_ctx**2))
@@ -96,8 +98,11 @@ def _add_sources(
     first: Bool[np.ndarray, "batch pos"],
     kind: Int64[np.ndarray, "batch pos"],
 ) -> None:
-    """Count, in place, the distinct tokens before every place of a kind (−1: none) in its window; ``first`` marks the
-    first occurrence of each token."""
+    """Add to ``counts`` the distinct tokens before each place of its window, and to ``totals`` the places, by kind of
+    place.
+
+    ``kind`` gives the kind of each position, or −1 if it is not a place. ``first`` marks the first occurrence of each
+    token in its window. Both arrays are changed in place."""
     window, query = np.nonzero(kind >= 0)
     of = kind[window, query]
     totals += np.bincount(of, minlength=len(totals))

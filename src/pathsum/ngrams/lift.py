@@ -1,5 +1,6 @@
-"""The lift of skip-trigrams in a text: whether an earlier token is informative about the next one
-(docs/framework.md §3.9)."""
+"""Measure the lift of skip-trigrams in a text: how informative an earlier token is about the next one
+(docs/framework.md §3.9).
+"""
 
 from __future__ import annotations
 
@@ -10,44 +11,47 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-FEW = 5  # hits, found or expected, under which a lift is noise
+FEW = 5  # a lift is noise if hits and expected hits are both below this
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The places of a triple source … destination → out. A source counts from position 1 to before the destination, in
-    the same document."""
+    """The places and hits of a triple source … destination → out in a text.
 
-    places: int  # destination with the source before it
-    hits: int  # of those, followed by out
-    all_places: int  # destination with or without the source
+    The source must stand before the destination in the same document, and not at position 0 of the window."""
+
+    places: int  # places of the destination with the source before it
+    hits: int  # of these, followed by out
+    all_places: int  # places of the destination, with or without the source
     all_hits: int
 
     @property
     def expected(self) -> float:
-        """Return the hits expected if out did not depend on the source."""
+        """Return the number of hits that is expected if out depends on the destination alone."""
         return self.places * self.all_hits / max(1, self.all_places)
 
     @property
     def lift(self) -> float | None:
-        """Return P(out | destination, source before it) / P(out | destination). Chance is 1; None under FEW hits."""
+        """Return P(out | destination, source before it) / P(out | destination). Chance is 1. None if hits and expected
+        hits are both below FEW."""
         return self.hits / self.expected if self.expected > 0 and max(self.hits, self.expected) >= FEW else None
 
 
 @dataclass(frozen=True)
 class Text:
-    """The places of each token in windows without position 0 (BOS). A window may contain the end of a document; BOS
-    begins the next one."""
+    """The places of each token in some windows, without position 0, the beginning-of-sequence token (BOS).
 
-    document: Int[Tensor, "n"]  # number, in all windows, of each place's document; places are sorted by token
+    A window may contain the end of a document. BOS begins the next document."""
+
+    document: Int[Tensor, "n"]  # document number of each place; places are sorted by token
     pos: Int[Tensor, "n"]
-    nexts: Int[Tensor, "n"]  # what follows
-    starts: Int[Tensor, "k"]  # where each token's places begin, and the last one's end
+    nexts: Int[Tensor, "n"]  # next token
+    starts: Int[Tensor, "k"]  # index of each token's first place, and the number of places
     documents: int
 
     @staticmethod
     def of(windows: Int[Tensor, "all window"]) -> Text:
-        """Sort the places of ``windows`` by token."""
+        """Collect the places of ``windows``, sorted by token."""
         tokens = windows[:, 1:-1]
         found, order = tokens.flatten().sort(stable=True)
         size = int(found[-1]) + 1 if len(found) else 0
@@ -58,15 +62,17 @@ class Text:
         return Text(document[order], pos, windows[:, 2:].flatten()[order], starts, int(begins.sum()))
 
     def places(self, token: int) -> slice:
-        """Return the slice of the places of ``token``."""
+        """Return the slice of the places that hold ``token``."""
         if token + 1 >= len(self.starts):
             return slice(0, 0)
         return slice(int(self.starts[token]), int(self.starts[token + 1]))
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count how often out follows the destination, in all and with the source before it in the document. Costs the
-    places of each triple's destination."""
+    """Count how often out follows the destination, at all of its places and at those with the source earlier in the
+    document.
+
+    Costs as many steps as the destination of each triple has places."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

@@ -16,7 +16,7 @@ DIRICHLET, DISCOUNT, KNESER_NEY = "Dirichlet", "absolute discounting", "Kneser鈥
 
 @dataclass(frozen=True)
 class Smoothing:
-    """A way to turn bigram counts into probabilities, and its constant."""
+    """A method of turning bigram counts into probabilities, and its constant."""
 
     kind: str  # DIRICHLET, DISCOUNT or KNESER_NEY
     constant: float
@@ -30,23 +30,24 @@ CANDIDATES = (
     *(
         Smoothing(kind, d)
         for kind in (DISCOUNT, KNESER_NEY)
-        for d in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # in counts
+        for d in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # d, in counts
     ),
 )
 
 
 @dataclass(frozen=True)
 class BigramTable:
-    """Bigram counts, with the sums that every smoothing needs."""
+    """Bigram counts, and the sums that the smoothing methods need (docs/framework.md 搂3.1)."""
 
     counts: Counts
-    row_totals: Int64[np.ndarray, "source"]  # c(a 路)
-    followers: Int64[np.ndarray, "source"]  # N鈧佲倞(a 路)
+    row_totals: Int64[np.ndarray, "source"]  # c(a 路), count of each source
+    followers: Int64[np.ndarray, "source"]  # N鈧佲倞(a 路), number of distinct successors
     unigram: Float[np.ndarray, "out"]  # u
     continuation: Float[np.ndarray, "out"]  # q
 
     @classmethod
     def of(cls, bigram_counts: Counts, unigram_counts: Int64[np.ndarray, "out"]) -> BigramTable:
+        """Compute the sums from bigram and unigram counts."""
         seen = bigram_counts > 0
         return cls(
             counts=bigram_counts,
@@ -59,8 +60,9 @@ class BigramTable:
     def probabilities(
         self, sources: Int64[np.ndarray, "*#pair"], outs: Int64[np.ndarray, "*#pair"], smoothing: Smoothing
     ) -> Float[np.ndarray, "*#pair"]:
-        """Compute P(out | source) for pairs of token ids; arrays of one shape, or that broadcast. Positive, with sum 1
-        over all outs for each source."""
+        """Return P(out | source) for pairs of token ids. ``sources`` and ``outs`` have the same shape or broadcast.
+
+        All probabilities are positive and, for each source, sum to 1 over all outs."""
         pair = _flat(self.counts[sources, outs]) if sources.shape == outs.shape else self._block(sources, outs)
         total, k = self.row_totals[sources].astype(np.float64), smoothing.constant
         if smoothing.kind == DIRICHLET:
@@ -75,7 +77,7 @@ class BigramTable:
 
 
 def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
-    """Choose the one of CANDIDATES with the lowest loss on bigram counts of tuning documents."""
+    """Return the one of CANDIDATES with the lowest loss on the bigram counts ``tuning``, those of tuning documents."""
     pairs = tuning.tocoo()
     sources, outs, weight = pairs.coords[0].astype(np.int64), pairs.coords[1].astype(np.int64), pairs.data
 
@@ -86,7 +88,7 @@ def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
 
 
 def add_one(counts: Int64[np.ndarray, "out"]) -> Float[np.ndarray, "out"]:
-    """Compute (c + 1) / (N + V), which is positive for every token."""
+    """Return the add-one smoothed distribution (c + 1) / (N + V) of V tokens with counts c and sum N."""
     return np.asarray((counts + 1.0) / (counts.sum() + len(counts)))
 
 

@@ -1,4 +1,4 @@
-"""Corpus statistics: n-grams, entropies and the bigram baseline, counted on the windows of a model."""
+"""Corpus statistics: n-grams, entropies and the bigram baseline, counted on windows of a model's length."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DENSE_VOCAB = 8192  # largest vocabulary whose bigram counts are a dense table (
 
 @dataclass(frozen=True)
 class BigramRows:
-    """Rows of the bigram counts as dense tensors, whether stored dense or sparse."""
+    """Bigram counts that return dense tensors when rows are sliced, whether they are stored dense or sparse."""
 
     counts: Counts
 
@@ -36,24 +36,25 @@ class BigramRows:
 
 @dataclass(frozen=True)
 class CorpusStatistics:
-    """Counts over the training windows: a token is counted where it is predicted, a bigram as (input, target)."""
+    """Counts over the training windows: of each token as a target, and of each bigram as (input, target)."""
 
     unigram_counts: Int64[np.ndarray, "out"]
     bigram_counts: Counts  # [token, next]; dense up to DENSE_VOCAB, else scipy.sparse.csr_array
-    smoothing: Smoothing  # the best on tuning documents
+    smoothing: Smoothing  # with the lowest loss on tuning documents
 
     def bigram_rows(self) -> BigramRows:
-        """Return the counts as rows[start:stop] → dense int64 tensor."""
+        """Return the bigram counts as a table that returns dense int64 tensors when rows are sliced."""
         return BigramRows(self.bigram_counts)
 
     def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
-        """Compute the mean loss of the bigram model on each window, in nats per token: the baseline without context."""
+        """Return the mean loss of the smoothed bigram model on each window, in nats per token: the baseline without
+        context."""
         table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
         likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
 
     def save(self, path: Path) -> None:
-        """Write an .npz without pickles, atomically; identical statistics give identical bytes."""
+        """Write the statistics as an .npz file, atomically and without pickles. Equal statistics give equal bytes."""
         if sparse.issparse(self.bigram_counts):
             c = self.bigram_counts
             table = {"data": c.data, "indices": c.indices, "indptr": c.indptr}
@@ -74,7 +75,8 @@ class CorpusStatistics:
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
-        """Read what ``save`` wrote. FileNotFoundError where there is no file, ValueError where it is something else."""
+        """Read the file that ``save`` wrote. FileNotFoundError if there is none, ValueError if it contains something
+        else."""
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
         try:
@@ -95,12 +97,13 @@ class CorpusStatistics:
 def corpus_statistics(
     folder: Path, name: str, n_ctx: int, config: ExtractConfig
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
-    """Compute n-gram statistics and baselines of the corpus tokenized into ``folder``, in windows of ``n_ctx``.
+    """Return the summary, the frequent n-grams and the statistics of the corpus that is tokenized in ``folder``, in
+    windows of ``n_ctx`` tokens.
 
-    Losses are in nats per token, over the windows of verdict documents that judge the models; tuning documents choose
-    the smoothing. The rows are the ``config.top_k`` unigrams, bigrams and skip-trigrams of training text. Memory: the
-    count table, and a few million tokens at a time. FileNotFoundError before ``tokenize_corpus``, ValueError where its
-    files do not belong together or are smaller than a window."""
+    Losses are in nats per token, over the windows of verdict documents on which models are judged. Tuning documents
+    choose the smoothing. The n-grams are the ``config.top_k`` unigrams, bigrams and skip-trigrams of the training text.
+    Memory: the table of counts, and a few million tokens at a time. FileNotFoundError if ``tokenize_corpus`` has not
+    run. ValueError if its files do not belong together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:

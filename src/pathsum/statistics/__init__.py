@@ -1,1 +1,4 @@
-"""Bootstrap intervals, random rotations, change points, trajectories. ICL: Olsson et al. 2022, in-context learning."""
+"""Bootstrap intervals, random rotations, change points, and trajectories of losses.
+
+ICL is Olsson et al. 2022, In-context Learning and Induction Heads.
+"""

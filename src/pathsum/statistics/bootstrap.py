@@ -1,7 +1,7 @@
 """Bootstrap intervals of means over windows, by resampling whole documents (docs/framework.md §10.1).
 
-Losses of windows of one document correlate at 0.45 here. A bootstrap over single windows would give intervals several
-times too narrow.
+The losses of windows of one document are correlated (0.45 on this suite's text). A bootstrap over single windows would
+therefore give intervals that are several times too narrow.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 DRAWS = 2000
-ENDS = torch.tensor([(1 - 0.95) / 2, (1 + 0.95) / 2], dtype=torch.float64)  # of an interval, as quantiles
+ENDS = torch.tensor([(1 - 0.95) / 2, (1 + 0.95) / 2], dtype=torch.float64)  # ends of a 95 % interval, as quantiles
 
 
 class Interval(NamedTuple):
-    """A mean and its bootstrap percentile interval."""
+    """A mean and the two ends of its bootstrap interval."""
 
     mean: float
     low: float
     high: float
 
 
-Columns = tuple[float | None, float | None, float | None]  # of an interval in a record
+Columns = tuple[float | None, float | None, float | None]  # mean, low, high of an interval
 NO_INTERVAL: Columns = (None, None, None)
 
 
 def mean_intervals(
     values: Float[Tensor, "rows batch"], documents: Int[Tensor, "batch"], generator: torch.Generator
 ) -> list[Interval]:
-    """Compute the 95 % percentile interval of each row's mean over windows by a cluster bootstrap over documents
-    (Davison & Hinkley 1997, §3.8).
+    """Return the mean over windows of each row of ``values``, with its 95 % bootstrap interval over documents.
 
-    ``documents`` is the document of each window; ``independent`` where windows share nothing. In the unit of
-    ``values``. All rows share the draws. With fewer than about ten documents the interval is slightly too narrow. Costs
-    rows · documents · draws. ValueError under two documents."""
+    ``documents`` holds the document of each window; use ``independent`` for windows that share nothing. The interval is
+    the percentile interval of a cluster bootstrap (Davison & Hinkley 1997, §3.8), in the unit of ``values``. All rows
+    share the draws. With fewer than about ten documents it is slightly too narrow. Costs rows · documents · draws.
+    ValueError with fewer than two documents."""
     rows = len(values)
     drawn = resampled_means(values, documents, generator)
     low, high = torch.quantile(drawn, ENDS, dim=-1) if rows else values.new_zeros(2, 0)
@@ -50,9 +50,11 @@ def ratio_interval(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> Interval:
-    """Compute the 95 % percentile interval of mean ``part`` / mean ``whole``, both over the same drawn documents
-    (docs/framework.md §10.2). NaN where ``whole`` is 0; meaningless where the interval of ``whole`` contains 0. Costs
-    and errors as ``mean_intervals``."""
+    """Return mean ``part`` / mean ``whole`` with its 95 % bootstrap interval, both means over the same resampled
+    documents.
+
+    Not finite if the mean of ``whole`` is 0, and meaningless if the interval of that mean contains 0. Costs and errors
+    as in ``mean_intervals``. See docs/framework.md §10.2."""
     drawn = resampled_means(torch.stack([part, whole]), documents, generator)
     low, high = torch.quantile(drawn[0] / drawn[1], drawn.new_tensor([0.025, 0.975])).tolist()
     return Interval((part.double().mean() / whole.double().mean()).item(), low, high)
@@ -64,8 +66,10 @@ def resampled_means(
     generator: torch.Generator,
     draws: int = DRAWS,
 ) -> Float[Tensor, "rows n"]:
-    """Draw as many documents as there are, with replacement, and average over all their windows: one column per draw,
-    the same draws for all rows. In the unit of ``values``, float64. Costs and errors as ``mean_intervals``."""
+    """Return the mean of each row of ``values`` over resampled documents, one column per draw.
+
+    A draw takes as many documents as there are, with replacement, and averages over all their windows. All rows share
+    the draws. In the unit of ``values``, in float64. Costs and errors as in ``mean_intervals``."""
     _, group, sizes = documents.unique(return_inverse=True, return_counts=True)
     n = len(sizes)
     if n < 2:
@@ -77,8 +81,10 @@ def resampled_means(
 
 
 def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, "batch"]) -> Float[Tensor, "rows"]:
-    """Estimate the standard error of each row's mean over windows from the summed deviations of its documents
-    (docs/framework.md §10.1). In the unit of ``values``; 0 for a single document."""
+    """Estimate the standard error of each row's mean over windows, where windows of one document may be correlated.
+
+    The estimate uses the summed deviations of each document. In the unit of ``values``; 0 for a single document. See
+    docs/framework.md §10.1."""
     _, group, sizes = documents.unique(return_inverse=True, return_counts=True)
     deviations = values.double() - values.double().mean(-1, keepdim=True)
     sums = deviations.new_zeros(len(values), len(sizes)).index_add_(1, group, deviations)
@@ -86,5 +92,5 @@ def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, 
 
 
 def independent(values: Float[Tensor, "*rows batch"]) -> Int[Tensor, "batch"]:
-    """Return a separate document for each window, for windows that share nothing, such as random tokens."""
+    """Return a separate document number for each window, for windows that share nothing, such as random tokens."""
     return torch.arange(values.shape[-1])

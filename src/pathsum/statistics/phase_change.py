@@ -1,4 +1,8 @@
-"""Change points of developmental curves (ICL "the phase change", docs/framework.md §6.3 and §6.4)."""
+"""Find change points of curves over training (docs/framework.md §6.3 and §6.4).
+
+See "the phase change" in In-context Learning and Induction Heads (ICL). RSS is a residual sum of squares: RSS₁ of the
+best fit of one straight line, RSS₂ of two lines that meet.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +18,27 @@ from torch import Tensor
 from pathsum.statistics.bootstrap import ENDS
 
 LEAST_BENT = 12  # evaluations needed to tell a bend from noise
-CLEAR = 12.0  # n log(RSS₁ / RSS₂): exceeded by white noise of LEAST_BENT evaluations or more in under 1 % of curves
-KNOWN = 0.95  # share of draws that must have a change point
-LEAST_RISE = 0.2  # of prefix matching: heads that form reach 0.3 and more, those that do not stay under 0.1
+CLEAR = 12.0  # smallest n log(RSS₁ / RSS₂) of a bend; exceeded by under 1 % of white-noise curves
+KNOWN = 0.95  # share of bootstrap draws that must have a change point
+LEAST_RISE = 0.2  # of prefix matching; induction heads reach 0.3 or more, other heads stay below 0.1
 
 
 @dataclass(frozen=True)
 class Onset:
-    """The change point of a developmental curve."""
+    """A change point of a curve over training, in tokens seen."""
 
-    tokens_seen: int  # interpolated where a rise is half-way
-    low: int  # the last evaluation before
-    high: int  # the first one after
+    tokens_seen: int  # at the change; ``onset`` interpolates between evaluations
+    low: int  # at the last evaluation before the change
+    high: int  # at the first evaluation after it
 
 
 def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float = LEAST_RISE) -> Onset | None:
-    """Return the tokens seen when the series last crosses half of its rise from the first to the last evaluation, by
-    linear interpolation, with the evaluations on either side as bounds (docs/framework.md §6.3).
+    """Return the tokens seen when a series crosses, for the last time, half of its rise from the first to the last
+    evaluation.
 
-    None where the rise is under ``least_rise``, in the unit of the series. For a series that falls, give its negative.
-    ValueError where the lengths differ, tokens do not increase or a value is not finite."""
+    The crossing is interpolated linearly, and the evaluations on either side are its bounds. None if the rise is below
+    ``least_rise``, in the unit of the series. For a series that falls, pass its negative. ValueError if the lengths
+    differ, if the tokens do not increase, or if a value is not finite. See docs/framework.md §6.3."""
     _check(tokens_seen, series)
     rise = series[-1] - series[0]
     if rise < least_rise or rise <= 0:
@@ -45,12 +50,13 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
 
 
 def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
-    """Return the evaluation at which the slope of a loss becomes steeper: the best fit of two straight lines that meet,
-    over the logarithm of tokens (docs/framework.md §6.4), with the evaluations on either side.
+    """Return the evaluation at which a loss, as a function of log tokens, becomes steeper (docs/framework.md §6.4).
 
-    None where one line fits nearly as well (n log(RSS₁ / RSS₂) < CLEAR, calibrated for independent errors), where the
-    loss becomes flatter, or with fewer than LEAST_BENT evaluations. A decaying learning rate bends a loss too: compare
-    with models that cannot change. ValueError as for ``onset``, and where no token is seen."""
+    It is the meeting point of the two straight lines that fit best, with the evaluations on either side as bounds. None
+    if the loss becomes flatter, if there are fewer than LEAST_BENT evaluations, or if one line fits nearly as well (n
+    log(RSS₁ / RSS₂) < CLEAR, calibrated for independent errors). A decaying learning rate bends a loss too, so compare
+    with models that cannot form induction heads. ValueError as in ``onset``, and if no token is seen at the first
+    evaluation."""
     _check(tokens_seen, losses)
     if tokens_seen[0] < 1:
         raise ValueError("expected some tokens seen at every evaluation, for their logarithm; leave out the first")
@@ -78,9 +84,11 @@ def change_interval(
     tokens_seen: Sequence[int],
     drawn: Float[Tensor, "rows n"],
 ) -> tuple[int, int] | None:
-    """Compute the 95 % percentile interval of the change point that ``find`` returns, over the columns of ``drawn``:
-    each is a curve with one row per evaluation (docs/framework.md §6.5). None where fewer than KNOWN of the curves
-    change. Costs one ``find`` per draw."""
+    """Return the 95 % percentile interval of a change point, in tokens seen, over bootstrap draws of its curve.
+
+    Each column of ``drawn`` is one draw of the curve, with a row per evaluation, and ``find`` returns its change point
+    or None. The result is None if fewer than KNOWN of the draws have a change point. Costs one ``find`` per draw. See
+    docs/framework.md §6.5."""
     points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
     if not points or len(points) < KNOWN * drawn.shape[1]:
         return None

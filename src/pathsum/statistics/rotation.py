@@ -1,4 +1,4 @@
-"""Random rotations, the null distribution for heads."""
+"""Random rotations, for null distributions of scores (docs/framework.md §10.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from torch import Tensor
 
 
 def random_rotation(d_model: int, generator: torch.Generator) -> Float[Tensor, "write read"]:
-    """Sample a Haar-distributed orthogonal matrix, in float64 (docs/framework.md §10.3): the Q of a random matrix, with
-    the signs that make the diagonal of R positive (Mezzadri 2007). Costs d_model³."""
+    """Sample a Haar-distributed orthogonal matrix, in float64 (docs/framework.md §10.3).
+
+    It is the Q factor of a matrix of independent normal entries, with the signs that make the diagonal of the R factor
+    positive (Mezzadri 2007). Costs d_model³."""
     Q, R = torch.linalg.qr(torch.randn(d_model, d_model, generator=generator, dtype=torch.float64))
     return Q * R.diagonal().sign()

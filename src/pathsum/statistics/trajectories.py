@@ -1,6 +1,7 @@
-"""Trajectories of per-token losses in training (ICL "per-token losses", Argument 1).
+"""Trajectories of per-token losses during training (docs/framework.md §6.6).
 
-The losses of a checkpoint on fixed tokens are a point with one coordinate per token; the checkpoints form a path.
+The losses of one checkpoint on fixed tokens are a point with one coordinate per token. The points of all checkpoints
+form a trajectory. See "per-token losses" in In-context Learning and Induction Heads (ICL), argument 1.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A path in its leading principal components."""
+    """A trajectory in the coordinates of its leading principal components."""
 
-    coordinates: Float[Tensor, "rows k"]  # nats per token: root mean square over tokens, about the path's mean
-    explained: Float[Tensor, "k"]  # share of all movement along each component, 0..1, falling
+    coordinates: Float[Tensor, "rows k"]  # one row per checkpoint, about their mean; nats, root mean square over tokens
+    explained: Float[Tensor, "k"]  # share of the variance over checkpoints, 0..1, in falling order
 
 
 def principal_components(losses: Float[Tensor, "rows columns"], k: int) -> Trajectory:
-    """Compute the leading principal components of checkpoints × tokens (docs/framework.md §6.6), with the sign that
-    makes the coordinate of largest size positive.
+    """Return the trajectory of ``losses`` (checkpoints × tokens) in its ``k`` leading principal components.
 
-    In float64. Costs rows² · columns. ValueError unless there are more than ``k`` checkpoints (rows without their mean
-    span one dimension less) and at least ``k`` tokens."""
+    The sign of a component makes its coordinate of largest size positive. In float64. Costs rows² · columns.
+    ValueError unless there are more than ``k`` checkpoints (subtracting the mean removes one dimension) and at least
+    ``k`` tokens. See docs/framework.md §6.6."""
     rows, columns = losses.shape
     if not (1 <= k < rows and k <= columns):
         raise ValueError(

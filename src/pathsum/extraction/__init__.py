@@ -1,1 +1,1 @@
-"""From a trained model to records: each file makes the tables of one theme, ``cell`` puts them together."""
+"""Compute the records of a trained model: each file computes the tables of one topic, and ``cell`` combines them."""

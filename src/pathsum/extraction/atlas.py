@@ -1,10 +1,11 @@
-"""The skip-trigrams with the largest effects on held-out text, their lift in the text, and spurious skip-trigrams.
+"""List the skip-trigrams with the largest effects on held-out text, test them in the text, and list spurious ones.
 
-Half of the documents choose, the other half judge. A head without a match attends to some common token, and its writes
-there are a bias toward common outputs. Summed over the text, such a bias exceeds every skip-trigram, although the
-output does not depend on its source. Therefore only entries above chance in the choosing documents are listed. The
-judging documents test them. The listed entries that pass both tests are compared with all candidates that pass both,
-and with triples sampled from the text that pass both.
+Half of the documents choose the skip-trigrams, and the other half judges them. Effects alone are not enough to choose
+by. A head that finds no match attends to some common token, and what it writes there is a bias toward common outputs.
+Summed over the text, such a bias exceeds every skip-trigram, although the output does not depend on its source.
+Therefore only triples that the choosing documents contain beyond chance are listed, and the judging documents test them
+again. A head's rate of copying is taken over all its candidates that pass both tests. It is compared with the rate
+among triples that are sampled from the text and pass both tests. See docs/framework.md §3.8 to §3.10.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ from pathsum.ngrams.lift import Counts, Text, counts
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance
 from pathsum.records.tokens import word_of
 
-AREA = 1 << 22  # entries of a pattern that are examined, which bounds memory and time
-CANDIDATES = 300  # skip-trigrams of a head with the largest effect on the text, which are counted in it
-CROSSED = 60  # skip-trigrams of a head whose spurious combinations are examined
-ENOUGH = 30  # places of source … destination in the text that a spurious skip-trigram needs
-DRAWN = 6000  # occurrences in the text, for the base rate of copying
+AREA = 1 << 22  # most entries of a head's patterns that are examined, which bounds memory and time
+CANDIDATES = 300  # skip-trigrams per head, those with the largest effect, that are counted in the text
+CROSSED = 60  # skip-trigrams per head whose spurious combinations are examined
+ENOUGH = 30  # fewest places with source … destination that a spurious skip-trigram needs
+DRAWN = 6000  # occurrences sampled from the text for the base rate of copying
 _SEED = 2026
-SUSPECTS, BUGS = 40, 3  # the costliest spurious combinations of a head that are counted in the text, and listed
+SUSPECTS, BUGS = 40, 3  # spurious combinations per head, the costliest, that are counted, and that are listed
 
 
 @dataclass(frozen=True)
 class Looked:
-    """The QK and OV circuits of a head."""
+    """A head with its QK (query-key) and OV (output-value) circuits."""
 
     layer: int
     head: int
-    qk: LowRank  # at the scale of bare tokens
+    qk: LowRank  # with embeddings at the norm scale of bare tokens
     ov: LowRank
 
     def read(self, t: Triple) -> tuple[float, float]:
-        """Return QK[destination, source] and OV[out, source]."""
+        """Return QK[destination, source] and OV[out, source] of a triple, in nats."""
         source, destination, out = t
         qk, ov = (self.qk.left[destination] @ self.qk.right[:, source], self.ov.left[out] @ self.ov.right[:, source])
         return qk.item(), ov.item()
@@ -66,7 +67,7 @@ Suspect = tuple[Looked, Triple, SpuriousCost]
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record by its name."""
+    """Return the records ``skip_trigrams``, ``skip_trigram_tallies`` and ``skip_trigram_bugs``."""
     rows: list[SkipTrigramRow] = []
     suspects: list[Suspect] = []
     tallies: list[SkipTrigramTallyRow] = []
@@ -104,7 +105,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def same_words(words: Sequence[str]) -> Int[Tensor, "vocab"]:
-    """Number the tokens so that tokens which differ only in case and a leading space share a number."""
+    """Number the tokens so that tokens that differ only in case and a leading space share a number."""
     numbers: dict[str, int] = {}
     return torch.tensor([numbers.setdefault(word_of(w), len(numbers)) for w in words])
 
@@ -137,14 +138,15 @@ def _tally(
 
 
 def _copying(triples: Sequence[Triple], words: Int[Tensor, "vocab"]) -> int:
-    """Count the triples whose output is the source."""
+    """Count the triples whose output equals their source up to case and a leading space."""
     return sum(int(words[source] == words[out]) for source, _, out in triples)
 
 
 def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judge: Text) -> tuple[float | None, int]:
-    """Sample triples from the text by frequency, and return the share that copies among those that pass both tests
-    (None if none pass), and the number that pass. Costs the counts of ``DRAWN`` triples: 0.4 s for 800 windows of 256
-    tokens."""
+    """Return the share of copying among triples of the text that pass both tests, and the number of these triples.
+
+    ``DRAWN`` occurrences are sampled from the text. The share is None if no triple passes. Costs the counts of at most
+    ``DRAWN`` triples: 0.4 s for 800 windows of 256 tokens."""
     if not len(at.out):
         return None, 0
     drawn = torch.randint(len(at.out), (DRAWN,), generator=torch.Generator().manual_seed(_SEED))
@@ -156,7 +158,7 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """Yield the costliest suspects of each head that are not above chance in the text, with their rank."""
+    """Yield the costliest suspects of each head that the text contains no more often than expected, with their rank."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, asked, strict=True):
         looked, _, paid = suspect
@@ -169,7 +171,8 @@ def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, S
 def _columns(
     data: EvalData, looked: Looked, rank: int, t: Triple, effect: tuple[int, float, float], c: Counts
 ) -> tuple[Any, ...]:
-    """Return the columns of a skip-trigram or a bug: its head, rank and tokens, ``effect``, its weights and counts."""
+    """Return the columns of a skip-trigram or a bug: head, rank, words, ``effect``, QK and OV entries, and counts in
+    the text."""
     words = (data.words[token] for token in t)
     return (looked.layer, looked.head, rank, *words, *effect, *looked.read(t), c.places, c.hits, c.expected, c.lift)
 
@@ -177,8 +180,9 @@ def _columns(
 def _carried(
     trained: TracedModel, looked: Looked, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
-    """Return the head's OV circuit without the scale of bare tokens, and the weight of each source in the windows
-    ``shown``, with the norm scales of the trace."""
+    """Return the head's OV circuit without the scale of bare tokens, and the weight of the source of each occurrence.
+
+    The weights use the norm scales of the trace on the windows ``shown``."""
     weights, natural = trained.model.weights(), trained.natural
     layer, h = looked.layer, looked.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)

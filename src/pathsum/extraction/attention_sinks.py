@@ -1,4 +1,6 @@
-"""Attention to the beginning-of-sequence token (attention sink), and its effect on the loss on text."""
+"""Measure the attention of heads to the beginning-of-sequence token (BOS, an attention sink), and the effect on the
+loss of removing it (docs/framework.md §5.15).
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,15 @@ from pathsum.probes.positional import bos
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.statistics.bootstrap import mean_intervals
 
-WINDOWS, STEP = 12, 2  # every second position is enough for a mean
-TRIALS = {"silenced": (silenced, 0), "forbidden": (forbidden, 0), "control": (forbidden, 1)}  # change and key
+WINDOWS, STEP = 12, 2  # losses at every second position are enough for a mean
+TRIALS = {"silenced": (silenced, 0), "forbidden": (forbidden, 0), "control": (forbidden, 1)}  # change, and removed key
 _SEED = 2026
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: one per head, and one per layer of several heads. Costs three runs per row."""
+    """Return the record ``attention_sinks``: one row per head, and one per layer with several heads, for all of them
+    together. Costs three runs per row."""
     generator = torch.Generator().manual_seed(_SEED)
     windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     clean = Run(trained.model, windows[:, :-1])
@@ -48,7 +51,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def _sets(layer: int, n_heads: int) -> list[list[Place]]:
-    """Return each head of a layer, and all of them together if there are several."""
+    """Return the sets of heads of a layer that are changed together: each head alone, and all heads if there are
+    several."""
     heads = [(layer, h) for h in range(n_heads)]
     return [*([head] for head in heads), *([heads] if n_heads > 1 else [])]
 
@@ -56,6 +60,7 @@ def _sets(layer: int, n_heads: int) -> list[list[Place]]:
 def _losses(
     run: Run, heads: Sequence[Place], trial: str, windows: Int[Tensor, "batch window"]
 ) -> Float[Tensor, "batch"]:
+    """Return the loss of each window if ``trial`` changes the patterns of ``heads``, in nats per token."""
     change, key = TRIALS[trial]
     for head in heads:
         run = run.force_pattern(head, change(run.pattern(head), key))

@@ -1,4 +1,6 @@
-"""Shares of the embedding and of each layer's writes in the residual stream."""
+"""Measure the shares of the embedding and of the writes of layers and heads in the residual stream
+(docs/framework.md §7.3).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from pathsum.records.balance import BalanceRow
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: one per reader and part of what it reads."""
+    """Return the record ``balance``: one row per reader (a layer or the unembedding) and part of what it reads."""
     model, trace = trained.model, trained.natural
     embedded = model.embed(data.windows[:, :-1])
     streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)
@@ -30,12 +32,13 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def _parts(embedded: Tensor, outputs: tuple[Tensor, ...]) -> list[tuple[str, Tensor]]:
-    """Return the embedding, each layer's writes and each head's."""
+    """Return the embedding, the writes of each layer and the writes of each head, with their names."""
     layers = [(f"L{layer}", output.sum(1)) for layer, output in enumerate(outputs)]
     heads = [(f"L{n}H{h}", part) for n, output in enumerate(outputs) for h, part in enumerate(output.unbind(1))]
     return [("embedding", embedded), *layers, *heads]
 
 
 def _read(trained: TrainedModel, part: Tensor) -> Tensor:
-    """Return what a norm reads of a part, up to its scale."""
+    """Return a part as the norm passes it on, up to its scale: minus its mean over coordinates for ``layer``, else
+    unchanged."""
     return part - part.mean(-1, keepdim=True) if trained.model.config.norm == "layer" else part

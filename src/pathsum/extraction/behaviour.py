@@ -1,4 +1,6 @@
-"""Behaviors of each head, and the loss after each layer."""
+"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure the loss after each layer
+(docs/framework.md §3.17).
+"""
 
 from __future__ import annotations
 
@@ -42,19 +44,20 @@ _SEED = 2022
 
 @dataclass(frozen=True)
 class Shown:
-    """Patterns of all heads, layer by layer, on one kind of windows."""
+    """The attention patterns of all heads, layer by layer, on one kind of windows."""
 
     pattern: Pattern
-    even: Float[Tensor, "n head query key"]  # chance: uniform causal attention, treated in the same way
+    even: Float[Tensor, "n head query key"]  # chance level: uniform causal attention, treated in the same way
 
     @staticmethod
     def plain(trace: Trace) -> Shown:
+        """Return the attention patterns of a trace."""
         pattern = torch.cat(trace.patterns, 1)
         return Shown(pattern, uniform_attention(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
 
     @staticmethod
     def weighted(trace: Trace, read: Sequence[Tensor], weights: Weights) -> Shown:
-        """Weight the patterns by the norm of what is moved."""
+        """Return the attention patterns weighted by the norm of what each head moves (docs/framework.md §3.14)."""
         even = [uniform_attention(p.shape[-1]).expand_as(p) for p in trace.patterns]
         pattern, chance = (torch.cat(weighted_layers(layers, read, weights), 1) for layers in (trace.patterns, even))
         return Shown(pattern, chance)
@@ -62,7 +65,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Measure:
-    """The scores of all heads for one behavior, layer by layer."""
+    """The scores of all heads, layer by layer, for one behavior."""
 
     behaviour: str
     values: Float[Tensor, "head batch"]
@@ -71,7 +74,7 @@ class Measure:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record by its name."""
+    """Return the records ``labels`` (the behaviors of each head) and ``lens`` (the loss after each layer)."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         read = reads(trained.model, data.windows[:, :-1], trained.natural)
@@ -82,7 +85,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) -> list[Tensor]:
-    """Return what each layer and the unembedding read of the residual stream."""
+    """Return the normalized residual stream that each layer reads, and then the one that the unembedding reads."""
     stream = model.embed(tokens)
     found = [model.normalise(stream)[0]]
     for output in trace.outputs:
@@ -92,14 +95,17 @@ def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) ->
 
 
 def weighted_layers(patterns: Sequence[Tensor], read: Sequence[Tensor], weights: Weights) -> list[Tensor]:
-    """Return the value-weighted patterns of each layer. ``read`` is what ``reads`` returns."""
+    """Return the value-weighted attention patterns of each layer (docs/framework.md §3.14). ``read`` is what ``reads``
+    returns."""
     return [value_weighted(p, x, heads) for p, x, heads in zip(patterns, read, weights.layers, strict=False)]
 
 
 def label_rows(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
 ) -> list[LabelRow]:
-    """Score every head for every behavior, and label it. Half of the documents choose the offset, the others judge."""
+    """Score every head for every behavior, and label it (docs/framework.md §5.7).
+
+    Half of the documents choose each head's offset, and the other half scores it."""
     text = Shown.plain(trained.natural)
     documents = data.window_documents
     judged = documents.unique(return_inverse=True)[1] % 2 == 1
@@ -148,7 +154,7 @@ def _on_repeats(trained: TrainedModel) -> list[Measure]:
 
     outputs = torch.cat(trace.outputs, 1)
     copied = by_window(copying, outputs, tokens)
-    # A head that writes the same everywhere raises some tokens above the mean, so chance is another window's tokens.
+    # A head that always writes the same vector raises some tokens, so chance is the score on another window's tokens.
     copied_by_chance = by_window(copying, outputs, tokens.roll(1, 0)).mean(-1)
     return [
         _measure("duplicate token", partial(duplicate_token, block=block), copies),
@@ -159,7 +165,8 @@ def _on_repeats(trained: TrainedModel) -> list[Measure]:
 
 
 def _by_frequency(trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator) -> Measure:
-    """Use repeated random tokens sampled by corpus frequency. Unlike in text, no token predicts another."""
+    """Score induction on repeated random tokens that are sampled by corpus frequency. Unlike in text, no token predicts
+    another."""
     n_ctx = trained.model.config.n_ctx
     tokens, _ = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.unigram)
     return _after("induction: by frequency", Shown.plain(trained.model.trace(tokens)), followers(tokens))
@@ -168,7 +175,8 @@ def _by_frequency(trained: TrainedModel, data: EvalData, config: ExtractConfig, 
 def _measure(
     behaviour: str, score: Callable[[Pattern], Tensor], shown: Shown, documents: Int[Tensor, "batch"] | None = None
 ) -> Measure:
-    """Apply ``score`` to each window. Windows without ``documents`` are independent."""
+    """Apply ``score`` to each window, and to uniform attention for the chance level. Without ``documents``, windows
+    count as independent."""
     values, chance = by_window(score, shown.pattern), by_window(score, shown.even).mean(-1)
     return Measure(behaviour, values, chance, independent(values) if documents is None else documents)
 
@@ -179,7 +187,8 @@ def _after(
     keys: Bool[Tensor, "batch query key"],
     documents: Int[Tensor, "n"] | None = None,
 ) -> Measure:
-    """Score the attention to ``keys``, the followers of earlier occurrences."""
+    """Score the attention to ``keys``, the followers of earlier occurrences of the current token. Without
+    ``documents``, windows count as independent."""
     values = after_earlier(shown.pattern, keys)
     chance = after_earlier(shown.even.expand(len(keys), -1, -1, -1), keys).mean(-1)
     return Measure(behaviour, values, chance, independent(values) if documents is None else documents)
@@ -188,7 +197,8 @@ def _after(
 def lens_rows(
     read: Sequence[Tensor], W_U: Float[Tensor, "vocab d_model"], data: EvalData, generator: torch.Generator
 ) -> list[LensRow]:
-    """Measure the loss on held-out windows if each layer's residual stream is unembedded."""
+    """Measure the loss on held-out windows if the residual stream before the first layer and after each layer is
+    unembedded (docs/framework.md §3.17)."""
     losses = lens_losses(read, W_U, data.windows[:, 1:])
     found = mean_intervals(losses, data.window_documents, generator)
     return [LensRow(layers, *interval) for layers, interval in enumerate(found)]

@@ -1,4 +1,6 @@
-"""The effect on the losses of interventions on heads, edges, virtual heads and patterns."""
+"""Measure the effect on the loss of interventions on heads, edges, virtual heads and attention patterns
+(docs/framework.md §5.8 and §5.9).
+"""
 
 from __future__ import annotations
 
@@ -23,16 +25,16 @@ from pathsum.records.roles import HeadRoles
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
-WINDOWS = 12  # of each kind: an intervention then costs some 50 ms on one thread
+WINDOWS = 12  # of text, and of repeated tokens; an intervention then takes about 50 ms on one thread
 METHODS = ("zero", "mean", "resample")
-CONTROL = "turned"  # removes what a head of the same pattern and size would write in random directions
+CONTROL = "turned"  # removes a write of the same pattern and size, but in random directions
 RECOMPUTED, FROZEN = "recomputed", "frozen"
 _SEED = 2021
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record by its name."""
+    """Return the records ``ablations``, ``edge_contrasts`` and ``terms``."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(trained.weights.W_E.shape[0], generator).float()
     windows, documents, block = data.windows[:WINDOWS], data.window_documents[:WINDOWS], trained.block
@@ -47,24 +49,26 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Bench:
-    """Windows on which every intervention is measured, the run without one, and the replacements of a head's writes."""
+    """Windows on which every intervention is measured, the run without intervention, and what can replace a head's
+    writes."""
 
     clean: Run
     targets: Int[Tensor, "batch pos"]
-    scored: slice  # positions whose predictions count
-    means: tuple[Float[Tensor, "head pos d_model"], ...]  # of each head's writes
+    scored: slice  # positions whose predictions enter the loss
+    means: tuple[Float[Tensor, "head pos d_model"], ...]  # mean over windows of each head's writes
     rotation: Float[Tensor, "d_model d_model"]
 
     @staticmethod
     def of(
         model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor, whole: Trace | None = None
     ) -> Bench:
-        """Run ``model`` on ``tokens``. Means are over the windows of ``whole``, or over these windows."""
+        """Run ``model`` on ``tokens``. Mean writes are taken over the windows of ``whole`` if it is given, else over
+        these windows."""
         clean = Run(model, tokens)
         return Bench(clean, targets, scored, tuple(o.mean(0) for o in (whole or clean.trace).outputs), rotation)
 
     def instead(self, place: Place, method: str) -> Float[Tensor, "batch pos d_model"]:
-        """Return the replacement of a head's writes."""
+        """Return what replaces the writes of the head at ``place`` under ``method`` (docs/framework.md §5.8)."""
         output = self.clean.output(place)
         match method:
             case "zero":
@@ -72,51 +76,54 @@ class Bench:
             case "mean":
                 return self.means[place[0]][place[1]].expand_as(output)
             case "resample":
-                return output.roll(1, 0)  # another window's
+                return output.roll(1, 0)  # the write in another window
         assert method == CONTROL, method
         return output - output @ self.rotation
 
     def ablated(self, heads: Iterable[Place], method: str) -> Run:
-        """Replace the writes of ``heads`` together."""
+        """Return the run in which the writes of all ``heads`` are replaced by ``method``."""
         return self.clean.patch_heads({place: self.instead(place, method) for place in heads})
 
     def losses(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the loss at each position that counts. Nats."""
+        """Return the loss at each scored position of ``run``, in nats."""
         return run.losses(self.targets, self.scored)
 
 
-Benches = tuple[Bench, Bench]  # of held-out text, and of repeated random tokens
-Runs = tuple[Run, ...]  # on each bench
+Benches = tuple[Bench, Bench]  # on held-out text, and on repeated random tokens
+Runs = tuple[Run, ...]  # one on each bench
 
 
 @dataclass(frozen=True)
 class Trial:
-    """An intervention, in the columns of its record."""
+    """One intervention, as the columns of its record."""
 
-    target: str
-    place: Place
+    target: str  # head, edge, virtual or pattern
+    place: Place  # the head, or the late head of an edge
     method: str
     patterns: str = RECOMPUTED
-    kind: str | None = None
-    early: tuple[int | None, int | None] = (None, None)
+    kind: str | None = None  # Q, K or V, of an edge
+    early: tuple[int | None, int | None] = (None, None)  # the early head of an edge or a virtual head
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The values under an intervention, as Python numbers. Small tensors that stay between freed logits would keep
-    their memory from the next trial."""
+    """The losses and scores under an intervention, as Python numbers.
 
-    loss: list[float]  # held-out text, by window
+    Small tensors that stay between freed logits would keep their memory from the next trial."""
+
+    loss: list[float]  # on held-out text, by window; nats per token
     loss_drop: float
-    second_copy: list[float]  # repeated tokens, by window
+    second_copy: list[float]  # on repeated tokens, by window; nats per token
     prefix_matching: float  # of the best head
 
 
 def intervened(
     benches: Benches, block: int, documents: Int[Tensor, "batch"], roles: HeadRoles, generator: torch.Generator
 ) -> dict[str, list[Any]]:
-    """Measure the effect of every intervention, with it minus without, and the paired contrast of edges. ``documents``
-    are those of the windows of text."""
+    """Measure the effect of every intervention (the value with it minus the value without it), and the paired contrast
+    of edges.
+
+    ``documents`` are those of the windows of text."""
     without = _measure(benches, block, tuple(bench.clean for bench in benches))
     trials, found = [], []
     for trial, runs in itertools.chain(_heads(benches), _edges(benches), _patterns(benches)):
@@ -158,7 +165,9 @@ def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Patch every edge. Without an edge of kind V and with frozen patterns, only the virtual head is removed."""
+    """Yield a run for every edge and method (path patching), and one for every virtual head.
+
+    A virtual head is removed by patching its edge of kind V while the patterns stay frozen."""
     for early in benches[0].clean.places:
         for layer in range(early[0] + 1, len(benches[0].means)):
             for kind in "QKV":
@@ -173,7 +182,8 @@ def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Make each first-layer head a perfect previous-token head, if a later layer could read it."""
+    """Yield a run in which one first-layer head is a perfect previous-token head; none if no later layer could read
+    it."""
     for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
         if place[0] == 0:
             runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)
@@ -193,13 +203,14 @@ def _previous_token(pos: int) -> Float[Tensor, "query key"]:
 def edge_contrasts(
     trials: Sequence[Trial], rise: Float[Tensor, "trial batch"], roles: HeadRoles, generator: torch.Generator
 ) -> list[EdgeContrastRow]:
-    """Subtract the rise of the second copy's loss without the strongest other edge from that without the K-edge from
-    the previous-token head to the induction head, window by window, for each method.
+    """Compare the K-edge from the previous-token head to the induction head with the strongest other edge, for each
+    method.
 
-    Both heads are chosen on other data (``roles``). Other edges are all but the K-edges of the previous-token head. The
-    strongest is chosen on these windows, which can only make the difference smaller. Nats; 95 % bootstrap over windows,
-    which are independent. No row if either head is missing or does not precede the other.
-    """
+    The difference is the rise of the second copy's loss without the K-edge minus the rise without the other edge,
+    paired by window. In nats, with a 95 % bootstrap interval over windows, which are independent. Both heads come from
+    ``roles``, which are chosen on other data. Other edges are all edges except the K-edges of the previous-token head.
+    The strongest is chosen on these windows, which can only make the difference smaller. No row if either head is
+    missing, or if the previous-token head does not precede the induction head. See docs/framework.md §5.9."""
     rows = []
     edges = [(trial, values) for trial, values in zip(trials, rise, strict=True) if trial.target == "edge"]
     for method in dict.fromkeys(trial.method for trial, _ in edges):

@@ -1,4 +1,4 @@
-"""Extraction: the checkpoints of a trained model and held-out tokens in, the records of every circuit out."""
+"""Compute all records of a trained model from its checkpoints and held-out tokens."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Part = Callable[[TrainedModel, EvalData, ExtractConfig], dict[str, list[Any]]]
 
 @functools.cache
 def parts() -> tuple[Part, ...]:
-    """Find the function ``tables`` of every file of this folder that has one."""
+    """Return the function ``tables`` of every file of this folder that has one."""
     names = (module.name for module in pkgutil.iter_modules(pathsum.extraction.__path__, "pathsum.extraction."))
     modules = (importlib.import_module(name) for name in names)
     return tuple(module.tables for module in modules if hasattr(module, "tables"))
@@ -54,8 +54,9 @@ def extract(
     data: EvalData,
     config: ExtractConfig,
 ) -> Cell:
-    """Compute every record of the model with these ``checkpoints`` (in order of training) and this ``log``, in float32,
-    and its exactness checks in float64."""
+    """Return all records of the model with these ``checkpoints`` (in order of training) and this evaluation ``log``.
+
+    In float32, with exactness checks in float64."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
@@ -67,7 +68,7 @@ def extract(
 
 
 def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[str, list[Any]]) -> CellSummary:
-    """Compute the numbers that metrics.json and the claims use."""
+    """Return the summary of a model: the numbers that metrics.json and the claims use."""
     cell, log, model = trained.cell, trained.log, trained.model
     heads: list[HeadRow] = tables["heads"]
     direct = bigram.direct_path(trained.weights)
@@ -112,9 +113,10 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
 
 
 def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
-    """Measure the loss, its in-context drop (of this suite and at ICL's positions) and its excess over the bigram
-    model's loss on the verdict windows, each with the 95 % bootstrap interval over documents. The excess is paired by
-    window."""
+    """Return the losses on the verdict windows in nats per token, each with its 95 % bootstrap interval over documents.
+
+    These are the loss, its in-context drop (docs/framework.md §6.1; §6.2 at the positions of In-context Learning and
+    Induction Heads, ICL), and its excess over the bigram model's loss, paired by window."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),

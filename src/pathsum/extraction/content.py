@@ -1,4 +1,6 @@
-"""The parts of the logits and scores that come from the current token, the previous token, and tokens further back."""
+"""Split logits and attention scores by content: the current token, the previous token, and tokens further back
+(docs/framework.md §2.5).
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,13 @@ from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, mean_intervals
 
 _SEED = 2021
 
-Errors = dict[tuple[int, int], float]  # by layer and head
+Errors = dict[tuple[int, int], float]  # largest relative error, by layer and head
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no scores if positions or keys do not add up."""
+    """Return the records ``content`` and ``content_scores``. The latter is empty for rotary positions and smeared keys
+    (``pairs.add_up``)."""
     model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     error, by_head = certificates(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
     trace = model.trace(windows[:, :-1])
@@ -44,7 +47,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def groupings(model: Transformer, pos: int) -> tuple[Grouping, Grouping]:
-    """Return both groupings of routes, for windows of ``pos`` tokens."""
+    """Return the groupings of routes by hops and by offset, for windows of ``pos`` tokens."""
     return by_hops(model.config.n_layers, pos), by_offset(pos)
 
 
@@ -56,8 +59,10 @@ def content_rows(
     documents: Int[Tensor, "batch"],
     error: float,
 ) -> list[ContentRow]:
-    """Measure the effect of each group on the loss, added to the groups before it and removed from all. ``trace`` is
-    the run on ``windows``, which come from ``documents``."""
+    """Measure the loss reduction by each group, added to the groups before it and removed from the sum of all.
+
+    ``trace`` is the run on ``windows``, which come from ``documents``. ``error`` is the result of the exactness check.
+    See docs/framework.md §2.6."""
     tokens, targets, weights = windows[:, :-1], windows[:, 1:], model.weights()
     *_, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
     parts = F.linear(end, weights.W_U)
@@ -79,15 +84,18 @@ def content_rows(
 def _at_own_scale(
     model: Transformer, trace: Trace, tokens: Int[Tensor, "batch pos"], targets: Int[Tensor, "batch pos"]
 ) -> Float[Tensor, "group batch"]:
-    """Measure the loss reduction by each number of hops at the norm scales of content of that many hops alone."""
+    """Measure the loss reduction by each number of hops, with the norm scales of the routes up to that number
+    (docs/framework.md §2.7)."""
     ends = hop_by_hop(model.weights(), tokens, trace.patterns, lambda x: model.normalise(x)[0])
     losses = [window_losses(F.linear(end, model.W_U), targets) for end in ends]
     return -torch.stack([torch.full_like(losses[0], math.log(len(model.W_U))), *losses]).diff(dim=0)
 
 
 def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
-    """Split the scores of every head past the first layer by the offsets of content at query and key, on repeated
-    tokens."""
+    """Split the attention scores of every head past the first layer by the offsets of content at query and key, on
+    repeated random tokens.
+
+    ``errors`` are the results of the exactness check, by head."""
     model, tokens, trace = trained.model, trained.repeated_tokens, trained.repeated
     grouping = by_offset(tokens.shape[1])
     layers = reads(model.weights(), tokens, trace.patterns, trace.scales, grouping)
@@ -109,8 +117,11 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 
 @torch.no_grad()
 def certificates(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
-    """Sum what each layer reads by hops and by offset, and compare with the logits and, if scores split, with log A of
-    every head past the first layer: largest error relative to the largest value. ``model`` in float64."""
+    """Check that the groups by hops and by offset add up to the logits and to log A of every head past the first layer.
+
+    Returns the largest error relative to the largest value: one for the logits, and one per head. There are none for
+    heads if attention scores cannot be split into pairs (``pairs.add_up``). ``model`` must be in float64. See
+    docs/framework.md §2.2."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

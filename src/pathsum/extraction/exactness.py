@@ -1,4 +1,6 @@
-"""The exactness check of the path expansion at every checkpoint."""
+"""Check at every checkpoint that the path expansion adds up to the model's logits and attention scores
+(docs/framework.md §2.2).
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,18 @@ from pathsum.records.exactness import ExactnessRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name. Costs a trace in float64 and a sum over all paths for each checkpoint."""
+    """Return the record ``exactness``: one row per checkpoint. Costs a trace in float64 and a sum over all paths for
+    each."""
     pairs = zip(trained.checkpoints, trained.log, strict=True)
     return {"exactness": [certificate(path, at, data, config) for path, at in pairs]}
 
 
 def certificate(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
-    """Compare the sum over all paths with the logits, and the sum over all pairs of paths with the scores, for the
-    checkpoint at ``path``, in float64."""
+    """Return the relative errors of the sum over all paths and of the sum over all pairs of paths, for the checkpoint
+    at ``path``, in float64.
+
+    The first sum is compared with the logits. The second one is compared with the attention scores, and its error is
+    None if they cannot be split into pairs (``pairs.add_up``)."""
     model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
     tokens = data.windows[: config.certificate_windows, :-1]
     trace = model.trace(tokens)

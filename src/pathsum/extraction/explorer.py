@@ -1,5 +1,6 @@
-"""Data of the report's attention explorer: passages, attention patterns at some checkpoints, and predictions split into
-paths."""
+"""Compute the data of the report's attention explorer: passages, attention patterns at several checkpoints, and
+predictions split into paths.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +23,30 @@ from pathsum.model.transformer import Transformer
 from pathsum.records.explorers import PassageRow, PatternRow, SplitRow
 from pathsum.records.tokens import JOINER
 
-LENGTH = 48  # tokens of a passage; patterns cost its square
+LENGTH = 48  # tokens of a passage; the size of a pattern is its square
 CHECKPOINTS = 6
-MOST_PATHS = 200  # of a model whose predictions are split, enough for two layers of 13 heads
+MOST_PATHS = 200  # most paths into which predictions are split, enough for two layers of 13 heads
 _SEED = 2023
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Consecutive tokens; the first is BOS, the last is only predicted."""
+    """Consecutive tokens of a window. The first is the beginning-of-sequence token (BOS), and the last is only
+    predicted."""
 
     kind: str
     tokens: Int[Tensor, "one window"]
 
     @property
     def inputs(self) -> Int[Tensor, "one pos"]:
+        """Return the tokens that the model reads: all but the last."""
         return self.tokens[:, :-1]
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name. Costs a trace of every passage at CHECKPOINTS checkpoints."""
+    """Return the records ``passages``, ``patterns`` and ``splits``. Costs a trace of every passage at CHECKPOINTS
+    checkpoints."""
     shown, log = passages(data, trained.model.config.n_ctx), trained.log
     patterns: list[PatternRow] = []
     for at in evenly(len(log), CHECKPOINTS):
@@ -62,13 +66,13 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def passages(data: EvalData, n_ctx: int) -> list[Passage]:
-    """Choose the first held-out window, the one whose start repeats the most pairs of tokens, and a random block
-    twice."""
+    """Return three passages: the start of the first held-out window, the start that repeats the most pairs of tokens
+    among the other windows, and a random block given twice."""
     length = min(LENGTH, n_ctx)
     starts = data.windows[:, : length + 1]
     pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]
     before = (pairs[:, :, None] == pairs[:, None, :]).tril(-1).sum(-1)
-    again = (before == 1).sum(-1)  # a frequent pair counts once
+    again = (before == 1).sum(-1)  # a pair counts only at its second occurrence
     again[0] = -1  # the first window is the first passage
     generator = torch.Generator().manual_seed(_SEED)
     random, _ = repeated_random(1, length + 1, len(data.words), generator, data.present)
@@ -80,7 +84,7 @@ def passages(data: EvalData, n_ctx: int) -> list[Passage]:
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """Choose at most ``most`` of ``count`` places, evenly spaced, including the first and the last."""
+    """Return at most ``most`` of the indices 0 … ``count`` − 1, evenly spaced, including the first and the last."""
     if count <= most:
         return list(range(count))
     return [round(i * (count - 1) / (most - 1)) for i in range(most)]
@@ -89,7 +93,7 @@ def evenly(count: int, most: int) -> list[int]:
 def pattern_rows(
     passage: int, tokens_seen: int, weighted: bool, patterns: Sequence[Float[Tensor, "one head query key"]]
 ) -> Iterator[PatternRow]:
-    """Yield each head's pattern on one passage, in 255ths, without future keys."""
+    """Yield each head's attention pattern on one passage, without future keys, rounded to multiples of 1/255."""
     for layer, heads in enumerate(patterns):
         for h, pattern in enumerate(heads[0]):
             past = torch.ones_like(pattern, dtype=torch.bool).tril()
@@ -98,8 +102,8 @@ def pattern_rows(
 
 
 def split_rows(model: Transformer, number: int, passage: Passage, words: Sequence[str]) -> Iterator[SplitRow]:
-    """Split the logits of the next token and of the model's best guess into paths, at each position; no rows with more
-    than MOST_PATHS paths."""
+    """Yield the logits of the next token and of the most likely token at each position, split into paths; no rows if
+    there are more than MOST_PATHS paths."""
     weights: Weights = model.weights()
     routes = all_paths(weights)
     if len(routes) > MOST_PATHS:

@@ -1,4 +1,6 @@
-"""Formation of heads and edges over training, change points, and the losses on single tokens."""
+"""Follow heads and edges over training, and find their change points; measure losses on single tokens
+(docs/framework.md §6.5 and §6.6).
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,16 @@ from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
 
 TEXT, COPIES = 32, 12  # windows of held-out text, and of repeated random tokens, which vary less
-TRAJECTORY_WINDOWS = 8  # some two thousand tokens, over which the noise of single tokens averages out
-CHUNK = 4  # windows at a time; 32 at once take half as long again to allocate memory
+TRAJECTORY_WINDOWS = 8  # about 2,000 tokens, over which the noise of single tokens averages out
+CHUNK = 4  # windows at a time; 32 at once take 50 % longer, because memory is allocated
 DRAWS = 500
 Find = Callable[[Sequence[int], Sequence[float]], Onset | None]
-CHANGES: dict[str, Find] = {  # the change point of each quantity, and its smallest rise
+CHANGES: dict[str, Find] = {  # how the change point of each quantity is found; least_rise is the smallest change
     "previous_token": partial(onset, least_rise=MOST),
-    "k_composition": partial(onset, least_rise=0.25),  # of chance
-    "key_edge_nats": partial(onset, least_rise=1.0),  # attention times e
+    "k_composition": partial(onset, least_rise=0.25),  # as a share of chance
+    "key_edge_nats": partial(onset, least_rise=1.0),  # nats: attention grows by a factor e
     "prefix_matching": onset,
-    "loss_drop_nats": partial(onset, least_rise=0.15),  # below it, ICL sees no in-context learning
+    "loss_drop_nats": partial(onset, least_rise=0.15),  # nats: Olsson et al. 2022 see no in-context learning below it
     "loss_nats": bend,
 }
 QUANTITIES = (*CHANGES, "icl_loss_drop_nats")
@@ -52,8 +54,10 @@ Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: values at the first checkpoint and at the settled ones, the change point of each
-    quantity, and the losses on single tokens at the settled checkpoints."""
+    """Return the records ``formation``, ``changes`` and ``token_losses``.
+
+    ``formation`` has a row for the first checkpoint and for each settled checkpoint, ``changes`` has the change point
+    of each quantity, and ``token_losses`` has a row for each settled checkpoint."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept = sorted({0, *settled})
     each, token_losses = [], []
@@ -80,21 +84,21 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def final_pair(trained: TrainedModel) -> tuple[int, Place] | None:
-    """Return the first-layer head that is the previous-token head at the end of training, and the induction head; None
-    without heads."""
+    """Return the previous-token head (its number in the first layer) and the induction head at the end of training;
+    None if either is missing."""
     roles = HeadRoles.of(trained.log)
     return (roles.previous[1], roles.induction) if roles.previous and roles.induction else None
 
 
 def token_loss_row(model: Transformer, at: Evaluation, data: EvalData) -> TokenLossRow:
-    """Measure the loss on each token of the first ``TRAJECTORY_WINDOWS`` windows."""
+    """Measure the loss on each token of the first ``TRAJECTORY_WINDOWS`` windows, in nats."""
     windows = data.windows[:TRAJECTORY_WINDOWS]
     losses = cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
     return TokenLossRow(at.step, at.tokens_seen, losses.tolist())
 
 
 def measure(model: Transformer, pair: tuple[int, Place] | None, trained: TrainedModel, data: EvalData) -> Values:
-    """Measure each quantity at one checkpoint, one value per window; composition has one value in all."""
+    """Measure each quantity at one checkpoint: one value per window, but a single value of K-composition."""
     windows = data.windows[:TEXT]
     losses, patterns = [], []
     for chunk in windows.split(CHUNK):
@@ -126,9 +130,12 @@ def measure(model: Transformer, pair: tuple[int, Place] | None, trained: Trained
 
 
 def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
-    """Measure the part of the preference for the token after a match (AMF "how induction heads work") that comes
-    through the edge from a first-layer head to the keys of a later head: the preference minus that with another
-    window's writes on this edge. Nats."""
+    """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
+    keys of a later head.
+
+    It is the preference (docs/framework.md §2.4) of log A minus that of log A when the edge carries another window's
+    writes. In nats, by window. See "how induction heads work" in A Mathematical Framework for Transformer Circuits
+    (AMF)."""
     layer, head = late
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patched_layer(layer, {("K", (0, previous)): other})[head].pattern
@@ -139,7 +146,7 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
 
 
 def documents_of(name: str, curve: Float[Tensor, "rows batch"], data: EvalData) -> Int[Tensor, "batch"]:
-    """Return the document of each of a curve's windows. Windows of random tokens are independent."""
+    """Return the document of each window of a curve. Windows of random tokens count as independent."""
     random = name in ("prefix_matching", "key_edge_nats")
     return independent(curve) if random else data.window_documents[: curve.shape[1]]
 
@@ -151,7 +158,9 @@ def change(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> ChangePointRow | None:
-    """Find the change point of the mean over windows. The bend of the loss leaves out the untrained model."""
+    """Return the change point of the mean of a curve over windows, with its bootstrap interval; None if there is none.
+
+    The bend of the loss leaves out the untrained model."""
     find = CHANGES[name]
     if name == "loss_nats":
         tokens, curve = tokens[1:], curve[1:]

@@ -1,4 +1,6 @@
-"""The framework's tables: heads, eigenvalues, composition, distances, bigrams."""
+"""Compute the tables of A Mathematical Framework for Transformer Circuits (AMF): heads, eigenvalues, composition,
+attention by distance, and bigrams.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from pathsum.records.bigrams import BigramRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import DistanceRow, EigenvalueRow, HeadRow
 
-SMOOTHING = 1.0  # prior counts in the bigram table of the corpus
+SMOOTHING = 1.0  # weight k of the prior, in counts, for the bigrams of the corpus
 _SEED = 2021
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record by its name."""
+    """Return the records ``heads``, ``eigenvalues``, ``composition``, ``distances`` and ``bigrams``."""
     return {
         "heads": head_rows(trained, data),
         "eigenvalues": eigenvalue_rows(trained.weights),
@@ -38,7 +40,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
-    """Score each head on repeated random tokens, on held-out text, and from its weights."""
+    """Score each head by its behavior on repeated random tokens and on held-out text, and by its weights."""
     weights, block, trace = trained.weights, trained.block, trained.repeated
     natural = trained.natural.patterns
     previous = [positional.previous_token(p) for p in natural]
@@ -61,7 +63,7 @@ def head_rows(trained: TracedModel, data: EvalData) -> list[HeadRow]:
 
 
 def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
-    """Return the copying eigenvalues of every head, largest first."""
+    """Return the copying eigenvalues of every head (docs/framework.md §3.5), those of largest modulus first."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     found = eigenvalues.copying_eigenvalues(weights, [weights.layers[layer][h].W_OV for layer, h in places])
     return [
@@ -72,8 +74,11 @@ def eigenvalue_rows(weights: Weights) -> list[EigenvalueRow]:
 
 
 def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig) -> list[CompositionRow]:
-    """Compute composition scores in float64, with and without the heads' mean writes on held-out text, each with its
-    false-discovery rates over all edges of the model, and the relative size of each early head's writes."""
+    """Compute the composition scores of all edges in float64, with and without the mean writes of the early heads.
+
+    Mean writes are those on held-out text. Each score has a q-value over all edges of the model. Each row also has the
+    relative size of the early head's writes among the parts that the late layer reads. See docs/framework.md §4.1 to
+    §4.4."""
     weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
     layers = [
@@ -106,7 +111,7 @@ def _tensor(values: Iterable[float]) -> Tensor:
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
-    """Average the attention by distance, up to ``farthest`` tokens back."""
+    """Return each head's mean attention at each distance, up to ``farthest`` tokens back."""
     return [
         DistanceRow(layer, h, distance, attention)
         for layer, pattern in enumerate(natural.patterns)
@@ -116,7 +121,8 @@ def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
 
 
 def bigram_rows(weights: Weights, data: EvalData, k: int) -> list[BigramRow]:
-    """Return the most frequent bigrams of the corpus, with their predictions by the direct path."""
+    """Return the 10 · ``k`` most frequent bigrams of the corpus, with their log-probabilities in the corpus and by the
+    direct path."""
     pairs = bigram.top_pairs(bigram.direct_path(weights), data.bigram_counts, 10 * k, SMOOTHING)
     return [
         BigramRow(data.words[p.token], data.words[p.next], p.count, p.corpus_log_prob_nats, p.model_log_prob_nats)

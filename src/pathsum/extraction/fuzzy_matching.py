@@ -1,7 +1,7 @@
-"""Matching of tokens that are similar but not equal by the induction head (docs/framework.md §5.13).
+"""Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13).
 
-Measured by behavior on sequences of random tokens, by weights, and on text whose second copy has other names. The head
-is that of training's last evaluation.
+It is measured by behavior on sequences of random tokens, by weights, and on text whose second copy has other names. The
+induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows under two layers, or if the vocabulary has too few pairs and names."""
+    """Return the record ``fuzzy_matching``.
+
+    It has no rows for fewer than two layers, or if the vocabulary has too few similar pairs and too few names."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
@@ -53,7 +55,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:
-    """Yield the head's attention to the follower and the model's log-probability of it, for each token before it."""
+    """Yield the head's attention to the follower and the model's log-probability of the follower, for each kind of
+    token before it.
+
+    The token before the follower equals the query, or is a variant of it, or is unrelated."""
     shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
     attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
     yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
@@ -62,7 +67,8 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
 
 
 def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
-    """Yield the head's match scores of the same pairs, in standard deviations of all pairs."""
+    """Yield the head's match scores of the same pairs of tokens from the weights, in standard deviations over all
+    pairs."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
     head = trained.weights.layers[1][place[1]]
@@ -73,8 +79,8 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
 
 
 def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
-    """Yield the values of equal tokens, variants and unrelated tokens on the queries of each kind of variant, and the
-    first two minus the third."""
+    """Yield the values of equal tokens, variants and unrelated tokens for each kind of variant, and the first two minus
+    the third."""
     for kind in FuzzyKind.VARIANTS:
         some = torch.tensor([k == kind for k in alike.kinds])
         if not some.any():
@@ -90,7 +96,8 @@ def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, ov
 def _last(
     model: Transformer, place: Place, trials: Trials, earlier: Int[Tensor, "n"]
 ) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n"]]:
-    """Return the last query's attention to the follower, the mean attention to that position, and log P(follower)."""
+    """Return the last query's attention to the follower, the mean attention to the same position over all windows, and
+    log P(follower)."""
     trace, at = model.trace(trials.after(earlier)), trials.follower
     pattern = trace.patterns[place[0]][:, place[1], -1]
     likely = trace.logits[:, -1].log_softmax(-1).gather(1, trials.followed()[:, None])[:, 0]
@@ -101,11 +108,11 @@ def _last(
 
 
 def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
-    """Yield the gain of a second copy, exact or with other names, from the first: loss after BOS alone − loss after the
-    first copy. Nats per token, a mean per passage over positions of three kinds.
+    """Yield how much a passage lowers the loss of its copy: the copy's loss after BOS alone minus its loss after the
+    passage.
 
-    Controls are the first copy's tokens in random order, which have its token frequencies, and another passage.
-    """
+    The copy is exact or has other names. In nats per token, as a mean per passage over each of three kinds of
+    positions. In the controls, another passage stands before the copy, or the same tokens in random order."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]
@@ -130,13 +137,13 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
-    """Measure the loss of every token of BOS followed by the parts."""
+    """Measure the loss of every token of the parts, which follow BOS one after another. In nats."""
     return token_losses(model, torch.cat([torch.full((len(parts[0]), 1), BOS), *parts], 1))
 
 
 def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict[str, Bool[Tensor, "n pos"]]:
-    """Return the targets of a copy that are scored: kept tokens, by whether the previous token is kept too, and new
-    names that occurred before in the copy."""
+    """Return which tokens of each copy are scored: kept tokens after a kept token, kept tokens after a renamed token,
+    and new names that occurred before in the copy."""
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))
     inside = torch.arange(kept.shape[1]) > 0

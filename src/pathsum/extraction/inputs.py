@@ -1,4 +1,4 @@
-"""The inputs of all tables: evaluation data, statistics of the corpus, and traces of the model."""
+"""The inputs of all tables: held-out windows, statistics of the corpus, and traces of the model."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from pathsum.model.transformer import Trace, Transformer
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.roles import Place
 
-SETTLED = 0.05  # share of training before which every model learns only token frequencies
+SETTLED = 0.05  # share of training; before it, every model learns only token frequencies
 _SEED = 2021
 
 
 @dataclass(frozen=True)
 class EvalData:
-    """Evaluation windows, and statistics of the corpus."""
+    """Held-out windows, and statistics of the corpus."""
 
-    held_out: Int[Tensor, "all window"]  # windows of verdict documents, one of each document first: for losses
+    held_out: Int[Tensor, "all window"]  # windows of verdict documents for losses, first one of each document
     documents: Int[Tensor, "all"]  # document number of each window; intervals resample documents
-    windows: Int[Tensor, "batch window"]  # the first of ``held_out``: for patterns and the exactness check
-    tuning: Int[Tensor, "n window"]  # of tuning documents: for choices
+    windows: Int[Tensor, "batch window"]  # the first of ``held_out``, for patterns and the exactness check
+    tuning: Int[Tensor, "n window"]  # windows of tuning documents, for choices
     unigram: Float[Tensor, "vocab"]  # counts
     bigram_counts: CountRows
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
-    bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``, nats per token
+    bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``; nats per token
 
     @property
     def window_documents(self) -> Int[Tensor, "batch"]:
-        """The document of each of ``windows``."""
+        """Return the document number of each of ``windows``."""
         return self.documents[: len(self.windows)]
 
     @property
     def present(self) -> Float[Tensor, "vocab"]:
-        """1 for each token of the training text, 0 for others: weights for sampling tokens uniformly."""
+        """Return 1 for each token of the training text and 0 for others, as weights for sampling tokens uniformly."""
         return (self.unigram > 0).float()
 
 
@@ -53,21 +53,21 @@ class TracedModel:
     """A model of any origin, and its traces on held-out text and on repeated random tokens (float32)."""
 
     model: AttentionOnly
-    weights: Weights  # token embeddings at the norm scale of bare tokens
+    weights: Weights  # with embeddings at the norm scale of bare tokens
     natural: Trace  # on EvalData.windows
-    repeated_tokens: Int[Tensor, "copies pos"]  # BOS and a random block twice
+    repeated_tokens: Int[Tensor, "copies pos"]  # beginning-of-sequence token (BOS), then a random block twice
     block: int
     repeated: Trace  # on ``repeated_tokens``
 
     @property
     def places(self) -> list[Place]:
-        """Every head by layer and number."""
+        """Return the (layer, head) of every head."""
         return [(layer, h) for layer, heads in enumerate(self.weights.layers) for h in range(len(heads))]
 
 
 @dataclass(frozen=True)
 class TrainedModel(TracedModel):
-    """A model of this project, with its configuration and its log."""
+    """A model that this suite trained, with its configuration, its evaluation log and its checkpoints."""
 
     model: Transformer
     cell: CellConfig
@@ -76,7 +76,7 @@ class TrainedModel(TracedModel):
 
     @property
     def settled(self) -> list[int]:
-        """The numbers of the checkpoints from ``SETTLED`` on."""
+        """Return the indices of the checkpoints from the share ``SETTLED`` of training on."""
         return [i for i, at in enumerate(self.log) if at.tokens_seen >= SETTLED * self.log[-1].tokens_seen]
 
 
@@ -88,7 +88,8 @@ def trace_trained(
     config: ExtractConfig,
     checkpoints: Sequence[Path] = (),
 ) -> TrainedModel:
-    """Trace a model of this project. Costs as ``trace_model``."""
+    """Trace a model that this suite trained, and add its configuration, log and checkpoints. Costs as
+    ``trace_model``."""
     traced = trace_model(model, cell.model.n_ctx, data, config)
     return TrainedModel(**vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints))
 
@@ -104,8 +105,10 @@ def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: Extrac
 
 
 def effective(model: AttentionOnly) -> Weights:
-    """Return the weights with each token's embedding at the norm scale of the bare token. Composition does not depend
-    on this scale. The exactness check uses the weights without it."""
+    """Return the weights with each token's embedding multiplied by the norm scale of the bare token.
+
+    Composition scores do not depend on this scale. The exactness check uses the weights without it. See
+    docs/framework.md §1.4."""
     weights = model.weights()
     _, scale = model.normalise(weights.W_E.mT)
     return Weights(weights.W_E * scale, weights.W_U, weights.layers)

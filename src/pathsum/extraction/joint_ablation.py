@@ -1,4 +1,6 @@
-"""The effect of ablating all induction heads together, over training (ICL argument 3)."""
+"""Measure the effect of ablating all induction heads together, over training (docs/framework.md §5.11; argument 3 of
+In-context Learning and Induction Heads, ICL).
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ from pathsum.records.roles import scored
 from pathsum.statistics.bootstrap import independent, mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
-MATCHES = 0.1  # prefix matching from which a head counts as an induction head; chance is near 0.005
-SUBSETS = 2  # of other heads, as controls
-TEXT, COPIES = 32, 6  # windows at the last checkpoint, which is judged; of repeated random tokens, which vary less
+MATCHES = 0.1  # smallest prefix matching of an induction head; chance is near 0.005
+SUBSETS = 2  # sets of other heads, as controls
+TEXT, COPIES = 32, 6  # windows of text at the last checkpoint, and of repeated random tokens
 INDUCTION, OTHERS = "induction", "others"
 Trial = tuple[str, list[Place], str]  # the kind of heads, the heads, and the method
 _SEED = 2023
@@ -33,10 +35,10 @@ _SEED = 2023
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: every third settled checkpoint and the last; no rows without induction heads.
+    """Return the record ``joint_ablation``, for every third settled checkpoint and the last one; no rows without
+    induction heads.
 
-    Heads are chosen by training's last evaluation, on other windows than these. Costs some 0.1 s per checkpoint.
-    """
+    Heads are chosen by training's last evaluation, on other windows than these. Costs about 0.1 s per checkpoint."""
     log = trained.log
     heads = induction_heads(log[-1])
     if not heads:
@@ -51,13 +53,15 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def induction_heads(last: Evaluation) -> list[Place]:
-    """Return every head whose prefix matching reaches ``MATCHES`` in an evaluation of training."""
+    """Return every head whose prefix matching is at least ``MATCHES`` in the evaluation ``last``."""
     return [place for place, score in scored(last.prefix_matching).items() if score >= MATCHES]
 
 
 def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator) -> list[list[Place]]:
-    """Choose as many other heads of the same layers: all sets of them, or ``SUBSETS`` at random. A set has fewer heads
-    if a layer has fewer others; there is none without others."""
+    """Return sets of other heads of the same layers, as controls: all sets with as many heads as ``heads``, or
+    ``SUBSETS`` of these at random.
+
+    A set has fewer heads if a layer has too few other heads. There are no sets without other heads."""
     choices = []
     for layer in sorted({layer for layer, _ in heads}):
         ours = [h for at, h in heads if at == layer]
@@ -69,7 +73,8 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
 
 
 def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
-    """List all ablations at the last checkpoint, which is judged; before it, one method and one set of other heads."""
+    """Return the ablations at a checkpoint: all of them at the last one, which is judged; else one method, the control,
+    and one set of other heads."""
     methods = METHODS if last else ("resample",)
     return [
         *((INDUCTION, heads, method) for method in (*methods, CONTROL)),
@@ -78,8 +83,10 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
 
 
 def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> list[int]:
-    """Return the ablation of the induction heads that each trial is compared with: the one by the same method, or for
-    random directions the one that reduces the loss drop least."""
+    """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
+
+    It is the one by the same method. For writes removed in random directions, it is the one that reduces the loss drop
+    least."""
     ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
     least = min(ours.values(), key=lambda i: drops[i].mean().item())
     return [ours.get(method, least) for _, _, method in tried]
@@ -88,7 +95,8 @@ def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> lis
 def checkpoint_rows(
     model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
-    """Measure how much each trial reduces the loss drop and the repeat gain at one checkpoint."""
+    """Measure how much each trial reduces the in-context loss drop and the gain on repeated tokens at one
+    checkpoint."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(model.W_E.shape[0], generator).float()
     windows, documents = data.windows[:n_windows], data.window_documents[:n_windows]
@@ -110,13 +118,15 @@ def checkpoint_rows(
 
 
 def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
-    """Return the in-context loss drop of each window with ``heads`` ablated together. Nats."""
+    """Return the in-context loss drop of each window with ``heads`` ablated together, in nats
+    (docs/framework.md §6.1)."""
     losses = text.losses(text.ablated(heads, method))
     return torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64)
 
 
 def repeat_gains(copies: Bench, block: int, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
-    """Return the first copy's loss minus the second's in each window with ``heads`` ablated together. Nats per token.
-    Damage to both copies alike cancels."""
+    """Return the gain, the first copy's loss minus the second's, of each window with ``heads`` ablated together.
+
+    In nats per token. Damage that is the same on both copies cancels. See docs/framework.md §5.4."""
     losses = copies.losses(copies.ablated(heads, method)).double()
     return losses[:, :block].mean(1) - losses[:, block + 1 :].mean(1)

@@ -1,9 +1,9 @@
-"""Loss reduction by each path, at the whole model's norm scales and at the path's own.
+"""Measure the loss reduction by each path, at the norm scales of the whole model and at the path's own scales.
 
-A path joins the direct path and the single-head paths of its own heads. With frozen scales, the norms divide by the
-norm of the whole residual stream. At its own scales, they divide by the norm of these paths alone, as in a model of one
-or two heads with the whole model's attention patterns (docs/framework.md §2.7; AMF "term importance" uses own scales,
-order by order).
+A path is added to the direct path and the single-head paths of its heads. With frozen scales, each norm divides by the
+size of the whole residual stream. With own scales, it divides by the size of these paths alone, as in a model of one or
+two heads with the whole model's attention patterns. "Term importance" in A Mathematical Framework for Transformer
+Circuits (AMF) uses own scales, order by order. See docs/framework.md §2.7.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pathsum.records.norm_scales import NormScaleRow
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
-WINDOWS, STEP = 12, 8  # every eighth position: 32 losses per window are enough for a mean
-MOST_PATHS = 20  # of two heads, enough for four heads per layer; more would take seconds
+WINDOWS, STEP = 12, 8  # losses at every eighth position, 32 per window, are enough for a mean
+MOST_PATHS = 20  # most pairs of heads, enough for four heads per layer; more would take seconds
 _SEED = 2027
 Stream = Float[Tensor, "batch pos d_model"]
 Scale = Float[Tensor, "batch pos"]
@@ -35,8 +35,8 @@ Scale = Float[Tensor, "batch pos"]
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name: one per head, and one per pair of heads if there are at most ``MOST_PATHS``
-    pairs; none without a norm. Costs six losses per path."""
+    """Return the record ``norm_scales``: one row per head, and one per pair of heads if there are at most
+    ``MOST_PATHS`` pairs. No rows without a norm. Costs six losses per path."""
     model, heads, generator = trained.model, trained.places, torch.Generator().manual_seed(_SEED)
     if model.config.norm == "none" or not heads:
         return {"norm_scales": []}
@@ -64,7 +64,9 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
-    """Return the residual stream that a path joins, and the path's writes, read at its own scales or at the model's."""
+    """Return the residual stream to which a path is added, and what the path writes.
+
+    The norms take the scales of these paths alone if ``own``, else those of the whole model."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:
@@ -84,7 +86,9 @@ def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
 def _losses(
     model: Transformer, x: Stream, scale: Scale | None, W_U: Float[Tensor, "vocab d_model"], targets: Tensor
 ) -> Float[Tensor, "batch"]:
-    """Measure the loss of a residual stream, read at ``scale`` or at its own; nats per token, by window."""
+    """Return the loss of each window if the residual stream ``x`` is unembedded, in nats per token.
+
+    The final norm takes the given ``scale``, or that of ``x`` if it is None."""
     scale = model.normalise(x)[1] if scale is None else scale
     some = slice(STEP - 1, None, STEP)
     return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])

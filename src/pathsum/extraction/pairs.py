@@ -1,4 +1,6 @@
-"""Split attention scores into pairs of parts: one part of what is read at the query, one of what is read at the key."""
+"""Split attention scores into pairs of parts: one part of what is read at the query, and one of what is read at the key
+(docs/framework.md §2.3 and §2.4).
+"""
 
 from __future__ import annotations
 
@@ -29,21 +31,22 @@ Sides = tuple[
 
 @dataclass(frozen=True)
 class Pair:
-    """The part of a head's scores from one part at the query and one at the key, by window."""
+    """The contribution to a head's scores of one part at the query with one part at the key, by window."""
 
     layer: int
     head: int
     query: str
     key: str
-    nats: Float[Tensor, "batch"]  # preference
-    shares: Float[Tensor, "batch"]  # of the variance over keys
+    nats: Float[Tensor, "batch"]  # contribution to the preference (docs/framework.md §2.4)
+    shares: Float[Tensor, "batch"]  # share of the variance of the scores over keys
 
     def share(self, whole: Float[Tensor, "batch"], generator: torch.Generator) -> Interval | None:
-        """Return this pair's share of the head's ``whole`` preference; None if that is not positive."""
+        """Return this pair's share of the head's ``whole`` preference, with its interval; None if the whole is not
+        positive."""
         return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
 
     def summary(self) -> tuple[float, float, float]:
-        """Return the preference, its standard error over windows, and the share of variance."""
+        """Return the mean preference, its standard error over windows, and the mean share of the variance."""
         error = standard_errors(self.nats[None], independent(self.nats)).item()
         return self.nats.mean().item(), error, self.shares.mean().item()
 
@@ -51,7 +54,7 @@ class Pair:
 def pairs(
     model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
 ) -> Iterator[Pair]:
-    """Yield every pair of ``parts`` of what a layer reads, head by head. The bias of position is one more pair."""
+    """Yield every pair of ``parts`` of what ``layer`` reads, head by head. The position bias is one more pair."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)
@@ -68,8 +71,10 @@ def pairs(
 def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
-    """Compare the sum over pairs with the attention in the model's own ``trace``: for each head, the largest error of
-    log A relative to the largest log A. ``parts`` add up to what ``layer`` reads, all in float64."""
+    """Check that the pairs of parts add up to the attention in the model's own ``trace`` (docs/framework.md §2.2).
+
+    Returns, for each head of ``layer``, the largest error of log A relative to the largest size of log A. ``parts``
+    must add up to what the layer reads. All in float64."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)
@@ -81,13 +86,16 @@ def score_errors(
 
 
 def add_up(model: ModelConfig) -> bool:
-    """Test whether scores are a bilinear function of what is read, with one W_QK for every pair of positions."""
+    """Return whether scores are a bilinear function of what is read, with one W_QK (query-key matrix) for all pairs of
+    positions.
+
+    Only then can they be split into pairs of parts. They are not for rotary positions and smeared keys."""
     return SCHEMES[model.positions].bilinear and not model.smeared_keys
 
 
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
-    """Return each part's queries and keys, with position vectors as one more part, and the bias of the scores.
-    ValueError if positions or keys do not add up."""
+    """Return the queries and the keys of each part, with position vectors as one more part, and the position bias by
+    distance. ValueError if scores cannot be split (``add_up``)."""
     if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "

@@ -1,5 +1,6 @@
-"""Attention scores of every head past the first layer by pairs of paths, on repeated random tokens, and token matching
-on the strongest pair."""
+"""Split the attention scores of every head past the first layer by pairs of paths, on repeated random tokens, and test
+token matching on the strongest pair (docs/framework.md §2.3 and §5.5).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from pathsum.records.score_paths import MatchingRow, ScorePathRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows if positions or keys do not add up (``pairs.sides``)."""
+    """Return the records ``score_paths`` and ``matching``; no rows for rotary positions and smeared keys
+    (``pairs.add_up``)."""
     model = trained.cell.model
     if not add_up(model):
         return {"score_paths": [], "matching": []}
@@ -40,7 +42,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
-    """Split the scores of a layer's heads on the repeated tokens into pairs of paths, and position's bias."""
+    """Return the contributions of all pairs of paths, and of the position bias, to the scores of a layer's heads on the
+    repeated tokens."""
     model, trace = trained.model, trained.repeated
     weights = model.weights()
     paths = paths_to(weights, layer)
@@ -49,8 +52,10 @@ def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
 
 
 def certificates(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
-    """Compare the sum over pairs with the attention in the model's own ``trace`` of ``tokens``: for each head, the
-    largest error of log A relative to the largest log A. ``model`` in float64."""
+    """Check that the pairs of paths add up to the attention in the model's own ``trace`` of ``tokens``.
+
+    Returns, for each head of ``layer``, the largest error of log A relative to the largest size of log A. ``model``
+    must be in float64. See docs/framework.md §2.2."""
     weights = model.weights()
     parts = stream_paths(weights, layer, paths_to(weights, layer), tokens, trace.patterns, trace.scales)
     return score_errors(model, trace, layer, parts)
@@ -62,8 +67,10 @@ def paths_to(weights: Weights, layer: int) -> list[Path]:
 
 
 def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
-    """Measure token matching on the strongest of a head's pairs. Half of the repeated windows choose the pair, and the
-    weights judge it."""
+    """Measure token matching on the pair of paths with the largest part of a head's preference.
+
+    Half of the repeated windows choose the pair. The other half gives its share of the preference, and the weights give
+    its matching eigenvalues. See docs/framework.md §5.5."""
     weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
     best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])
@@ -80,6 +87,6 @@ def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Ten
 
 
 def _halves(pair: Pair) -> tuple[float, float]:
-    """Return the preference on the half of the windows that chooses, and on the other half."""
+    """Return the mean preference on the half of the windows that chooses, and on the other half."""
     half = len(pair.nats) // 2
     return pair.nats[:half].mean().item(), pair.nats[half:].mean().item()

@@ -1,10 +1,10 @@
-"""Sufficiency of previous-token head → key edge → induction head (docs/framework.md §5.10; AMF "how induction heads
-work").
+"""Measure whether the edge from the previous-token head to the keys of the induction head is sufficient for induction.
 
 Everything else is resampled: the writes of all other heads, and what the induction head reads besides the kept edge.
 Its queries and keys are resampled from different windows. All windows repeat at the same positions, so queries and keys
-from the same window would still match, two tokens at a time. The direct path to the logits and to the induction head's
-queries and values stays, since it is the token itself.
+from one window would still match, two tokens at a time. The direct path to the logits and to the induction head's
+queries and values stays, since it is the token itself. See "how induction heads work" in A Mathematical Framework for
+Transformer Circuits (AMF), and docs/framework.md §5.10.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pathsum.records.sufficiency import SufficiencyRow
 from pathsum.statistics.bootstrap import independent, ratio_interval
 
 WINDOWS = 12
-CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # the source of the key edge
-SHIFTS = {"Q": 2, "K": 1, "V": 1}  # offset of the window that each reader is resampled from
+CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # the head from which the key edge is kept
+SHIFTS = {"Q": 2, "K": 1, "V": 1}  # number of windows back from which each reader is resampled
 _SEED = 2024
 
 Values = Mapping[str, Float[Tensor, "batch"]]
@@ -36,8 +36,9 @@ Values = Mapping[str, Float[Tensor, "batch"]]
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows if the best prefix-matching head is in the first layer. Costs a layer and
-    the loss on ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
+    """Return the record ``sufficiency``; no rows if the head with the highest prefix matching is in the first layer.
+
+    Costs a layer and the loss on ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
     roles = HeadRoles.of(trained.log)
     if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}
@@ -53,8 +54,11 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
-    """Resample all heads but ``late``, and all that ``late`` reads of heads but the edge from ``early`` to its keys.
-    None keeps no edge. Norm scales before ``late`` are frozen. Needs three windows."""
+    """Resample all heads except ``late``, and all that ``late`` reads from heads except the edge from ``early`` to its
+    keys.
+
+    No edge is kept if ``early`` is None. The direct path to the keys of ``late`` is resampled too. The norm scales
+    before ``late`` are frozen. Needs three windows."""
     earlier = [place for place in clean.places if place[0] < late[0]]
     edges = {(side, place): clean.output(place).roll(shift, 0) for side, shift in SHIFTS.items() for place in earlier}
     if early is not None:
@@ -64,7 +68,8 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
 
 
 def worth(run: Run, late: Place, block: int) -> Values:
-    """Measure prefix matching of ``late`` and the first copy's loss minus the second's (nats per token), by window."""
+    """Measure the prefix matching of ``late``, and the gain: the first copy's loss minus the second's, in nats per
+    token. By window."""
     pattern, losses = run.patterns[late[0]][late[1]][:, None], run.losses().double()
     return {
         "matching": by_window(partial(prefix_matching, block=block), pattern)[0].double(),
@@ -75,7 +80,7 @@ def worth(run: Run, late: Place, block: int) -> Values:
 def row(
     early: Place | None, late: Place, previous: Place, found: Values, whole: Values, generator: torch.Generator
 ) -> SufficiencyRow:
-    """Return what remains, as shares of the whole model's values."""
+    """Return the prefix matching and the gain that remain, also as shares of the whole model's values."""
     matching, gain = found["matching"], found["gain"]
     shares = [ratio_interval(found[name], whole[name], independent(gain), generator) for name in ("matching", "gain")]
     kept = NOTHING if early is None else CIRCUIT if early == previous else OTHER

@@ -1,9 +1,8 @@
-"""Attention of induction heads to longer matches than the current token, and the edges it comes through
-(docs/framework.md §5.12).
+"""Measure whether induction heads attend to matches longer than the current token, and through which edges.
 
-Sequences are random tokens in which matches of one, two and three tokens compete. No head is chosen on them: the
-induction and previous-token heads are those of training's last evaluation, and the heads that attend two tokens back
-are chosen on text.
+In sequences of random tokens, matches of one, two and three tokens compete. No head is chosen on these sequences. The
+induction head and the previous-token heads are those of training's last evaluation, and the heads that attend two
+tokens back are chosen on text. See docs/framework.md §5.12.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from pathsum.records.roles import scored
 from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow, SuffixPredictionRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, ratio_interval
 
-SEQUENCES, POSITIONS = 64, 64  # intervals of some ±0.07 of attention
+SEQUENCES, POSITIONS = 64, 64  # intervals are then about ±0.07 of attention
 COPIES = 12  # windows of repeated random tokens on which edges are ablated
-CONDITIONS = {  # the longer match and the shorter
+CONDITIONS = {  # kinds of the longer and the shorter match, keys of ``MATCHES``
     "two against one": ("two", "one"),
     "three against two": ("three", "two"),
     "one alone": ("one", "none"),
@@ -41,7 +40,7 @@ CONDITIONS = {  # the longer match and the shorter
 }
 RIVALS, ALONE = "two against one", "one alone"
 METHODS = ("resample", "mean")
-SHIFTS = {"Q": 1, "K": 2}  # offset of each reader's window; queries and keys of one window would match
+SHIFTS = {"Q": 1, "K": 2}  # windows back from which each reader is resampled; from one window, both would match
 _SEED = 2025
 
 Edges = tuple[tuple[str, Place], ...]
@@ -49,15 +48,15 @@ Edges = tuple[tuple[str, Place], ...]
 
 @dataclass(frozen=True)
 class Roles:
-    """Heads chosen on other data than they are judged on."""
+    """The heads of the circuit, chosen on other data than they are judged on."""
 
     induction: Place
-    previous: tuple[Place, ...]  # of the first layer: the best previous-token head and all above MOST
-    two_back: tuple[Place, ...]  # of its other heads: the best head for two tokens back and all above MOST
+    previous: tuple[Place, ...]  # first layer: the best previous-token head, and all with a score of at least MOST
+    two_back: tuple[Place, ...]  # of its other heads: the best at two tokens back, and all with at least MOST
 
     @staticmethod
     def of(trained: TrainedModel) -> Roles | None:
-        """Choose the heads. None if no head past the first layer can be an induction head."""
+        """Choose the heads. None if there is no evaluation, or no layer after the first."""
         if not trained.log or len(trained.weights.layers) < 2:
             return None
         last = trained.log[-1]
@@ -68,14 +67,16 @@ class Roles:
 
 
 def _leading(scores: Mapping[Place, float]) -> tuple[Place, ...]:
-    """Return the best head and all that reach MOST. If several heads do the same, all of them must be ablated."""
+    """Return the best head and all with a score of at least MOST. If several heads do the same, all of them must be
+    ablated."""
     best = max(((score, place) for place, score in scores.items()), default=None)
     return tuple(place for place, score in scores.items() if score >= MOST or (score, place) == best)
 
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name; no rows without heads or if windows are too short."""
+    """Return the records ``suffix_matches``, ``suffix_predictions`` and ``suffix_cuts``; no rows without heads or if
+    windows are too short."""
     pos = min(POSITIONS, trained.model.config.n_ctx, int(data.present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
     if pos < SHORTEST_WINDOW or not trained.weights.layers:
@@ -95,7 +96,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Shown:
-    """The windows of a condition, with the longer match first and then second, and the model's run on them."""
+    """The windows of one condition, with the longer match at the first and then at the second occurrence, and the
+    model's run on them."""
 
     clean: Run
     keys: Int[Tensor, "batch n"]
@@ -103,15 +105,16 @@ class Shown:
 
     @staticmethod
     def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
+        """Run ``model`` on the windows of one condition, in both orders of the two matches."""
         tokens = torch.cat([trials.matched(longer, shorter), trials.matched(shorter, longer)])
         return Shown(Run(model, tokens), trials.followers.repeat(2, 1), trials.followed().repeat(2, 1))
 
     def log_probs(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the log-probabilities (nats) of the two followers at the query, the last position."""
+        """Return the log-probabilities of the two followers at the query, the last position, in nats."""
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
-        """Return the attention of a replaced head to the followers of the longer and the shorter match."""
+        """Return the attention of a replaced head to the followers of the longer and of the shorter match."""
         return longer_and_shorter(last_attention(run.replaced[head].pattern[:, None], self.keys))[0]
 
 
@@ -138,11 +141,12 @@ def _prediction_row(
     return SuffixPredictionRow(name, *longer, *shorter, *advantage, wins, len(gains))
 
 
-# ---- edges ablated --------------------------------------------------------------------------------------------------
+# ---- ablation of edges ----------------------------------------------------------------------------------------------
 
 
 def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
-    """Return the sets of edges into the induction head that are ablated. ``heads`` are all of earlier layers."""
+    """Return the sets of edges into the induction head that are ablated, by name. ``heads`` are all heads of earlier
+    layers."""
     queries = tuple(("Q", h) for h in heads)
     keys = tuple(("K", h) for h in heads if h not in roles.previous)
     others = [h for h in heads if h not in (*roles.previous, *roles.two_back)]
@@ -188,7 +192,7 @@ def _cut_rows(
 
 
 def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
-    """Let ``edges`` into the induction head read another window's writes, or the mean writes by position."""
+    """Let ``edges`` into the induction head carry another window's writes, or the mean writes by position."""
     writes = {
         (side, early): clean.output(early).roll(SHIFTS[side], 0) if method == "resample" else clean.mean_output(early)
         for side, early in edges
@@ -197,6 +201,7 @@ def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
 
 
 def _share(part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator) -> Columns:
-    """Return the share of ``whole`` that is left, paired by sequence; none if the interval of ``whole`` reaches 0."""
+    """Return the share of ``whole`` that is left, paired by sequence, with its interval; none if the interval of
+    ``whole`` reaches 0."""
     (interval,) = mean_intervals(whole[None], independent(whole), generator)
     return ratio_interval(part, whole, independent(whole), generator) if interval.low > 0 else NO_INTERVAL

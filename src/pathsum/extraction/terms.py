@@ -1,4 +1,4 @@
-"""Loss reduction by each order of paths."""
+"""Measure the loss reduction by each order of paths (docs/framework.md §2.6 and §2.7)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def term_rows(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> list[TermRow]:
-    """Measure the effect on the loss of each order, and within order one of each layer and each head. ``clean`` is the
-    run on ``windows``, which come from ``documents``."""
+    """Measure the loss reduction by each order of paths and, within order 1, by each layer and each head.
+
+    ``clean`` is the run on ``windows``, which come from ``documents``."""
     weights, trace, tokens, targets = model.weights(), clean.trace, windows[:, :-1], windows[:, 1:]
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
@@ -54,7 +55,8 @@ def term_rows(
 def _terms(
     weights: Weights, tokens: Tensor, trace: Trace, orders: Sequence[Tensor]
 ) -> Iterator[tuple[Term, Float[Tensor, "batch pos vocab"]]]:
-    """Yield all paths of each order, then the single heads of each layer and their sum, with their logits."""
+    """Yield the logits of all paths of each order, then of the single heads of each layer and of all heads of that
+    layer together."""
     lengths = [len(path) for path in all_paths(weights)]
     for n, logits in enumerate(orders):
         yield (n, None, None, lengths.count(n)), logits
@@ -70,7 +72,7 @@ def _terms(
 def _at_own_scale(
     model: Transformer, clean: Run, targets: Tensor, documents: Tensor, generator: torch.Generator
 ) -> list[Interval]:
-    """Measure the loss reduction by each order at the norm scales of the paths up to it."""
+    """Measure the loss reduction by each order, with the norm scales of the paths up to that order."""
     losses = [window_losses(F.linear(read, model.W_U), targets) for read in clean.order_by_order()]
     nothing = torch.full_like(losses[0], math.log(len(model.W_U)))
     return mean_intervals(-torch.stack([nothing, *losses]).diff(dim=0), documents, generator)

@@ -1,5 +1,6 @@
-"""Data of the report's circuit explorer: the largest OV and QK entries of each token for every head, and its most
-frequent next tokens by the direct path and in the corpus."""
+"""Compute the data of the report's circuit explorer, for each token: the largest OV (output-value) and QK (query-key)
+entries of every head, and its most likely next tokens by the direct path and in the corpus.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.tokens import JOINER
 
-TOKENS = 2048  # the most frequent ones of a larger vocabulary
+TOKENS = 2048  # most tokens that are shown; of a larger vocabulary, the most frequent
 TOP = 5
 BLOCK = 256
 
@@ -27,7 +28,7 @@ Top = tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]
 
 @torch.no_grad()
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows by record name. Costs heads · TOKENS · d_vocab · d_head."""
+    """Return the record ``token_tables``. Costs heads · TOKENS · d_vocab · d_head."""
     tokens = shown_tokens(data)
     asked = JOINER.join(data.words[t] for t in tokens.tolist())
     rows = []
@@ -39,7 +40,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def shown_tokens(data: EvalData) -> Int[Tensor, "n"]:
-    """Return the TOKENS most frequent ids, in the order of ids."""
+    """Return the ids of the TOKENS most frequent tokens, in increasing order."""
     order = data.unigram.argsort(descending=True, stable=True)
     return order[:TOKENS].sort().values
 
@@ -57,7 +58,8 @@ def _tops(
 
 
 def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
-    """Return the predictions of the direct path alone: shares of a softmax over W_U W_E."""
+    """Return the ``k`` most likely next tokens by the direct path alone, with their probabilities under
+    softmax(W_U W_E)."""
     table = direct_path(trained.weights)
     values, found = top_rows(table, tokens, k)
     blocks = tokens.split(BLOCK)
@@ -66,7 +68,8 @@ def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
 
 
 def _corpus(data: EvalData, tokens: Int[Tensor, "n"], k: int) -> Top:
-    """Return the next tokens in the training text: shares, 0 for tokens that never follow."""
+    """Return the ``k`` most frequent next tokens in the training text, with their shares; 0 for tokens that never
+    follow."""
     values: list[list[float]] = []  # Python numbers for the reason in ``causal.Measured``
     found: list[list[int]] = []
     for token in tokens.tolist():

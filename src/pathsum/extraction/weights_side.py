@@ -1,5 +1,7 @@
-"""Analyses of the heads' weights: token clusters, singular directions, joint copying, subspaces, deletion, virtual
-heads."""
+"""Analyze the weights of heads: token clusters, singular directions, joint copying, subspaces, deletion, virtual heads.
+
+The functions use attention patterns and writes on held-out text only where an analysis needs them.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +35,17 @@ from pathsum.records.tokens import JOINER
 from pathsum.records.virtual_heads import VirtualHeadRow
 from pathsum.statistics.bootstrap import standard_errors
 
-WINDOWS = 16  # of held-out text, for patterns and costs of virtual heads
-COMMON = 512  # most frequent tokens, which clusters and directions are limited to
+WINDOWS = 16  # windows of held-out text, for patterns and for removal costs of virtual heads
+COMMON = 512  # most frequent tokens, to which clusters and directions are limited
 TOKENS, CLUSTERS = 8, 3  # tokens per cluster, clusters per head
-ALIKE = 0.5  # cosine of patterns from which heads are grouped
-OTHER_SETS = 20  # random sets of heads that a group's joint copying is compared with, at most
+ALIKE = 0.5  # smallest cosine of the patterns of heads in one group
+OTHER_SETS = 20  # most random sets of heads with which a group's joint copying is compared
 _SEED = 2021
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the rows of each record by its name."""
+    """Return the records ``token_clusters``, ``directions``, ``joint_copying``, ``overlaps``, ``bandwidth``,
+    ``deleting`` and ``virtual_heads``."""
     generator, weights = torch.Generator().manual_seed(_SEED), trained.weights
     # Rare tokens are left out, since a head's response to them says little about text.
     common = data.unigram.argsort(descending=True, stable=True)[: min(COMMON, int(data.present.sum()))]
@@ -72,7 +75,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
-    """Compare groups of heads with similar patterns with other sets of heads of their layer."""
+    """Compare the copying of groups of heads with similar patterns with that of other sets of heads of their layer
+    (docs/framework.md §3.7)."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):
@@ -104,7 +108,8 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
 
 
 def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
-    """Measure the effective rank of each matrix, of W_E and W_U about their mean over tokens."""
+    """Measure the effective rank of each head's W_OV and W_QK, and of W_E and W_U about their means over tokens
+    (docs/framework.md §3.15)."""
     if not weights.layers:
         return []
     d_model = len(weights.W_E)
@@ -119,7 +124,8 @@ def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
 
 
 def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
-    """Measure how heads past the first layer respond to the writes of earlier layers on held-out text."""
+    """Measure how much heads past the first layer delete of what earlier layers wrote on held-out text
+    (docs/framework.md §3.16)."""
     rows = []
     outputs = trained.natural.outputs
     for layer in range(1, len(outputs)):
@@ -132,7 +138,8 @@ def deleting_rows(trained: TrainedModel) -> list[DeletingRow]:
 
 
 def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHeadRow]:
-    """Describe every pair of heads of different layers by its weights, pattern and the cost of removing its path."""
+    """Describe the virtual head of every pair of heads in different layers by its weights, its pattern and its removal
+    cost (docs/framework.md §2.8)."""
     weights, natural, places = trained.weights, trained.natural, trained.places
     pairs = [(a, b) for a in places for b in places if a[0] < b[0]]
     if not pairs:
@@ -154,8 +161,8 @@ def virtual_head_rows(trained: TrainedModel, data: EvalData) -> list[VirtualHead
 
 
 def _looks(trained: TrainedModel) -> dict[tuple[Place, Place], tuple[float, int, float, float]]:
-    """Return each virtual head's previous-token score, distance and height of its attention peak, and prefix
-    matching."""
+    """Return each virtual head's previous-token score, the distance and the height of its largest mean attention, and
+    its prefix matching."""
     natural, repeated = ([p[:WINDOWS] for p in t.patterns] for t in (trained.natural, trained.repeated))
     found = {}
     for late, second in trained.places:

@@ -31,5 +31,5 @@ def test_what_hangs_on_place_or_follower_alone_favours_neither_side() -> None:
 
 
 def test_windows_that_do_not_come_in_pairs_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected two numbers for each window, in two halves, got shape \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"expected two values for each of 2n windows, got shape \(3, 2\)"):
         longer_and_shorter(torch.zeros(3, 2))

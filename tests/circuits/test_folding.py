@@ -95,5 +95,5 @@ def test_what_writes_to_the_stream_stays_as_it_is() -> None:
 
 def test_a_missing_gain_is_refused() -> None:
     weights, gains, _ = model(0)
-    with pytest.raises(ValueError, match="expected 3 gains, one per layer and the final norm's, got 2"):
+    with pytest.raises(ValueError, match="expected 3 gains, one per layer and one of the final norm, got 2"):
         fold_gains(weights, gains[:-1])

@@ -106,5 +106,5 @@ def test_a_direction_s_sign_does_not_depend_on_that_of_its_vectors() -> None:
 
 @pytest.mark.parametrize("k", [1, 24])
 def test_a_group_of_one_or_of_more_tokens_than_there_are_is_refused(k: int) -> None:
-    with pytest.raises(ValueError, match=f"expected to name 2 to 23 tokens, one of each source at most, got k = {k}"):
+    with pytest.raises(ValueError, match=f"expected k from 2 to the number of source tokens, 23, got k = {k}"):
         clusters(handmade.copying_head(D_VOCAB), k=k)

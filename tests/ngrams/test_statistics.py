@@ -172,6 +172,6 @@ def test_tokens_of_another_tokenizer_are_refused(folder: Path, tmp_path: Path) -
     assert name
     header.write_text(header.read_text().replace('"tokenizer_hash": "', '"tokenizer_hash": "other'))
     with pytest.raises(
-        ValueError, match=r"verdict\.bin: expected tokens of the tokenizer \w+ beside it, got those of other"
+        ValueError, match=r"verdict\.bin: expected tokens of the tokenizer in its folder, \w+, got those of other"
     ):
         corpus_statistics(tmp_path, "p", 37, HOW)

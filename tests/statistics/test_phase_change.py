@@ -83,7 +83,7 @@ def test_few_evaluations_cannot_tell_a_bend() -> None:
 
 
 def test_a_bend_needs_tokens() -> None:
-    with pytest.raises(ValueError, match="some tokens seen at every evaluation"):
+    with pytest.raises(ValueError, match="at least one token seen at every evaluation"):
         bend([0, 1, 2], [3.0, 2.0, 1.0])
     with pytest.raises(ValueError, match="increasing tokens seen and finite values"):
         bend([1, 2, 2], [3.0, 2.0, 1.0])

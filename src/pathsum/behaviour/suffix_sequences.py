@@ -58,7 +58,7 @@ def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generat
     present = int((weights > 0).sum())
     if pos < SHORTEST_WINDOW or present < pos - 1:
         raise ValueError(
-            f"expected windows of at least {SHORTEST_WINDOW} positions and as many tokens but one to draw from, got "
+            f"expected windows of at least {SHORTEST_WINDOW} positions and a token for each after BOS, got "
             f"{pos} positions and {present} tokens; {'shorten the windows' if present < pos - 1 else 'raise n_ctx'}"
         )
     drawn = torch.multinomial(weights.expand(n, -1), pos - 1, generator=generator)

@@ -27,6 +27,6 @@ def longer_and_shorter(values: Float[Tensor, "*shape batch k"]) -> Float[Tensor,
     ValueError unless the windows come in pairs.
     """
     if values.shape[-2] % 2 or values.shape[-1] != 2:
-        raise ValueError(f"expected two numbers for each window, in two halves, got shape {tuple(values.shape)}")
+        raise ValueError(f"expected two values for each of 2n windows, got shape {tuple(values.shape)}")
     first, second = values.chunk(2, -2)
     return (first + second.flip(-1)) / 2

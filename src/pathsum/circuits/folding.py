@@ -25,8 +25,8 @@ def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> W
     ``gains`` holds one gain per layer, then that of the final norm. ValueError if their number differs."""
     if len(gains) != len(weights.layers) + 1:
         raise ValueError(
-            f"expected {len(weights.layers) + 1} gains, one per layer and the final norm's, got {len(gains)}; give "
-            "ones where a norm has none"
+            f"expected {len(weights.layers) + 1} gains, one per layer and one of the final norm, got {len(gains)}; for "
+            "a norm without a gain, pass a vector of ones"
         )
     return _reading(weights, [gain.mul for gain in gains])
 

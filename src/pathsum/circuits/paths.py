@@ -115,8 +115,8 @@ def check_frozen(weights: Weights, patterns: Patterns, scales: Scales) -> None:
     n_layers = len(weights.layers)
     if len(patterns) != n_layers or len(scales) != n_layers + 1:
         raise ValueError(
-            f"expected {n_layers} patterns, one per layer, and {n_layers + 1} scales, one per layer and the final "
-            f"norm's; got {len(patterns)} and {len(scales)}. Without a norm, give scales of ones."
+            f"expected {n_layers} patterns, one per layer, and {n_layers + 1} scales, one per layer and one of the "
+            f"final norm; got {len(patterns)} and {len(scales)}. Without a norm, pass scales of ones."
         )
     for layer, (heads, pattern) in enumerate(zip(weights.layers, patterns, strict=True)):
         if pattern.shape[1] != len(heads):

@@ -108,7 +108,7 @@ def shares(unigram: Float[Tensor, "vocab"]) -> Float[Tensor, "vocab"]:
     """Normalize token counts to sum to 1. ValueError if a count is negative or all are zero."""
     if (unigram < 0).any() or not unigram.sum() > 0:
         raise ValueError(
-            f"expected token frequencies ≥ 0 with a positive sum, got a least one of {unigram.min().item():.3g} "
+            f"expected token frequencies ≥ 0 with a positive sum, got a smallest one of {unigram.min().item():.3g} "
             f"and a sum of {unigram.sum().item():.3g}; give counts or shares"
         )
     return unigram / unigram.sum()

@@ -34,9 +34,9 @@ def stream_paths(
     path. ValueError if a path goes through ``layer`` or a later layer, or if scales are missing. See
     docs/framework.md §2.3."""
     if beyond := [path for path in paths if path and path[-1][0] >= layer]:
-        raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; it reads those alone")
+        raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; layer {layer} reads no others")
     if len(scales) <= layer:
-        raise ValueError(f"expected a scale for each layer up to {layer}, got {len(scales)}; give ones without a norm")
+        raise ValueError(f"expected a scale for each layer up to {layer}, got {len(scales)}; without a norm, pass ones")
     brought = []
     for path in paths:
         moved = path_pattern(path, patterns, scales[: layer + 1]) @ weights.W_E.mT[tokens]

@@ -108,4 +108,4 @@ def _sign(weight: Float[Tensor, "source"]) -> float:
 
 def _check(sources: Tensor, k: int, least: int) -> None:
     if not least <= k <= len(sources):
-        raise ValueError(f"expected to name {least} to {len(sources)} tokens, one of each source at most, got k = {k}")
+        raise ValueError(f"expected k from {least} to the number of source tokens, {len(sources)}, got k = {k}")

@@ -62,7 +62,7 @@ def extract(
     tables: dict[str, list[Any]] = {}
     for part in parts():
         made = part(trained, data, config)
-        assert made.keys() <= registry.tables().keys() - tables.keys(), f"{part.__module__}: undeclared, or made twice"
+        assert made.keys() <= registry.tables().keys() - tables.keys(), f"{part.__module__}: unknown or repeated table"
         tables |= made
     return Cell(summary=summarise(name, trained, data, tables), log=log, tables=tables)
 

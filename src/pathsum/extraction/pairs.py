@@ -99,7 +99,7 @@ def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path b
     if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "
-            "scores are no bilinear function of what is read, with one W_QK for every pair of positions"
+            "scores are not a bilinear function of what is read, with one W_QK for all pairs of positions"
         )
     pos, W_Q, W_K = parts.shape[2], attention.W_Q[h], attention.W_K[h]
     vectors = attention.position_vectors(pos)[:, None].expand(-1, *parts.shape[1:])

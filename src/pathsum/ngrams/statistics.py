@@ -89,7 +89,7 @@ class CorpusStatistics:
                 smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
         except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
             raise ValueError(
-                f"{path}: expected corpus statistics, got something else ({error}); make it again"
+                f"{path}: expected corpus statistics, got something else ({error}); run the tokenize stage again"
             ) from error
         return cls(unigram, bigram, smoothing)
 
@@ -109,8 +109,8 @@ def corpus_statistics(
     for file in files:
         if file.header.tokenizer_hash != tokenizer_hash(tokenizer):
             raise ValueError(
-                f"{file.path}: expected tokens of the tokenizer {tokenizer_hash(tokenizer)[:12]} beside it, got those "
-                f"of {file.header.tokenizer_hash[:12]}; run the tokenize stage again"
+                f"{file.path}: expected tokens of the tokenizer in its folder, {tokenizer_hash(tokenizer)[:12]}, got "
+                f"those of {file.header.tokenizer_hash[:12]}; run the tokenize stage again"
             )
     d_vocab, seen = train.header.d_vocab, Windows(train.tokens, n_ctx)
     held_out = HeldOut.of(verdict.tokens, n_ctx, config.windows_per_document, config.held_out_windows)

@@ -59,7 +59,9 @@ def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
     evaluation."""
     _check(tokens_seen, losses)
     if tokens_seen[0] < 1:
-        raise ValueError("expected some tokens seen at every evaluation, for their logarithm; leave out the first")
+        raise ValueError(
+            "expected at least one token seen at every evaluation (for its logarithm); leave out the first"
+        )
     if len(losses) < LEAST_BENT:
         return None
     x, y = torch.tensor(tokens_seen, dtype=torch.float64).log(), torch.tensor(losses, dtype=torch.float64)
@@ -99,7 +101,8 @@ def change_interval(
 def _check(tokens_seen: Sequence[int], series: Sequence[float]) -> None:
     if len(tokens_seen) != len(series) or len(series) < 2:
         raise ValueError(
-            f"expected two evaluations or more, with tokens and a value each, got {len(tokens_seen)} and {len(series)}"
+            f"expected at least two evaluations, each with its tokens seen and a value, got {len(tokens_seen)} and "
+            f"{len(series)}"
         )
     if any(b <= a for a, b in pairwise(tokens_seen)) or not all(map(math.isfinite, series)):
         raise ValueError(

@@ -47,7 +47,7 @@ from pathsum.core.weights import Head, Weights
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction import cell as extraction
 from pathsum.extraction import content, framework
-from pathsum.extraction import exactness as certificates
+from pathsum.extraction import exactness as exactness_checks
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.checkpoint import load_checkpoint, save_checkpoint, weights_hash
 from pathsum.model.transformer import Transformer
@@ -162,10 +162,10 @@ def test_mistake_3_norms_after_a_cyclic_permutation() -> None:
 
 def test_mistake_4_patterns_of_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "a.safetensors", random_model(4, norm="rms"), "words")
-    right = certificates.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    right = exactness_checks.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
     trace = Transformer.trace
     monkeypatch.setattr(Transformer, "trace", lambda model, tokens: trace(model, tokens.flip(0)))
-    wrong = certificates.certificate(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
+    wrong = exactness_checks.exactness_row(tmp_path / "a.safetensors", LOG[0], evidence(), HOW).max_relative_error
     assert right < EXACT
     assert wrong > 0.1
 
@@ -394,7 +394,7 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
 
 def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New weights that say nothing lose log 23 nats a token. A cache by path goes on describing the old ones."""
-    monkeypatch.setattr(extraction, "parts", lambda: (framework.tables, content.tables, certificates.tables))
+    monkeypatch.setattr(extraction, "parts", lambda: (framework.tables, content.tables, exactness_checks.tables))
     path, old = tmp_path / "a.safetensors", random_model(9)
     new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
 

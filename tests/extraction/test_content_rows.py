@@ -88,7 +88,7 @@ def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest
     """Negative control."""
     model, other, windows = random_model(4, norm="rms"), random_model(5, norm="rms"), evidence().windows[:, :-1]
     monkeypatch.setattr(model, "weights", other.weights)
-    logits, by_head = content.certificates(model, windows)
+    logits, by_head = content.group_errors(model, windows)
     assert min(logits, *by_head.values()) > 0.01
 
 

@@ -8,7 +8,7 @@ import torch
 from pathsum.circuits.score_paths import preference_contrast
 from pathsum.extraction.inputs import TrainedModel, trace_trained
 from pathsum.extraction.pairs import sides
-from pathsum.extraction.score_paths import certificates, tables
+from pathsum.extraction.score_paths import path_pair_errors, tables
 from pathsum.model.transformer import Transformer
 from pathsum.records.score_paths import ScorePathRow
 from tests.random_models import HOW, cell_of, evidence, random_model, seated
@@ -51,9 +51,9 @@ def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest
     model, other = random_model(3, norm="rms"), random_model(4, norm="rms")
     windows = evidence().windows[:, :-1]
     trace = model.trace(windows)
-    assert max(certificates(model, trace, 1, windows)) < 1e-10
+    assert max(path_pair_errors(model, trace, 1, windows)) < 1e-10
     monkeypatch.setattr(model, "weights", other.weights)
-    assert min(certificates(model, trace, 1, windows)) > 0.1
+    assert min(path_pair_errors(model, trace, 1, windows)) > 0.1
 
 
 @pytest.mark.parametrize(("previous", "induction"), [(0, 1), (2, 0)])

@@ -48,7 +48,7 @@ SUSPECTS, BUGS = 40, 3  # spurious combinations per head, the costliest, that ar
 
 
 @dataclass(frozen=True)
-class Looked:
+class Circuits:
     """A head with its QK (query-key) and OV (output-value) circuits."""
 
     layer: int
@@ -63,7 +63,7 @@ class Looked:
         return qk.item(), ov.item()
 
 
-Suspect = tuple[Looked, Triple, SpuriousCost]
+Suspect = tuple[Circuits, Triple, SpuriousCost]
 
 
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
@@ -79,27 +79,27 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         at, log_probs = occurrences(data.windows[shown]), trained.natural.logits[shown].log_softmax(-1)
         words = same_words(data.words)
         base = _base_rate(at, words, chooser, judge)
-    for looked in _heads(trained, data):
-        circuit, weight = _carried(trained, looked, shown, at)
+    for circuits in _heads(trained, data):
+        circuit, weight = _carried(trained, circuits, shown, at)
         found = strongest(effects(circuit, weight, at), at, max(CANDIDATES, CROSSED, config.top_k))
         triples = [entry.triple for entry in found]
         before, judged = counts(chooser, triples), counts(judge, triples)
-        tallies.append(_tally(looked, triples, before, judged, words, base))
+        tallies.append(_tally(circuits, triples, before, judged, words, base))
         chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
         for rank, (entry, c) in enumerate(chosen[: config.top_k], start=1):
             change = worth(circuit, log_probs, weight, at, entry.triple)
             effect = (entry.places, entry.total / entry.places, change)
-            rows.append(SkipTrigramRow(*_columns(data, looked, rank, entry.triple, effect, c)))
-        priced = [
-            (looked, t, spurious_cost(circuit, log_probs, weight, at, t))
+            rows.append(SkipTrigramRow(*_columns(data, circuits, rank, entry.triple, effect, c)))
+        costly = [
+            (circuits, t, spurious_cost(circuit, log_probs, weight, at, t))
             for t in spurious_triples(triples[:CROSSED])
-            if min(looked.read(t)) > 0
+            if min(circuits.read(t)) > 0
         ]
-        suspects += sorted(priced, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
-    asked = counts(judge, [s[1] for s in suspects])
+        suspects += sorted(costly, key=lambda s: (-s[2].places * s[2].loss_nats, s[1]))[:SUSPECTS]
+    suspect_counts = counts(judge, [s[1] for s in suspects])
     bugs = [
-        SkipTrigramBugRow(*_columns(data, looked, rank, t, (paid.places, paid.loss_nats, paid.balance_nats), c))
-        for rank, (looked, t, paid), c in _bugs(suspects, asked)
+        SkipTrigramBugRow(*_columns(data, circuits, rank, t, (cost.places, cost.loss_nats, cost.balance_nats), c))
+        for rank, (circuits, t, cost), c in _bugs(suspects, suspect_counts)
     ]
     return {"skip_trigrams": rows, "skip_trigram_tallies": tallies, "skip_trigram_bugs": bugs}
 
@@ -115,7 +115,7 @@ def _beyond(c: Counts) -> bool:
 
 
 def _tally(
-    looked: Looked,
+    circuits: Circuits,
     triples: Sequence[Triple],
     before: Sequence[Counts],
     judged: Sequence[Counts],
@@ -124,8 +124,8 @@ def _tally(
 ) -> SkipTrigramTallyRow:
     passing = [t for t, b, c in zip(triples, before, judged, strict=True) if _beyond(b) and _beyond(c)]
     return SkipTrigramTallyRow(
-        layer=looked.layer,
-        head=looked.head,
+        layer=circuits.layer,
+        head=circuits.head,
         candidates=len(triples),
         copying=_copying(triples, words),
         told=sum(c.lift is not None for c in judged),
@@ -157,42 +157,43 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
     return _copying(passing, words) / len(passing) if passing else None, len(passing)
 
 
-def _bugs(suspects: list[Suspect], asked: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
+def _bugs(suspects: list[Suspect], suspect_counts: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
     """Yield the costliest suspects of each head that the text contains no more often than expected, with their rank."""
     listed: dict[tuple[int, int], int] = {}
-    for suspect, c in zip(suspects, asked, strict=True):
-        looked, _, paid = suspect
-        place = (looked.layer, looked.head)
-        if c.places >= ENOUGH and c.hits <= c.expected and paid.loss_nats > 0 and listed.get(place, 0) < BUGS:
+    for suspect, c in zip(suspects, suspect_counts, strict=True):
+        circuits, _, cost = suspect
+        place = (circuits.layer, circuits.head)
+        if c.places >= ENOUGH and c.hits <= c.expected and cost.loss_nats > 0 and listed.get(place, 0) < BUGS:
             listed[place] = listed.get(place, 0) + 1
             yield listed[place], suspect, c
 
 
 def _columns(
-    data: EvalData, looked: Looked, rank: int, t: Triple, effect: tuple[int, float, float], c: Counts
+    data: EvalData, circuits: Circuits, rank: int, t: Triple, effect: tuple[int, float, float], c: Counts
 ) -> tuple[Any, ...]:
     """Return the columns of a skip-trigram or a bug: head, rank, words, ``effect``, QK and OV entries, and counts in
     the text."""
     words = (data.words[token] for token in t)
-    return (looked.layer, looked.head, rank, *words, *effect, *looked.read(t), c.places, c.hits, c.expected, c.lift)
+    place, entries = (circuits.layer, circuits.head), circuits.read(t)
+    return (*place, rank, *words, *effect, *entries, c.places, c.hits, c.expected, c.lift)
 
 
 def _carried(
-    trained: TracedModel, looked: Looked, shown: Int[Tensor, "some"], at: Occurrences
+    trained: TracedModel, circuits: Circuits, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
     """Return the head's OV circuit without the scale of bare tokens, and the weight of the source of each occurrence.
 
     The weights use the norm scales of the trace on the windows ``shown``."""
     weights, natural = trained.model.weights(), trained.natural
-    layer, h = looked.layer, looked.head
+    layer, h = circuits.layer, circuits.head
     circuit = ov_circuit(weights, weights.layers[layer][h].W_OV)
     pattern, read, final = natural.patterns[layer][shown, h], natural.scales[layer][shown], natural.scales[-1][shown]
     return circuit, source_weight(pattern, read, final, at)
 
 
-def _heads(trained: TracedModel, data: EvalData) -> list[Looked]:
+def _heads(trained: TracedModel, data: EvalData) -> list[Circuits]:
     w = trained.weights
     return [
-        Looked(layer, h, qk_circuit(w, w.layers[layer][h].W_QK, data.unigram), ov_circuit(w, w.layers[layer][h].W_OV))
+        Circuits(layer, h, qk_circuit(w, w.layers[layer][h].W_QK, data.unigram), ov_circuit(w, w.layers[layer][h].W_OV))
         for layer, h in trained.places
     ]

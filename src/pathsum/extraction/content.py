@@ -36,7 +36,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the records ``content`` and ``content_scores``. The latter is empty for rotary positions and smeared keys
     (``pairs.add_up``)."""
     model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
-    error, by_head = certificates(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
+    error, by_head = group_errors(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
     trace = model.trace(windows[:, :-1])
     rows = [
         row
@@ -116,7 +116,7 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 
 
 @torch.no_grad()
-def certificates(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
+def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
     """Check that the groups by hops and by offset add up to the logits and to log A of every head past the first layer.
 
     Returns the largest error relative to the largest value: one for the logits, and one per head. There are none for

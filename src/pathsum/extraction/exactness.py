@@ -23,10 +23,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the record ``exactness``: one row per checkpoint. Costs a trace in float64 and a sum over all paths for
     each."""
     pairs = zip(trained.checkpoints, trained.log, strict=True)
-    return {"exactness": [certificate(path, at, data, config) for path, at in pairs]}
+    return {"exactness": [exactness_row(path, at, data, config) for path, at in pairs]}
 
 
-def certificate(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
+def exactness_row(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
     """Return the relative errors of the sum over all paths and of the sum over all pairs of paths, for the checkpoint
     at ``path``, in float64.
 
@@ -39,6 +39,6 @@ def certificate(path: Path, evaluation: Evaluation, data: EvalData, config: Extr
     scores = None
     if add_up(model.config):
         later = range(1, model.config.n_layers)
-        errors = (e for layer in later for e in score_paths.certificates(model, trace, layer, tokens))
+        errors = (e for layer in later for e in score_paths.path_pair_errors(model, trace, layer, tokens))
         scores = max(errors, default=None)
     return ExactnessRow(evaluation.step, evaluation.tokens_seen, paths.exactness(total, model(tokens)), scores)

@@ -53,8 +53,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
             scale = None if at_own_scale else clean.trace.scales[-1]
             losses = [_losses(model, x, scale, W_U, targets) for x in (lower, lower + added, lower + added @ rotation)]
             found.append(losses[0] - torch.stack(losses[1:]))
-    worth, control = torch.stack([torch.stack(frozen), torch.stack(own)]).unbind(2)  # scales × path × window
-    intervals = [mean_intervals(values, documents, generator) for values in (*worth, worth[1] - worth[0])]
+    reduction, control = torch.stack([torch.stack(frozen), torch.stack(own)]).unbind(2)  # scales × path × window
+    intervals = [mean_intervals(values, documents, generator) for values in (*reduction, reduction[1] - reduction[0])]
     controls = control.mean(-1).T.tolist()
     rows = []
     for path, frozen_nats, own_nats, difference, both in zip(paths, *intervals, controls, strict=True):

@@ -34,7 +34,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     exact, windows = copy.deepcopy(trained.model).double(), data.windows[: config.certificate_windows, :-1]
     with torch.no_grad():
         trace, later = exact.trace(windows), range(1, model.n_layers)
-        errors = {layer: certificates(exact, trace, layer, windows) for layer in later}
+        errors = {layer: path_pair_errors(exact, trace, layer, windows) for layer in later}
     found = [pair for layer in later for pair in path_pairs(trained, layer)]
     rows = [ScorePathRow(p.layer, p.head, p.query, p.key, *p.summary(), errors[p.layer][p.head]) for p in found]
     by_head = itertools.groupby(found, key=lambda p: (p.layer, p.head))
@@ -51,7 +51,7 @@ def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
     return [*pairs(model, layer, parts, [path_name(path) for path in paths], trained.block)]
 
 
-def certificates(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
+def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
     """Check that the pairs of paths add up to the attention in the model's own ``trace`` of ``tokens``.
 
     Returns, for each head of ``layer``, the largest error of log A relative to the largest size of log A. ``model``

@@ -44,9 +44,9 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         return {"sufficiency": []}
     (layer, head), previous = roles.induction, roles.previous
     block, clean = trained.block, Run(trained.model, trained.repeated_tokens[:WINDOWS])
-    whole = worth(clean, (layer, head), block)
+    whole = matching_and_gain(clean, (layer, head), block)
     kept: list[Place | None] = [*((0, h) for h in range(trained.cell.model.n_heads)), None]
-    found = [worth(keep_edge(clean, p, (layer, head)), (layer, head), block) for p in kept]
+    found = [matching_and_gain(keep_edge(clean, p, (layer, head)), (layer, head), block) for p in kept]
     generator = torch.Generator().manual_seed(_SEED)
     return {
         "sufficiency": [row(p, (layer, head), previous, f, whole, generator) for p, f in zip(kept, found, strict=True)]
@@ -67,7 +67,7 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
     return clean.resample(*clean.places).patch_edges(late, edges)
 
 
-def worth(run: Run, late: Place, block: int) -> Values:
+def matching_and_gain(run: Run, late: Place, block: int) -> Values:
     """Measure the prefix matching of ``late``, and the gain: the first copy's loss minus the second's, in nats per
     token. By window."""
     pattern, losses = run.patterns[late[0]][late[1]][:, None], run.losses().double()

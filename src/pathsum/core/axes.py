@@ -1,4 +1,4 @@
-"""The axis names of all shapes in signatures, with meanings and the symbols of the paper.
+"""The axis names in shape annotations, with their meanings and the symbols of Elhage et al. 2021.
 
 | word         | meaning                                                        | paper        |
 |--------------|----------------------------------------------------------------|--------------|
@@ -27,21 +27,21 @@
 | ``word``     | place of a word in a document, from 0                          |              |
 | ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
-| ``path``     | path through heads; ``path_`` of a second axis                  |              |
-| ``part``     | what one head writes, or the embedding                         |              |
+| ``path``     | path through heads; ``path_`` is a second such axis             |              |
+| ``part``     | summand of the residual stream: embedding or write of one head |              |
 | ``group``    | group of content, by hops or by offset                         |              |
 | ``model``    | models trained together in one set of tensors                  |              |
 | ``place``    | window and position, flattened                                 |              |
 | ``cut``      | one ablated edge or path                                       |              |
-| ``trial``    | one way of ablating                                            |              |
+| ``trial``    | one method of ablation                                         |              |
 | ``kind``     | which of several counts                                        |              |
-| ``rank``     | inner axis of a thin product; ``rank_`` of a second one         |              |
+| ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis   |              |
 | ``top``      | place in a list of the largest                                 |              |
 | ``token``    | place in a token stream                                        |              |
 | ``rows``     | any matrix's rows                                              |              |
 | ``columns``  | any matrix's columns                                           |              |
 | ``shape``    | any shape                                                      |              |
-| ``some``     | a choice from many                                             |              |
+| ``some``     | a selection from a longer axis                                 |              |
 | ``n``        | any number of things                                           |              |
-| ``k``        | how many are kept                                              |              |
+| ``k``        | number of entries kept                                         |              |
 """

@@ -1,4 +1,4 @@
-"""Matrices as two thin factors, so that no vocabulary × vocabulary product is formed by accident."""
+"""Matrices stored as two thin factors, so that a vocabulary × vocabulary product is never formed by accident."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class LowRank:
-    """The product ``left @ right``, never formed unless ``dense()`` is called."""
+    """The matrix ``left @ right``, stored as its two factors. Only ``dense()`` multiplies them."""
 
     left: Float[Tensor, "write rank"]
     right: Float[Tensor, "rank read"]
@@ -21,13 +21,13 @@ class LowRank:
         return self.left.shape[0], self.right.shape[1]
 
     def after(self, first: Tensor | LowRank) -> LowRank:
-        """Return self · first, which applies ``first`` and then this: the later map is on the left."""
+        """Return self · first: the map that applies ``first`` and then this matrix."""
         if isinstance(first, LowRank):
             return LowRank(self.left @ (self.right @ first.left), first.right)
         return LowRank(self.left, self.right @ first)
 
     def then(self, last: Tensor) -> LowRank:
-        """Return last · self, which applies this and then ``last``."""
+        """Return last · self: the map that applies this matrix and then ``last``."""
         return LowRank(last @ self.left, self.right)
 
     @property
@@ -35,26 +35,30 @@ class LowRank:
         return LowRank(self.right.mT, self.left.mT)
 
     def dense(self) -> Float[Tensor, "write read"]:
-        """Form the whole matrix; costs write × read numbers of memory."""
+        """Return the whole matrix. Costs write × read numbers of memory."""
         return self.left @ self.right
 
     def norm(self) -> Float[Tensor, ""]:
-        """Return the Frobenius norm: ‖LR‖² = tr((LᵀL)(RRᵀ)), from two rank × rank matrices."""
+        """Return the Frobenius norm, from two rank × rank matrices: ‖LR‖_F² = tr((LᵀL)(RRᵀ))."""
         return ((self.left.mT @ self.left) * (self.right @ self.right.mT).mT).sum().clamp(min=0).sqrt()
 
     def eigenvalues(self) -> Complex[Tensor, "rank"]:
-        """Return the non-zero eigenvalues of a square product: those of the rank × rank matrix ``right @ left`` (AB and
-        BA share them). float32 at least."""
+        """Return the non-zero eigenvalues of a square product, as the eigenvalues of the rank × rank matrix ``right @
+        left``.
+
+        AB and BA have the same non-zero eigenvalues. Needs float32 or float64.
+        """
         assert self.shape[0] == self.shape[1], f"eigenvalues need a square product, got {self.shape}"
         return torch.linalg.eigvals(self.right @ self.left)
 
     def singular_values(self) -> Float[Tensor, "rank"]:
-        """Return the singular values, from the triangular factors of two thin QR decompositions."""
+        """Return the singular values. Costs two thin QR decompositions and one rank × rank singular value
+        decomposition."""
         r_left, r_right = torch.linalg.qr(self.left).R, torch.linalg.qr(self.right.mT).R
         return torch.linalg.svdvals(r_left @ r_right.mT)
 
     def svd(self) -> tuple[Float[Tensor, "write rank"], Float[Tensor, "rank"], Float[Tensor, "rank read"]]:
-        """Return U, S and Vᵀ with U S Vᵀ = this, largest first, from the same two thin QR decompositions."""
+        """Return U, S and Vᵀ with U S Vᵀ = self, in descending order of S. Costs as ``singular_values``."""
         (q_left, r_left), (q_right, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right.mT)
         U, S, V_T = torch.linalg.svd(r_left @ r_right.mT, full_matrices=False)
         return q_left @ U, S, V_T @ q_right.mT

@@ -1,4 +1,4 @@
-"""The frozen weights from which every circuit is computed, whether trained, hand-made or random."""
+"""The frozen weights that every circuit is computed from. They may be trained, hand-made or random."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head as AMF writes it (docs/framework.md §1.1): each matrix multiplies a column on its right."""
+    """The matrices of one attention head, as in Elhage et al. 2021 (docs/framework.md §1.1). They act on columns to
+    their right."""
 
     W_Q: Float[Tensor, "d_head d_model"]
     W_K: Float[Tensor, "d_head d_model"]
@@ -23,20 +24,21 @@ class Head:
 
     @property
     def W_QK(self) -> LowRank:
-        """Return W_Qᵀ W_K / √d_head: the score of (query, key) is x_qᵀ W_QK x_k, in nats."""
+        """Return W_Qᵀ W_K / √d_head. The score of a query q and a key k is x_qᵀ W_QK x_k, in nats."""
         return LowRank(self.W_Q.mT / math.sqrt(self.W_Q.shape[0]), self.W_K)
 
     @property
     def W_OV(self) -> LowRank:
-        """Return W_O W_V, which maps what a key's position holds to what the head writes at the query."""
+        """Return W_O W_V, which maps the residual stream at the key to the head's write at the query."""
         return LowRank(self.W_O, self.W_V)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of an attention-only transformer, with normalization folded into the reading matrices.
+    """The weights of an attention-only transformer, with all norms folded into the matrices that follow them.
 
-    ``layers[l][h]`` is head h of layer l. Positions act on attention scores only, and are not part of this.
+    Folding is described in docs/framework.md §1.4. ``layers[l][h]`` is head h of layer l. Parameters of position
+    schemes are not included, because positions act on attention scores only.
     """
 
     W_E: Float[Tensor, "d_model vocab"]

@@ -1,4 +1,4 @@
-"""Counts of tokens and pairs in the windows of a model, in bounded memory."""
+"""Count tokens and pairs of tokens in windows, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 1 << 22  # tokens counted at a time
 
 
 def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
-    """Count how often each token (row) stands before each predicted token (column). The first row is that of BOS."""
+    """Count how often each token (column) follows each token (row). Row 0 is BOS, the beginning-of-sequence token."""
     total = sparse.csr_array((d_vocab, d_vocab), dtype=np.int64)
     for rows in chunks(windows):
         keys = (rows[:, :-1] * d_vocab + rows[:, 1:]).ravel()
@@ -32,21 +32,21 @@ def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
 
 
 def chunks(windows: Windows) -> Iterator[Int64[np.ndarray, "batch pos"]]:
-    """Yield all windows in order, about CHUNK tokens at a time."""
+    """Yield the tokens of all windows in order, in batches of about CHUNK tokens."""
     for part in torch.arange(len(windows)).split(max(1, CHUNK // windows.n_ctx)):
         yield windows.batch(part).numpy()
 
 
 def entropy(counts: Int64[np.ndarray, "out"]) -> float:
-    """Compute −Σ p log p of normalized counts, in nats."""
+    """Return the entropy −Σ p log p of normalized ``counts``, in nats."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log(p)).sum())
 
 
 def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Compute the share of tokens that occur earlier in the same window after the same two tokens. 0..1.
+    """Return the share of tokens that occur earlier in the same window after the same two tokens, 0..1.
 
-    A rough upper bound of the gain by copying from context.
+    It is a rough upper bound of the share of tokens that a model can predict by copying from context.
     """
     repeated = 0
     for rows in chunks(windows):

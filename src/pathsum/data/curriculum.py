@@ -1,4 +1,4 @@
-"""The curriculum: the windows that repeat themselves most, with which training may start (train.curriculum_tokens)."""
+"""The curriculum: a first phase of training on the most repetitive windows alone (``train.curriculum_tokens``)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from pathsum.data.windows import Windows
 
 
 def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
-    """Compute the bigram loss of the repeated pairs of each window, in nats per token.
+    """Return the repetition of each window, in nats per token (docs/framework.md §6.7).
 
-    Σ −log p(b | a) / n_ctx over the places of a window where b follows a and did so earlier in the window; p is the
-    share of the bigram in all windows, c(a b) / c(a ·). It is 0 where no pair occurs twice. It ranks windows as the
-    loss reduction by an induction head does (r = 0.99 on prose with 1,024 tokens), but it does not bound that
-    reduction: a head cannot know that a pair will be repeated, and a pair that occurs in one window alone adds little,
-    because p counts that window too. Costs two passes over the text, a sort of each window, and about 40 bytes per
-    distinct pair.
+    It is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window, with p(b | a)
+    = c(a b) / c(a ·) counted over all windows. It is 0 for a window in which no pair occurs twice.
+
+    Repetition ranks windows as the loss reduction by an induction head does (r = 0.99 on prose in windows of 1,024
+    tokens). It is not an upper bound of this reduction: a head cannot know whether a pair will be repeated, and a pair
+    that occurs in a single window adds little, because p counts that window too. Costs two passes over the text, a sort
+    of each window, and about 40 bytes per distinct pair.
     """
     counts = pair_counts(windows, d_vocab)
     counts.sort_indices()
     sources = np.repeat(np.arange(d_vocab), np.diff(counts.indptr))
-    pairs = sources * d_vocab + counts.indices  # ascending: row by row, and in each by column
+    pairs = sources * d_vocab + counts.indices  # in ascending order: by row, then by column
     nats = np.log(counts.sum(axis=1)[sources] / counts.data)
     found = []
     for rows in chunks(windows):
@@ -37,6 +38,7 @@ def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
 
 
 def most_repetitive(windows: Windows, share: float, d_vocab: int) -> Windows:
-    """Return the ``share`` of ``windows`` with the most ``repetition``, at least one, the most repetitive first."""
+    """Return the ``share`` (0..1) of ``windows`` with the largest ``repetition``, the largest first. At least one is
+    returned."""
     by_repetition = np.argsort(-repetition(windows, d_vocab), kind="stable")
     return windows.only(by_repetition[: math.ceil(share * len(windows))])

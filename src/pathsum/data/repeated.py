@@ -1,4 +1,4 @@
-"""Repeated random tokens: sequences whose second half is predictable from the first only (docs/framework.md §5.1)."""
+"""Repeated random tokens: BOS (beginning of sequence) and a random block given twice (docs/framework.md §5.1)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def repeated_random(
     generator: torch.Generator,
     probabilities: Float[Tensor, "vocab"] | None = None,
 ) -> tuple[Int64[Tensor, "batch pos"], int]:
-    """Sample BOS and a random block twice; return the tokens (2 · block + 1 per window) and the block length,
-    (n_ctx − 1) // 2.
+    """Sample windows of BOS and a random block given twice. Return the tokens and the length of the block.
 
-    Tokens are drawn independently: uniformly over all ids but BOS, or by ``probabilities`` (weights of every id, BOS
-    left out whatever its weight; give the training text's counts, or their sign, to leave out ids never trained on).
+    The block has (n_ctx − 1) // 2 tokens, so a window has 2 · block + 1. Tokens are drawn independently: uniformly from
+    all ids except BOS, or in proportion to ``probabilities``, a weight for each id (that of BOS is ignored). The counts
+    of the training text, or their sign, exclude ids that never occur in training.
 
-    Scores are over the queries p of the second copy, block + 1 … 2 · block. Query p holds the token of p − block; an
-    induction head attends to the next key, p − block + 1 ≥ 2, never BOS. Its token is the right prediction at p, for
-    p < 2 · block (the sequence ends there). A token that occurs twice in a block has other matching keys too, so a
-    perfect head scores slightly below 1 where the vocabulary is small.
+    The second copy is at the positions p = block + 1 … 2 · block. There, an induction head attends to key p − block +
+    1, the token after the earlier occurrence of the current token. This key is at least 2, so it is never BOS. Its
+    token is the correct prediction at p, except at p = 2 · block, where the sequence ends. A token that occurs twice in
+    a block has more than one matching key, so a perfect head scores slightly below 1 if the vocabulary is small.
 
-    Raises ValueError where the window has no room or no token is left to draw.
+    Raises ValueError if n_ctx is below 3, or if no token can be drawn.
     """
     block = (n_ctx - 1) // 2
     if block < 1:

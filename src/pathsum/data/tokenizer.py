@@ -1,4 +1,4 @@
-"""The tokenizer: byte-level BPE (byte-pair encoding) with id 0 for BOS, the beginning-of-sequence token."""
+"""The tokenizer: byte-level BPE (byte-pair encoding). Id 0 is BOS, the beginning-of-sequence token."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from tokenizers.trainers import BpeTrainer
 from pathsum.config import TokenizerConfig
 from pathsum.data.bos import BOS, BOS_TEXT
 
-MIN_FREQUENCY = 2  # of a pair that is merged
+MIN_FREQUENCY = 2  # smallest count of a pair that is merged
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
-JOINER = "\u241f"  # joins the parts of an n-gram, so no printable token may hold it
+JOINER = "\u241f"  # joins the tokens of an n-gram, so no printed token may contain it
 
 
 def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Train a tokenizer of ``d_vocab`` tokens on documents.
+    """Train a tokenizer with ``d_vocab`` tokens on ``documents``.
 
-    Merges are learnt from the first ``train_bytes`` bytes of the documents in the order of their sha256: a reproducible
-    random sample, whatever their order. Memory is bounded by ``train_bytes`` and the longest document. BOS is only in
-    the vocabulary, so text that spells "<|bos|>" is encoded as ordinary bytes. ValueError where the text does not
-    support ``d_vocab`` tokens, with the number that it supports."""
+    Merges are learned from the first ``train_bytes`` bytes of the documents in the order of their sha256. This is a
+    random sample that does not depend on the order in which the documents arrive. Memory is bounded by ``train_bytes``
+    and the longest document. No text is encoded as BOS: the text "<|bos|>" becomes ordinary bytes. Raises ValueError if
+    the text supports fewer than ``d_vocab`` tokens. The message states how many it supports.
+    """
     sample = _sample(documents, config.train_bytes)
     n_bytes = sum(len(text.encode()) for text in sample)
     if not n_bytes:
@@ -56,7 +57,10 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load the tokenizer at ``path``. FileNotFoundError where there is none, ValueError where it is not one of ours."""
+    """Load the tokenizer at ``path``.
+
+    Raises FileNotFoundError if there is no file, and ValueError if it is not a tokenizer of this project.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer, got no file; run the tokenize stage first")
     try:
@@ -72,29 +76,29 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def tokenizer_hash(tokenizer: Tokenizer) -> str:
-    """Return the sha256 of a tokenizer's canonical JSON: equal for tokenizers that encode all text equally."""
+    """Return the sha256 of the tokenizer's canonical JSON. Equal hashes mean equal encodings of all text."""
     return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
-    """Return the bytes of each token, in the order of ids; none for BOS."""
+    """Return the bytes of each token in the order of ids. BOS has none."""
     bytes_of = _byte_of_letter()
     names = [str(tokenizer.id_to_token(i)) for i in range(1, tokenizer.get_vocab_size())]
     return [b"", *(bytes(bytes_of[letter] for letter in name) for name in names)]
 
 
 def printable(token_bytes: bytes) -> str:
-    r"""Return the printed form of a token; different bytes have different forms.
+    r"""Return the printed form of a token. Different bytes have different printed forms.
 
-    Space, newline and tab are ␣ ↵ ⇥; bytes that are not UTF-8, and characters that are invisible or used as
-    signs here, are ``\xNN`` per byte; everything else is itself.
+    Space, newline and tab are printed as ␣ ↵ ⇥. Bytes that are not UTF-8, invisible characters, and characters that are
+    used as signs here are printed as ``\xNN``, one for each byte. All other characters are printed as they are.
     """
     text = re.sub(r"\\(?=x[0-9a-f]{2})", r"\\x5c", token_bytes.decode("utf-8", "surrogateescape"))
     return "".join(_shown(character) for character in text)
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """Return the printed form of every token, in the order of ids; all different."""
+    """Return the printed forms of all tokens in the order of ids. All are different."""
     return [BOS_TEXT, *(printable(b) for b in token_bytes(tokenizer)[1:])]
 
 
@@ -107,15 +111,17 @@ def _shown(character: str) -> str:
 
 
 def _byte_of_letter() -> dict[str, int]:
-    """Return the byte of each letter that byte-level BPE writes: the letter is the byte itself if printable in Latin-1,
-    else one from U+0100 on."""
+    """Return the byte that each letter of byte-level BPE stands for.
+
+    A byte that is printable in Latin-1 is its own letter. The other bytes have the letters from U+0100 on.
+    """
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]
     return {chr(b): b for b in own} | {chr(0x100 + i): b for i, b in enumerate(others)}
 
 
 def _sample(documents: Iterable[str], n_bytes: int) -> list[str]:
-    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256; the last one is cut."""
+    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256. The last document is cut."""
     kept: list[tuple[int, str]] = []  # a heap whose top has the largest hash
     size = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""Token files: flat little-endian integers, BOS before each document, and a JSON header file."""
+"""Token files: flat little-endian integers with BOS (beginning of sequence) before each document, and a JSON header."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathsum.core.storage import read_json, write_json
 from pathsum.data.bos import BOS
 
 Part: TypeAlias = Literal["train", "tuning", "verdict"]
-PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # of a corpus: each has a token file of its name
+PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # parts of a corpus; each has a token file of this name
 PIECE = 1 << 18  # characters encoded as one string
 BATCH = 1 << 22  # characters encoded together, in parallel
 MAKE_AGAIN = "run the tokenize stage again"
@@ -39,7 +39,7 @@ class TokenHeader:
 
 @dataclass(frozen=True)
 class TokenFile:
-    """An open token file, whose tokens stay on disk until they are read."""
+    """An open token file. Its tokens stay on disk until they are accessed."""
 
     path: Path
     header: TokenHeader
@@ -47,10 +47,10 @@ class TokenFile:
 
 
 def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tokenizer_hash: str) -> TokenHeader:
-    """Write each document as BOS and its tokens, and return the header.
+    """Write the tokens of each document to ``path``, with BOS before each, and return the header.
 
-    Documents are streamed, so memory does not grow with the corpus. The file appears only when it is complete, and its
-    header after it, so that a killed run leaves no file that looks complete.
+    Documents are streamed, so memory does not grow with the corpus. The token file appears only when it is complete,
+    and its header appears after it. A killed run therefore leaves no file that looks complete.
     """
     dtype = np.dtype("<u2" if tokenizer.get_vocab_size() <= 1 << 16 else "<u4")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +90,9 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Open a token file by memmap, which uses no memory until windows are read.
+    """Open a token file as a memory map. Its tokens stay on disk until they are accessed.
 
-    Raises FileNotFoundError where the file or its header is missing, and ValueError where they do not match.
+    Raises FileNotFoundError if the file or its header is missing, and ValueError if the two do not match.
     """
     for needed in (path, header_path(path)):
         if not needed.is_file():
@@ -113,15 +113,15 @@ def read_tokens(path: Path) -> TokenFile:
 
 
 def header_path(path: Path) -> Path:
-    """Return the path of the header of a token file."""
+    """Return the path of the header that belongs to the token file ``path``."""
     return path.with_suffix(".json")
 
 
 def pieces(document: str) -> list[str]:
-    """Cut a long document at boundaries of pre-tokens, so that encoding a piece takes little memory.
+    """Cut a long document into pieces, so that encoding takes little memory.
 
-    A word character before a space or newline always ends a pre-token, so the tokens of the pieces are exactly those of
-    the document.
+    Each cut lies between a word character and a space or newline. Pre-tokens always end there, so the tokens of the
+    pieces are exactly those of the document.
     """
     cuts, start = [0], 0
     boundary = re.compile(r"(?<=\w)(?=[ \n])")
@@ -132,7 +132,7 @@ def pieces(document: str) -> list[str]:
 
 
 def _batches(documents: Iterable[str]) -> Iterator[list[list[str]]]:
-    """Yield documents as lists of pieces, about BATCH characters at a time."""
+    """Yield batches of about BATCH characters. A batch is a list of documents, and each document a list of pieces."""
     batch: list[list[str]] = []
     size = 0
     for document in documents:

@@ -1,4 +1,4 @@
-"""Windows of tokens, held-out samples of them, and the order of training."""
+"""Windows of tokens, held-out samples of windows, and the order of windows in training."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pathsum.data.bos import BOS
 
 
 class Windows:
-    """Consecutive windows of a token stream s, each starting with BOS.
+    """Consecutive windows of a token stream s, each starting with BOS (docs/framework.md §1.2).
 
-    Window i covers the tokens s[a .. a + n_ctx) with a = i · n_ctx. They are its targets; its input is BOS and all of
-    them but the last. Every token of the stream is predicted exactly once, except those of an incomplete last window.
-    Position 0 is always BOS, and the context never reaches before the window. Raises ValueError where ``tokens`` has no
-    more than ``n_ctx`` tokens.
+    The targets of window i are the tokens s[a .. a + n_ctx) with a = i · n_ctx. Its input is BOS and all targets but
+    the last. So every token of the stream is predicted exactly once, except those of an incomplete last window.
+    Position 0 is always BOS, and the context never reaches before the window. Raises ValueError if ``tokens`` has fewer
+    than n_ctx + 1 tokens.
     """
 
     def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
@@ -37,19 +37,23 @@ class Windows:
         return len(self._rows)
 
     def batch(self, indices: Int64[Tensor, "batch"]) -> Int64[Tensor, "batch pos"]:
-        """Return BOS and the ``n_ctx`` tokens of each window: ``[:, :-1]`` is the input, ``[:, 1:]`` the targets."""
+        """Return BOS and the ``n_ctx`` tokens of each window. ``[:, :-1]`` is the input, and ``[:, 1:]`` are the
+        targets."""
         rows = np.full((len(indices), self.n_ctx + 1), BOS, dtype=np.int64)
         rows[:, 1:] = self._rows[indices.numpy()]
         return torch.from_numpy(rows)
 
     def only(self, indices: Int64[np.ndarray, "window"]) -> Windows:
-        """Return some of the windows in the order given; copies their tokens."""
+        """Return a copy that contains the windows ``indices``, in this order."""
         some = copy(self)
         some._rows = self._rows[indices]
         return some
 
     def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
-        """Return 1 for each token that occurs in the windows, and 0 for BOS and all others; used to sample tokens."""
+        """Return 1 for each token id that occurs in the windows, and 0 for BOS and all other ids.
+
+        Passed to ``repeated_random`` as ``probabilities``, it excludes ids that never occur.
+        """
         counts = np.zeros(d_vocab, dtype=np.int64)
         for start in range(0, len(self._rows), 4096):
             counts += np.bincount(self._rows[start : start + 4096].ravel(), minlength=d_vocab)
@@ -57,7 +61,7 @@ class Windows:
         return torch.from_numpy(counts > 0).float()
 
     def spread(self, count: int) -> Int64[Tensor, "batch"]:
-        """Return ``count`` evenly spaced windows, the same at every call, or all windows if there are fewer."""
+        """Return the indices of ``count`` evenly spaced windows, or of all windows if there are fewer."""
         total = len(self)
         return torch.arange(min(count, total)) * total // min(count, total)
 
@@ -66,26 +70,27 @@ class Windows:
 class HeldOut:
     """Windows of held-out text, balanced over documents."""
 
-    windows: Windows  # one of each document first, then a second of each, and so on
-    documents: Int64[Tensor, "window"]  # the document of each window, by its number in the text
+    windows: Windows  # first one window of each document, then a second one of each, and so on
+    documents: Int64[Tensor, "window"]  # number of each window's document, in the order of the text
 
     @staticmethod
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
-        """Choose at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` in all.
+        """Select at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` windows in all.
 
-        The first n windows are a balanced sample for every n. Raises the errors of ``Windows``.
+        For every n, the first n windows are balanced over documents. Raises ValueError as ``Windows`` does.
         """
         documents = documents_of(tokens, n_ctx)
         kept = balanced(documents, per_document)[:most]
         return HeldOut(Windows(tokens, n_ctx).only(kept.numpy()), documents[kept])
 
     def batch(self, most: int | None = None) -> Int64[Tensor, "batch pos"]:
-        """Return the first ``most`` windows, or all, as ``Windows.batch``."""
+        """Return the tokens of the first ``most`` windows, or of all windows, in the form of ``Windows.batch``."""
         return self.windows.batch(torch.arange(len(self.windows))[:most])
 
 
 def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
-    """Return the number of the document that holds most tokens of each window, the earlier one in a tie.
+    """Return the number of the document that most tokens of each window belong to. In a tie, the earlier document
+    counts.
 
     A window may span several documents. Each document begins with BOS.
     """
@@ -94,23 +99,24 @@ def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tens
 
 
 def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
-    """Choose at most ``per_document`` windows of each document at random: one of each, then a second, and so on.
+    """Select at most ``per_document`` windows of each document in random order: one of each, then a second one of each,
+    ….
 
-    This is a pure function: it chooses the same windows for every model.
+    The random seed is fixed, so the same windows are selected for every model.
     """
     drawn = torch.randperm(len(documents), generator=_generator(0, "held out"))
     sizes = documents.unique(return_counts=True)[1]
-    before = torch.arange(len(drawn)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)  # of the same document
+    before = torch.arange(len(drawn)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)  # rank within its document
     rounds = torch.empty_like(before).scatter_(0, documents[drawn].argsort(stable=True), before)
     first = rounds.argsort(stable=True)
     return drawn[first][rounds[first] < per_document]
 
 
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
-    """Return the windows, of ``count``, of training step ``step`` (from 0).
+    """Return the indices, out of ``count``, of the windows in training step ``step`` (from 0).
 
-    Every epoch is a new permutation, seeded by (seed, epoch). A batch may span two epochs. This is a pure function, so
-    a resumed run has the same batches as an uninterrupted one.
+    Every epoch is a new permutation, seeded by (seed, epoch). A batch may span two epochs. The result depends on the
+    arguments alone, so a resumed run has the same batches as an uninterrupted one.
     """
     parts, at, end = [], step * batch, (step + 1) * batch
     while at < end:
@@ -121,9 +127,10 @@ def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"
 
 
 def shuffled(windows: Int64[Tensor, "batch pos"], seed: int, step: int) -> Int64[Tensor, "batch pos"]:
-    """Shuffle the tokens of each window after BOS, seeded by (seed, step).
+    """Shuffle the tokens after BOS in each window, with a generator seeded by (seed, step).
 
-    The frequencies of tokens stay and their order is lost. This is a pure function, like ``order``.
+    Token frequencies are kept, and the order of tokens is lost. The result depends on the arguments alone, as in
+    ``order``.
     """
     generator = _generator(seed, f"shuffle {step}")
     places = torch.rand(len(windows), windows.shape[1] - 1, generator=generator).argsort(-1)

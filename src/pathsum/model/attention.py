@@ -1,7 +1,9 @@
-"""One layer of attention heads (AMF, "Attention Heads are Independent and Additive"; docs/framework.md §1.2).
+"""One layer of attention heads (Elhage et al. 2021, "Attention Heads are Independent and Additive"; docs/framework.md
+§1.2).
 
-Each head adds ``Σ_k A[q, k] x_k W_OVᵀ`` to position q. Positions change ``A`` alone: schemes are subclasses, which say
-what position adds to queries and keys and to scores (``pathsum.model.positions``).
+Each head adds ``Σ_k A[q, k] W_OV x_k`` at position q, where x_k is the normalized residual stream at position k.
+Positions affect the pattern ``A`` alone. Position schemes are subclasses (``pathsum.model.positions``), which define
+what positions add to queries, keys and scores.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from pathsum.config import ModelConfig
 
 
 class Attention(nn.Module):
-    """The heads of one layer without positions: scores see content and the causal mask.
+    """The heads of one layer without positions: scores depend on content and on the causal mask.
 
-    Weights have the paper's orientation and are stacked by head.
+    The matrices have the paper's orientation and are stacked along a first axis of heads.
     """
 
     bilinear = True  # scores are bilinear in what queries and keys read, with one W_QK for all pairs of positions
@@ -36,16 +38,16 @@ class Attention(nn.Module):
         self.W_V = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_O = matrix(heads, d_model, d_head, scale=(2 * d_model) ** -0.5)
         self.add_positions(config)
-        # α^h (docs/framework.md §1.5): σ(2) = 0.88 of a key is its own at first
+        # α^h (docs/framework.md §1.5); at initialization σ(2) = 0.88 of each key is its own
         smear = nn.Parameter(torch.full((heads,), 2.0)) if config.smeared_keys else None
         self.register_parameter("smear", smear)
         self.smear: nn.Parameter | None
 
-    # ---- what a position scheme overrides -------------------------------------------------------------------------
+    # ---- methods that position schemes override -------------------------------------------------------------------
 
     @classmethod
     def check(cls, config: ModelConfig) -> None:
-        """Raise ValueError where a model of this scheme cannot have ``config``."""
+        """Raise ValueError if this position scheme does not support ``config``."""
         if config.clamp != "none":
             raise ValueError(
                 "clamp: a head is clamped by its position bias: expected layers and relative positions, got "
@@ -53,24 +55,25 @@ class Attention(nn.Module):
             )
 
     def add_positions(self, config: ModelConfig) -> None:
-        """Register the parameters and buffers of the scheme."""
+        """Register the parameters and buffers of the position scheme."""
 
     def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
-        """Return what queries and keys read besides the residual stream: one vector per position, or none (n = 0)."""
+        """Return vectors by position that queries and keys read in addition to the residual stream; n is their number,
+        here 0."""
         return self.W_Q.new_zeros(0, pos, self.W_Q.shape[-1])
 
     def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
-        """Return what is added to the score of each head at query − key = 0, 1, …, in nats."""
+        """Return the bias that each head adds to its scores at distance query − key = 0, 1, …, in nats."""
         return self.W_Q.new_zeros(len(self.W_Q), pos)
 
     def project(
         self, x: Float[Tensor, "batch pos d_model"], W_QKV: Float[Tensor, "rows d_model"]
     ) -> Float[Tensor, "batch pos rows"]:
-        """Apply the stacked W_Q, W_K and W_V to what a layer reads."""
+        """Multiply the normalized residual stream by the stacked matrices W_Q, W_K and W_V."""
         return F.linear(x, W_QKV)
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
-        """Turn queries or keys by position."""
+        """Rotate queries or keys by their positions. Without rotary positions, return them unchanged."""
         return x
 
     def mix(
@@ -79,13 +82,13 @@ class Attention(nn.Module):
         k: Float[Tensor, "batch head pos d_head"],
         v: Float[Tensor, "batch head pos d_head"],
     ) -> Float[Tensor, "batch head pos d_head"]:
-        """Return A v for training, without keeping A: equal to ``pattern(q, k) @ v`` up to rounding."""
+        """Return A v for training, without storing A. Equals ``pattern(q, k) @ v`` up to rounding."""
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
 
-    # ---- the same for every scheme --------------------------------------------------------------------------------
+    # ---- methods that all position schemes share ------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of what the heads write, for training, without the patterns."""
+        """Return the sum of the writes of all heads, for training. Patterns are not stored."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)
@@ -94,7 +97,7 @@ class Attention(nn.Module):
     def heads(
         self, x: Float[Tensor, "batch pos d_model"]
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head pos d_model"]]:
-        """Return every head's pattern and output; costs batch × heads × pos × (pos + d_model) numbers."""
+        """Return the pattern and the write of every head. Costs batch × heads × pos × (pos + d_model) numbers."""
         q, k, v = self.queries_keys_values(x)
         pattern = self.pattern(q, k)
         return pattern, pattern @ v @ self.W_O.mT
@@ -106,7 +109,7 @@ class Attention(nn.Module):
         Float[Tensor, "batch head pos d_head"],
         Float[Tensor, "batch head pos d_head"],
     ]:
-        """Return q (scaled by 1/√d_head), k and v, with positions and smearing applied."""
+        """Return queries (scaled by 1/√d_head), keys and values, with rotation and key smearing applied."""
         (heads, d_head, _), (batch, pos, _) = self.W_Q.shape, x.shape
         W_QKV = torch.cat([self.W_Q / math.sqrt(d_head), self.W_K, self.W_V]).flatten(0, 1)
         read = self.project(x, W_QKV)
@@ -120,11 +123,12 @@ class Attention(nn.Module):
     def pattern(
         self, q: Float[Tensor, "batch head pos d_head"], k: Float[Tensor, "batch head pos d_head"]
     ) -> Float[Tensor, "batch head query key"]:
-        """Return softmax(q kᵀ + b[query − key]) over the keys up to the query."""
+        """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query."""
         return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
-        """Return what position adds to each score: the bias, and −∞ for future keys."""
+        """Return the part of the scores that positions alone determine: the bias by distance, and −∞ for future
+        keys."""
         at = torch.arange(pos, device=self.W_Q.device)
         distance = at[:, None] - at
         return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)

@@ -1,4 +1,4 @@
-"""Weights on disk: safetensors, never pickle, bound to the tokenizer they were trained with."""
+"""Checkpoints of models: safetensors files, never pickles, bound to the tokenizer that the model was trained with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathsum.model.transformer import Transformer
 
 
 def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None:
-    """Write ``model`` atomically; equal weights give equal bytes."""
+    """Write ``model`` to ``path`` atomically. Equal weights give equal bytes."""
     d_vocab = model.W_U.shape[0]
     about = {"model": model.config.model_dump(), "d_vocab": d_vocab, "tokenizer_hash": tokenizer_hash}
     tensors = {name: p.detach().float().contiguous().cpu() for name, p in model.named_parameters()}
@@ -24,10 +24,10 @@ def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None
 
 
 def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.float32) -> Transformer:
-    """Load the model at ``path``.
+    """Load the model at ``path``, in evaluation mode and without gradients.
 
-    Raises FileNotFoundError, or ValueError if the file is truncated, was not written by this project, or was trained
-    with another tokenizer.
+    Raises FileNotFoundError if there is no file. Raises ValueError if the file is truncated, was not written by this
+    project, or belongs to another tokenizer.
     """
     if not path.is_file():
         raise FileNotFoundError(f"expected a checkpoint at {path}, found none; `dvc repro` trains it")
@@ -55,7 +55,7 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
 
 
 def weights_hash(model: Transformer) -> str:
-    """Return the sha256 of the float32 weights by name, which identifies the model in records."""
+    """Return the sha256 of the float32 weights and their names. It identifies the model in records."""
     digest = hashlib.sha256()
     for name, p in sorted(model.named_parameters()):
         digest.update(name.encode())

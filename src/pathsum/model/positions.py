@@ -1,4 +1,5 @@
-"""Position schemes, one class each (docs/framework.md §1.3). A new one is a class here and its name in ``SCHEMES``."""
+"""Position schemes, one class each (docs/framework.md §1.3). A new scheme needs a class here and its name in
+``SCHEMES``."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pathsum.model.fast.attention import biased_attention
 
 
 class Relative(Attention):
-    """Add to each score a learned bias by distance."""
+    """Add a learned bias by distance to each score."""
 
     bias: nn.Parameter  # b^h[q − k], in nats
 
@@ -35,7 +36,10 @@ class Relative(Attention):
 
 
 class Sinusoidal(Attention):
-    """Add a fixed sinusoid of the position to what queries and keys, but not values, read (AMF's scheme)."""
+    """Add a fixed sinusoid of the position to what queries and keys read, but not to what values read.
+
+    This is the scheme of Elhage et al. 2021.
+    """
 
     waves: Tensor
 
@@ -51,10 +55,11 @@ class Sinusoidal(Attention):
 
 
 class Rotary(Attention):
-    """Turn each pair (x_i, x_{i + d_head/2}) of queries and keys by position × its frequency (Su et al. 2021)."""
+    """Rotate each pair (x_i, x_{i + d_head/2}) of queries and keys by position × frequency of the pair (Su et al.
+    2021)."""
 
     bilinear = False
-    base = 10_000.0  # the longest wave is 2π times as many positions
+    base = 10_000.0  # the longest wave has a period of 2π · base positions
     waves: Tensor
 
     @classmethod
@@ -81,7 +86,7 @@ SCHEMES: dict[str, type[Attention]] = {
 
 
 def scheme(config: ModelConfig) -> type[Attention]:
-    """Return the class of ``config.positions``.
+    """Return the position scheme that ``config.positions`` names.
 
     Raises ValueError if there is none, or if the scheme does not support the other settings.
     """
@@ -94,8 +99,7 @@ def scheme(config: ModelConfig) -> type[Attention]:
 
 
 def sinusoids(n_ctx: int, width: int, base: float = 10_000.0) -> Float[Tensor, "pos wave"]:
-    """Return ``width`` sinusoids of the position (Vaswani et al. 2017): cosines first, sines of the same frequencies
-    second."""
+    """Return ``width`` sinusoids of the position (Vaswani et al. 2017): cosines, then sines of the same frequencies."""
     half = torch.arange((width + 1) // 2, dtype=torch.float64)
     angle = torch.arange(n_ctx, dtype=torch.float64)[:, None] / base ** (2 * half / width)
     return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]

@@ -1,4 +1,4 @@
-"""The one interface through which analyses read a model, whoever trained it."""
+"""The interface through which analyses access a model, whether it was trained here or elsewhere."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pathsum.model.transformer import Trace
 
 @runtime_checkable
 class AttentionOnly(Protocol):
-    """An attention-only model: its frozen weights, and a trace of a run."""
+    """An attention-only model that provides its frozen weights and the trace of a run."""
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Return logits with every attention pattern, head output and norm scale."""
+        """Run the model on ``tokens``. Return the logits with all attention patterns, head outputs and norm scales."""
 
     def weights(self) -> Weights:
-        """Return the embedding, the unembedding and every head."""
+        """Return the embedding, the unembedding and the matrices of every head."""
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Normalise a residual stream. Return what a layer reads, and the scale per position."""
+        """Normalize a residual stream. Return the normalized stream, which a layer reads, and the norm scale at each
+        position."""

@@ -1,4 +1,4 @@
-"""An attention-only transformer with any number of layers, and its trace for analysis."""
+"""An attention-only transformer with any number of layers, and the trace of a run."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from pathsum.model.attention import Attention
 from pathsum.model.fast.norm import rms_normalised
 from pathsum.model.positions import scheme
 
-CLAMPED = 1e4  # nats: no other key receives attention, and no score a gradient
+CLAMPED = 1e4  # nats; no other key receives attention, and the scores receive no gradient
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Everything that the path expansion freezes, and the logits that its paths add up to."""
+    """What the path expansion freezes, and the logits that its paths add up to (docs/framework.md §2.1)."""
 
     logits: Float[Tensor, "batch pos vocab"]
     patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer
-    outputs: tuple[Float[Tensor, "batch head pos d_model"], ...]  # what each head writes
-    scales: tuple[Float[Tensor, "batch pos"], ...]  # the norm's factor at each layer's input, and last at W_U's
+    outputs: tuple[Float[Tensor, "batch head pos d_model"], ...]  # the write of each head
+    scales: tuple[Float[Tensor, "batch pos"], ...]  # norm scale before each layer, and last before the unembedding
 
 
 class Transformer(nn.Module):
-    """Token embedding, ``n_layers`` of heads that add to the residual stream, unembedding (docs/framework.md §1.2).
+    """Token embedding, ``n_layers`` layers of heads that add to the residual stream, and unembedding (docs/framework.md
+    §1.2).
 
-    The norm has no learned gain, because the matrices that follow it would absorb one. ``layer`` differs from ``rms``
-    by centering, which ``weights()`` folds into the reading matrices.
+    Norms have no learned gain, because the matrices that follow could absorb it. The norm ``layer`` differs from
+    ``rms`` by centering, which ``weights()`` folds into the matrices that follow.
     """
 
     def __init__(self, config: ModelConfig, d_vocab: int, generator: torch.Generator) -> None:
@@ -51,22 +52,24 @@ class Transformer(nn.Module):
                 self.layers[0].bias[0, 1] = CLAMPED  # type: ignore[operator]
 
     def attention(self, layer: int) -> Attention:
-        """Return the heads of a layer."""
+        """Return the heads of layer ``layer``."""
         return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Compute the next-token logits, in nats up to a constant, by the fast path for training and evaluation."""
+        """Return the next-token logits by the fast path for training and evaluation. They are in nats, up to a
+        constant."""
         return F.linear(self.read(tokens), self.W_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return what the unembedding reads: the final residual stream, normalized."""
+        """Return the normalized final residual stream, which the unembedding reads."""
         x = self.embed(tokens)
         for layer in self.layers:
             x = x + layer(self._normalised(x))
         return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Compute the logits with every pattern, head output and norm scale; equal to ``forward`` up to rounding."""
+        """Return the logits with every pattern, head output and norm scale. The logits equal ``forward`` up to
+        rounding."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)
@@ -79,7 +82,7 @@ class Transformer(nn.Module):
         return Trace(F.linear(read, self.W_U), tuple(patterns), tuple(outputs), (*scales, scale))
 
     def embed(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return x_0 = W_E t. Raises ValueError if a window is longer than the context."""
+        """Return the embeddings x_0 = W_E t. Raises ValueError if a window is longer than n_ctx."""
         if tokens.shape[1] > self.config.n_ctx:
             raise ValueError(
                 f"expected windows of at most n_ctx = {self.config.n_ctx} tokens, got {tokens.shape[1]}; cut them, "
@@ -88,7 +91,8 @@ class Transformer(nn.Module):
         return F.embedding(tokens, self.W_E.mT)
 
     def weights(self) -> Weights:
-        """Copy the weights for ``pathsum.circuits``, with the norm's centering folded into the reading matrices."""
+        """Return a copy of the weights, with the centering of the norm folded into W_Q, W_K, W_V and W_U
+        (docs/framework.md §1.4)."""
 
         def read(matrix: Tensor) -> Tensor:
             return self.centred(matrix).detach().clone()
@@ -103,7 +107,7 @@ class Transformer(nn.Module):
         return Weights(self.W_E.detach().clone(), read(self.W_U), layers)
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what a layer reads of the residual stream, and the factor by which the norm scales it."""
+        """Return the normalized residual stream, which a layer reads, and the norm scale at each position."""
         if self.config.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         x = self.centred(x)
@@ -111,15 +115,15 @@ class Transformer(nn.Module):
         return x * scale[..., None], scale
 
     def centred(self, x: Float[Tensor, "*rest d_model"]) -> Float[Tensor, "*rest d_model"]:
-        """Subtract the mean over coordinates if the norm does so."""
+        """Subtract the mean over coordinates if the norm is ``layer``; otherwise return ``x``."""
         return x - x.mean(-1, keepdim=True) if self.config.norm == "layer" else x
 
     def rescale(
         self, x: Float[Tensor, "batch pos d_model"], scale: Float[Tensor, "batch pos"]
     ) -> Float[Tensor, "batch pos d_model"]:
-        """Return what a layer reads of a residual stream when the norm's ``scale`` is frozen."""
+        """Normalize a residual stream with the frozen norm scale ``scale``."""
         return self.centred(x) * scale[..., None]
 
     def _normalised(self, x: Tensor) -> Tensor:
-        """Return the first result of ``normalise`` by the fast path."""
+        """Return the first result of ``normalise``, by the fast path."""
         return x if self.config.norm == "none" else rms_normalised(self.centred(x))

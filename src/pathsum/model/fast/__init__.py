@@ -1,1 +1,1 @@
-"""Hand-written forward and backward passes for training, each tested against the plain reference."""
+"""Hand-written forward and backward passes for training. Each is tested against a plain implementation."""

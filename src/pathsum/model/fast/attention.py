@@ -1,10 +1,11 @@
-"""Attention with a bias by distance, for training: forward and gradient by hand, in the precision of its inputs.
+"""Attention with a bias by distance, for training. Forward and backward are written by hand, in the precision of the
+inputs.
 
-Autograd stores and rewrites the scores several times, computes future keys only to mask them, and scatters the gradient
-of the bias. Here each block of queries reads only the keys up to its own end, the product of queries and keys is added
-to the bias in place, and the gradient of the bias is a sum along diagonals. Forward and gradient together are 1.5 to
-1.7 times as fast as ``F.scaled_dot_product_attention`` with the bias as its mask (8 windows of 256 tokens, 4 heads of
-32, float32, two threads, AVX2).
+Autograd stores and rewrites the scores several times, computes the scores of future keys only to mask them, and
+scatters the gradient of the bias. Here each block of queries uses only the keys up to its own end, the products of
+queries and keys are added to the bias in place, and the gradient of the bias is a sum along diagonals. Forward and
+backward together are 1.5 to 1.7 times as fast as ``F.scaled_dot_product_attention`` with the bias as its mask (8
+windows of 256 tokens, 4 heads of width 32, float32, two threads, AVX2).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 _softmax_backward = torch.ops.aten._softmax_backward_data.out
-QUERIES = 128  # in a block: larger ones compute more of the future, smaller ones are more calls
+QUERIES = 128  # per block: larger blocks compute more scores of future keys, smaller ones need more calls
 
 
 def biased_attention(
@@ -27,9 +28,9 @@ def biased_attention(
     v: Float[Tensor, "batch head pos d_head"],
     bias: Float[Tensor, "head pos"],
 ) -> Float[Tensor, "batch head pos d_head"]:
-    """Compute softmax(q kᵀ + b[query − key]) v of each head, over the keys up to the query.
+    """Return softmax(q kᵀ + b[query − key]) v of each head, over the keys up to the query.
 
-    The backward pass needs the pattern: batch · head · query · key / 2 numbers.
+    The patterns are stored for the backward pass: about batch · head · pos² / 2 numbers.
     """
     mixed: Tensor = _BiasedAttention.apply(q, k, v, bias)
     return mixed
@@ -68,21 +69,25 @@ class _BiasedAttention(torch.autograd.Function):
 
 
 def blocks(pos: int) -> list[tuple[int, int]]:
-    """Return the first query of each block, and the query after its last one."""
+    """Return, for each block of queries, its first query and the query after its last one."""
     return [(start, min(start + QUERIES, pos)) for start in range(0, pos, QUERIES)]
 
 
 def by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head query key"]:
-    """Return b[query − key], and −∞ for future keys. Row i is a window of (b reversed, −∞ …) from T − 1 − i on."""
+    """Return the scores b[query − key], with −∞ for future keys.
+
+    Row i consists of n successive entries of (b reversed, −∞, −∞, …), from entry n − 1 − i on.
+    """
     n = bias.shape[1]
     return F.pad(bias.flip(-1), (0, n - 1), value=-math.inf).unfold(-1, n, 1).flip(1)
 
 
 def diagonal_sums(scores: Float[Tensor, "head query key"]) -> Float[Tensor, "head distance"]:
-    """Sum ``scores``, which are 0 for future keys, over each diagonal query − key = 0, 1, ….
+    """Sum ``scores`` along each diagonal query − key = 0, 1, …. Scores of future keys must be 0.
 
-    All numbers after the first are read as rows of n + 1 instead of n. The columns of these rows are the diagonals,
-    from distance n to 0. Each of these rows begins with future keys of the query before, whose scores are 0.
+    The n² numbers, without the first, are viewed as rows of length n + 1. The columns of this view are the diagonals,
+    with distances from n down to 0. Each row of the view starts with the future keys of the query before, whose scores
+    are 0.
     """
     n, flat = scores.shape[1], scores.flatten(1)
     sums = flat[:, 1:].unflatten(1, (n - 1, n + 1)).sum(1).flip(-1)[:, :n]

@@ -1,7 +1,7 @@
-"""The next-token loss, with its gradient from the same pass.
+"""The next-token loss and its gradient, computed in one pass.
 
-One pass saves memory rather than time: a fifth of the float32 numbers are written, and forward and gradient together
-take as long as ``F.linear`` and ``F.cross_entropy`` (ratio 0.95 to 0.99; 8 windows of 256 tokens, d_vocab 1,024).
+One pass saves memory rather than time. It writes a fifth of the float32 numbers, and forward and backward together take
+as long as ``F.linear`` and ``F.cross_entropy`` (ratio 0.95 to 0.99; 8 windows of 256 tokens, d_vocab 1,024).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-_ROWS = 256  # positions at a time with probabilities in float32: 1 MiB at d_vocab 1,024
-_RARE = 1e-30  # a smaller float32 probability loses digits, below 1e-45 all of them
+_ROWS = 256  # positions whose probabilities are in float32 at the same time: 1 MiB at d_vocab 1,024
+_RARE = 1e-30  # a smaller float32 probability loses digits; below 1e-45 it is 0
 
 
 class _NextTokenLoss(torch.autograd.Function):
-    """Compute the cross-entropy and turn the logits into their gradient in place.
+    """Compute the cross-entropy, and overwrite the logits with their gradient.
 
-    It writes batch · pos × d_vocab numbers once, in the precision of the product. Autograd writes them five times in
-    float32.
+    The table of batch · pos × d_vocab numbers is written once, in the precision of the product. Autograd writes it five
+    times in float32.
     """
 
     @staticmethod
@@ -52,7 +52,7 @@ class _NextTokenLoss(torch.autograd.Function):
 def next_token_loss(
     x: Float[Tensor, "batch pos d_model"], W_U: Float[Tensor, "vocab d_model"], targets: Int[Tensor, "batch pos"]
 ) -> Float[Tensor, ""]:
-    """Compute the mean cross-entropy of ``targets`` under logits W_U x, in nats per token, from 0.
+    """Return the mean cross-entropy of ``targets`` under the logits W_U x, in nats per token.
 
     Equals ``cross_entropy(x W_Uᵀ)`` up to the precision of products, which autocast may lower. Costs three products of
     batch · pos × d_vocab × d_model, and one batch · pos × d_vocab table in their precision.

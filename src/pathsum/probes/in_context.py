@@ -1,4 +1,4 @@
-"""In-context learning: the fall of the loss within a window (ICL "in-context learning score")."""
+"""In-context learning: the decrease of the loss within a window."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
-LONG_CONTEXT = 511  # predictions of a window of 512 tokens: room for the 500th
-NEIGHBOURS = 5  # on either side of the 50th and of the 500th, against noise
+LONG_CONTEXT = 511  # predictions in a window of 512 tokens, enough for the 500th token
+NEIGHBOURS = 5  # positions averaged on either side of the 50th and of the 500th token, to reduce noise
 
 
 def in_context_loss_drop(loss_by_position: Float[Tensor, "pos"]) -> float:
-    """Return the loss near the 50th token minus the loss near the 500th, in nats: positive where the model learns from
-    its context (the negative of ICL "in-context learning score"; docs/framework.md §6.1).
+    """Return the loss near the 50th token minus the loss near the 500th, in nats (docs/framework.md §6.1).
 
-    Entry i is the mean loss of predicting the token at i + 1. Each end is a mean over NEIGHBOURS on either side. In
-    windows under 512 tokens: mean over [0.08, 0.12] · n_ctx − mean over the last tenth. ValueError under 8 positions.
+    It is positive if the model learns from context. It is the negative of the "in-context learning score" of ICL
+    (Olsson et al. 2022). Entry i of ``loss_by_position`` is the mean loss of predicting the token at position i + 1.
+    Each end is a mean over NEIGHBOURS positions on either side. Windows with n < LONG_CONTEXT predictions use the mean
+    over [0.08 n, 0.12 n] and the mean over the last tenth instead. Raises ValueError if there are fewer than 8
+    positions.
     """
     n = len(loss_by_position)
     if n < 8:

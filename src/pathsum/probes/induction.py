@@ -1,9 +1,9 @@
-"""Induction on repeated random tokens: the beginning-of-sequence token, then a random block twice (ICL "defining
-induction heads").
+"""Induction on repeated random tokens: BOS (beginning of sequence) and a random block given twice (docs/framework.md
+§5.1).
 
-Position 0 is the beginning of the sequence, the first copy is at 1 … block, the second at block + 1 … 2·block. The
-token at p in the second copy first stood at p − block, and was followed by the one at p − block + 1: from 2 to
-block + 1, never the beginning of the sequence.
+Position 0 is BOS, the first copy is at 1 … block, and the second copy is at block + 1 … 2·block. The token at position
+p of the second copy occurred at p − block and was followed by the token at p − block + 1. The latter position is
+between 2 and block + 1, so it is never BOS.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from torch.nn.functional import cross_entropy
 
 @dataclass(frozen=True)
 class RepeatLosses:
-    """Mean loss on each copy of a repeated block."""
+    """Mean losses on the two copies of a repeated block (docs/framework.md §5.4)."""
 
     first_nats: float
-    second_nats: float  # without its first token, which is unpredictable
+    second_nats: float  # without the first token of the copy, which cannot be predicted
 
 
 def prefix_matching(pattern: Float[Tensor, "batch head query key"], block: int) -> Float[Tensor, "head"]:
-    """Average the attention to the token after the previous occurrence of the current token (ICL "defining induction
-    heads").
+    """Return each head's mean attention to the token after the earlier occurrence of the current token
+    (docs/framework.md §5.2).
 
-    This is the mean of A[p, p − block + 1] over p = block + 1 … 2·block, 0..1. Uniform causal attention scores about
-    1/(1.5·block). Costs batch · head · block. Raises ValueError unless the window has 1 + 2·block positions.
+    This is the mean of A[p, p − block + 1] over p = block + 1 … 2·block. Range 0..1. Uniform causal attention scores
+    about ln 2 / block. Costs batch · head · block. Raises ValueError unless the window has 1 + 2·block positions.
     """
     _check_length(pattern.shape[-1], block)
     return pattern.diagonal(1 - block, -2, -1)[..., 2:].mean((0, -1))
@@ -41,13 +41,14 @@ def copying(
     W_U: Float[Tensor, "vocab d_model"],
     block: int,
 ) -> Float[Tensor, "head"]:
-    """Measure how often a head's own output raises the next token; after ICL's copying score, docs/framework.md §5.3.
+    """Return how consistently each head's output raises the logit of the next token (docs/framework.md §5.3).
 
-    Mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next] − mean over the vocabulary), where o_p is what the
-    head writes at p; the scale of the final norm does not change the sign. −1..1: 1 where the repeated token is always
-    raised above the mean, about 0 where the output is unrelated to it, −1 where it is always lowered. (ICL
-    compares amounts after a ReLU; the sign needs no scale and no product with the vocabulary.) Costs
-    batch · head · block · d_model. ValueError where ``tokens`` are not BOS and a block twice.
+    This is the mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next] − mean over the vocabulary), where o_p is
+    the head's output at p. The score is 1 if the head always raises the next token above the mean token, −1 if it
+    always lowers it, and about 0 if the output is unrelated to it. The scale of the final norm does not change the
+    sign. (The copying score of ICL compares amounts after a ReLU. The sign needs no scale and no product with the
+    vocabulary.) Costs batch · head · block · d_model. Raises ValueError unless ``tokens`` are BOS and a block given
+    twice.
     """
     check_repeated(tokens, block)
     second = slice(block + 1, 2 * block)
@@ -60,10 +61,10 @@ def copying(
 def repeat_losses(
     logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int
 ) -> RepeatLosses:
-    """Compute the mean loss on each copy (ICL "defining induction heads"), in nats, from 0.
+    """Return the mean loss on each copy, in nats (docs/framework.md §5.4).
 
-    The logits at p are for the token at p + 1. The second copy's first token is left out. Costs batch · pos · d_vocab.
-    ValueError where ``tokens`` are not BOS and a block twice.
+    The logits at position p predict the token at p + 1. The first token of the second copy is left out. Costs batch ·
+    pos · d_vocab. Raises ValueError unless ``tokens`` are BOS and a block given twice.
     """
     check_repeated(tokens, block)
     losses = cross_entropy(logits[:, :-1].mT, tokens[:, 1:].long(), reduction="none")
@@ -71,7 +72,7 @@ def repeat_losses(
 
 
 def check_repeated(tokens: Int[Tensor, "batch pos"], block: int) -> None:
-    """Raise ValueError unless ``tokens`` are BOS and a block twice, with BOS nowhere else."""
+    """Raise ValueError unless ``tokens`` are BOS and a block given twice, without any other BOS."""
     _check_length(tokens.shape[-1], block)
     start, first, second = tokens[:, :1], tokens[:, 1 : block + 1], tokens[:, block + 1 :]
     if not (first == second).all():

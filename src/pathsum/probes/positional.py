@@ -1,6 +1,7 @@
-"""Attention by position, whatever the tokens.
+"""Attention by position, whatever the tokens are.
 
-Position 0 holds the beginning-of-sequence token, an attention sink: it is a key only for ``bos``.
+Position 0 holds BOS, the beginning-of-sequence token, which often is an attention sink. It counts as a key in ``bos``
+only.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ Pattern = Float[Tensor, "batch head query key"]
 
 
 def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
-    """Average A[i, i − distance] for each head and distance, docs/framework.md §3.13.
+    """Return the mean of A[i, i − d] over queries i, for each head and each distance d (docs/framework.md §3.13).
 
-    Entry d is distance d = 0 … pos − 2, over queries d + 1 …, without key 0. Attention, 0..1; the entries need not sum
-    to 1, since each is a mean over other queries. Costs batch · head · pos². ValueError under three positions.
+    Entry d = 0 … pos − 2 is the mean over the queries i > d, so key 0 is left out. Each entry is in 0..1. Entries need
+    not sum to 1, because they are means over different queries. Costs batch · head · pos². Raises ValueError if there
+    are fewer than three positions.
     """
     _check(pattern)
     tokens = pattern[..., 1:, 1:]
@@ -25,19 +27,21 @@ def attention_by_distance(pattern: Pattern) -> Float[Tensor, "head distance"]:
 
 
 def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
-    """Average A[i, i − 1], each head's attention to the previous token, docs/framework.md §3.13.
+    """Return each head's mean attention to the previous token, A[i, i − 1] over queries i ≥ 2 (docs/framework.md
+    §3.13).
 
-    Over queries from 2: the previous token of query 1 is the beginning of the sequence. 0..1. Costs batch · head · pos.
-    ValueError under three positions.
+    Query 1 is left out, because its previous token is BOS. Range 0..1. Costs batch · head · pos. Raises ValueError if
+    there are fewer than three positions.
     """
     _check(pattern)
     return pattern[..., 1:, 1:].diagonal(-1, -2, -1).mean((0, -1))
 
 
 def bos(pattern: Pattern) -> Float[Tensor, "head"]:
-    """Average A[i, 0], each head's attention to the beginning of the sequence, over queries from 1.
+    """Return each head's mean attention to BOS, A[i, 0] over queries i ≥ 1 (docs/framework.md §3.13).
 
-    Query 0 has no other key. 0..1. Costs batch · head · pos. Raises ValueError under three positions.
+    Query 0 is left out, because it has no other key. Range 0..1. Costs batch · head · pos. Raises ValueError if there
+    are fewer than three positions.
     """
     _check(pattern)
     return pattern[..., 1:, 0].mean((0, -1))

@@ -1,1 +1,1 @@
-"""Training: step, optimizers, a loop that resumes to the same bits, and the store of runs."""
+"""Training: the optimizer step, the optimizers, a loop that resumes bit for bit, and the store of runs."""

@@ -1,4 +1,5 @@
-"""Choice and description of the training device, with its measured peak FLOP/s."""
+"""Choose the training device, describe it, and measure its peak rate in FLOP/s (floating-point operations per
+second)."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ import torch
 from pathsum.probes.evaluation import Device
 from pathsum.training import ranks
 
-_SIDE, _ROUNDS = 8192, 20  # of the timed products: large enough to fill any GPU, some milliseconds in all
+_SIDE, _ROUNDS = 8192, 20  # of the timed products, which fill any GPU and take some milliseconds in all
 
 
 def choose(wanted: str) -> torch.device:
-    """Return the device for ``train.device``: a GPU if there is one, but never Apple's (``TrainConfig`` says why).
+    """Return the device for the setting ``train.device``. With ``auto`` it is a GPU if there is one, otherwise the CPU.
 
-    Raises ValueError, with the key, if a GPU is asked for and there is none.
+    Apple's GPU is never used; ``TrainConfig`` says why. Raises ValueError if a GPU is requested and there is none.
     """
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ValueError(
@@ -29,19 +30,20 @@ def choose(wanted: str) -> torch.device:
 
 @lru_cache
 def product_dtype(kind: str) -> torch.dtype:
-    """Return the fastest type for matrix products of training on a device of this kind ("cpu" or "cuda").
+    """Return the fastest data type for matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
 
-    It is bfloat16 where the hardware multiplies it, and float32 on CPUs that only emulate it, where bfloat16 is 70
-    times slower (measured on AVX2).
+    This is bfloat16 where the hardware supports it. Other CPUs emulate bfloat16 and are 70 times slower with it
+    (measured on AVX2), so they use float32.
     """
     hardware = kind != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if hardware else torch.float32
 
 
 def describe(device: torch.device) -> Device:
-    """Describe the device for a model's records, with the measured peak of a GPU.
+    """Return the description of ``device`` for a model's record, with the measured peak rate if it is a GPU.
 
-    The peak of a CPU varies with its load, so that two runs on one machine would differ; bench/ measures it.
+    The peak rate of a CPU varies with its load, so two runs on one machine would have different records. bench/
+    measures it.
     """
     if device.type == "cpu":
         products = str(product_dtype("cpu")).removeprefix("torch.")
@@ -51,7 +53,7 @@ def describe(device: torch.device) -> Device:
 
 
 def peak_flops(device: torch.device, side: int) -> float:
-    """Measure the rate of bf16 matrix products alone, in FLOP/s: the best of several rounds."""
+    """Measure the rate of bf16 matrix products, in FLOP/s. The best of several rounds is returned."""
     left, right, out = (torch.randn(side, side, device=device).bfloat16() for _ in range(3))
     best = 0.0
     for _ in range(_ROUNDS):

@@ -1,4 +1,4 @@
-"""The evaluation of a model in training: always in float32 and on the same windows."""
+"""Evaluate a model during training, always in float32 and on the same windows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathsum.probes.induction import copying, prefix_matching, repeat_losses
 from pathsum.probes.positional import previous_token
 from pathsum.training.threads import in_threads
 
-_CHUNK = 4  # windows at a time: batch × pos × vocab float32 logits stay in the cache
-TRACED = 16  # windows of which patterns are measured
+_CHUNK = 4  # windows per forward pass, so that their float32 logits (batch × pos × vocab) stay in the cache
+TRACED = 16  # held-out windows on which previous-token attention is measured
 
 
 @torch.no_grad()
@@ -27,7 +27,10 @@ def evaluate(
     step: int,
     tokens_seen: int,
 ) -> Evaluation:
-    """Measure the held-out loss, its in-context drop, and induction on BOS and a random block twice."""
+    """Measure losses, in-context loss drop and head scores on held-out ``windows`` and on ``repeated`` random tokens.
+
+    ``repeated`` is BOS (beginning of sequence) and a random block of ``block`` tokens given twice.
+    """
     by_position = token_losses(model, windows).mean(0)
     trace = model.trace(repeated)
     natural = model.trace(windows[:TRACED, :-1])
@@ -48,9 +51,9 @@ def evaluate(
 
 
 def token_losses(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
-    """Return the loss of every token of ``windows`` except the first, in nats, float64."""
+    """Return the loss of every token of ``windows`` except the first, in nats, as float64."""
 
-    @torch.no_grad()  # a thread does not inherit it
+    @torch.no_grad()  # threads do not inherit it
     def of(chunk: Tensor) -> Tensor:
         logits = model(chunk[:, :-1])
         losses = F.cross_entropy(logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")

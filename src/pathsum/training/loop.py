@@ -1,4 +1,4 @@
-"""The training loop. A run that is killed at any moment and resumed gives the same weights, bit for bit."""
+"""The training loop. A run that is killed at any moment and resumed ends with the same weights, bit for bit."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ _REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss is no longer a number."""
+    """Raised when the loss is NaN or infinite."""
 
 
 def total_steps(cell: CellConfig) -> int:
-    """Return the number of steps for ``train.tokens``, rounded up."""
+    """Return the number of training steps for ``train.tokens`` tokens, rounded up."""
     return math.ceil(cell.train.tokens / (cell.train.batch * cell.model.n_ctx))
 
 
 def evaluation_steps(steps: int, train: TrainConfig) -> list[int]:
-    """Return the steps to evaluate at: 0, log-spaced steps until a linear spacing is finer, linear ones, the last."""
+    """Return the steps at which the model is evaluated, in ascending order.
+
+    These are step 0, log-spaced steps up to the first linearly spaced one, the linearly spaced steps, and the last
+    step.
+    """
     linear = np.linspace(0, steps, train.n_linear_evals + 1)[1:]
     early = np.geomspace(1, max(linear[0], 1), train.n_log_evals)
     points = {0, steps, *np.rint(early).astype(int).tolist(), *np.rint(linear).astype(int).tolist()}
@@ -58,10 +62,11 @@ def train(
     log: Callable[[Evaluation], None],
     title: str,
 ) -> None:
-    """Train ``cell`` on ``windows`` (training, held-out) in folder ``run``, from its last state if there is one.
+    """Train the model ``cell`` in the folder ``run``. Continue from the last saved state if there is one.
 
-    ``log`` receives each evaluation after it is on disk. Several processes (``ranks``) may train one model; only the
-    main one evaluates and writes. Raises TrainingDiverged and keeps the last finite state.
+    ``windows`` are the training windows and the held-out windows. ``log`` receives each evaluation after it is on disk.
+    Several processes (``ranks``) may train one model; only the main one evaluates and writes. Raises TrainingDiverged
+    if the loss is not finite; the last finite state is kept.
     """
     train_windows, val_windows = windows
     steps = total_steps(cell)
@@ -76,11 +81,11 @@ def train(
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
     step = _load_state(run / "state.safetensors", model, opts)
-    ranks.barrier()  # all read the state before the main process writes the next one
+    ranks.barrier()  # every process reads the state before the main process writes the next one
     if ranks.is_main():
         rewind_log(run / "log.jsonl", step)
         for evaluation in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
-            log(evaluation)  # a killed mirror may have lost some
+            log(evaluation)  # the mirror of a killed run may lack some of them
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
@@ -145,7 +150,8 @@ def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> Non
 
 
 def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int) -> None:
-    """Write weights, optimizer tensors and step atomically; nothing where a weight is not finite."""
+    """Write the weights, the optimizer state and the step to ``path`` atomically. Write nothing if a weight is not
+    finite."""
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
         return
     tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
@@ -157,7 +163,7 @@ def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int
 
 
 def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
-    """Restore what ``_save_state`` wrote and return its step, or −1 where there is none."""
+    """Restore the state that ``_save_state`` wrote, and return its step. Return −1 if there is no saved state."""
     if not path.exists():
         return -1
     tensors = load_file(path)
@@ -168,7 +174,7 @@ def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
             if key.startswith(f"opt.{i}."):
                 _, _, j, name = key.split(".", 3)
                 p = params[int(j)]
-                if value.shape == p.shape:  # fused kernels need a state in its parameter's memory order
+                if value.shape == p.shape:  # fused kernels need the memory layout of the parameter
                     value = torch.empty_like(p).copy_(value)
                 blank["state"].setdefault(int(j), {})[name] = value
         opt.load_state_dict(blank)

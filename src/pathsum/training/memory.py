@@ -1,4 +1,4 @@
-"""Reuse of freed memory from step to step."""
+"""Reuse freed memory in the next training step."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import ctypes
 from functools import lru_cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names in malloc.h
-_KEPT, _LARGE = 2**30, 2**25  # bytes; glibc takes no more than 32 MiB for the second
+_KEPT, _LARGE = 2**30, 2**25  # bytes; glibc allows at most 32 MiB for the second
 
 
 @lru_cache(maxsize=1)
 def keep_freed() -> None:
-    """Keep freed memory in this process: up to 1 GiB at the end of the heap, and tables of up to 32 MiB.
+    """Keep freed memory in this process instead of returning it to the system.
 
-    Otherwise a step of 16 windows has up to 10,000 page faults, which take a fifth of its time. Only glibc has this
-    setting; other allocators stay as they are."""
+    Kept are up to 1 GiB at the end of the heap, and blocks of up to 32 MiB. Without this, a step of 16 windows causes
+    up to 10,000 page faults, which take a fifth of its time. Only glibc has this setting; other allocators are left
+    unchanged.
+    """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another libc, another system

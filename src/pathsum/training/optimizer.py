@@ -1,4 +1,4 @@
-"""Muon on the attention matrices, AdamW on everything else, under one schedule."""
+"""Muon for the attention matrices and AdamW for all other parameters, with the same schedule."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from pathsum.training.threads import halves, in_threads
 
 
 class Muon(Optimizer):
-    """Momentum with an orthogonalized update: every singular direction of a matrix moves by the same ``lr``
-    (Jordan et al. 2024).
+    """Momentum with orthogonalized updates (Jordan et al. 2024): every singular direction of a matrix moves by ``lr``.
 
-    Weights are stacked by head (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one
-    (heads · d_head) × d_model matrix, and all matrices in one batch (on a CPU in two batches, in parallel). Axes before
-    the heads are separate models. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight
-    matrices of 128 × 128, two threads); its step differs by 0.5 %.
+    Parameters are stacked by head: (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one (heads
+    · d_head) × d_model matrix. All matrices form one batch (on a CPU two batches, in parallel). Axes before the heads
+    are separate models. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight matrices of
+    128 × 128, two threads). Its step differs by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -49,16 +48,16 @@ class Muon(Optimizer):
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
-    """Return a view (…, head, d_head, d_model): W_Q, W_K and W_V as they are, W_O transposed."""
+    """Return a view of shape (…, head, d_head, d_model): W_O is transposed, and W_Q, W_K and W_V stay as they are."""
     return p if p.shape[-2] <= p.shape[-1] else p.mT
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps.
 
-    The singular values of the result lie in [0.7, 1.2]. Products are in bf16 where the hardware multiplies it
-    (``product_dtype``). The coefficients of the quintic are Muon's, chosen for a steep slope at 0 and not for
-    convergence to 1.
+    The singular values of the result lie in [0.7, 1.2]. The coefficients of the quintic polynomial are Muon's, chosen
+    for a steep slope at 0 and not for convergence to 1. Products are in bf16 where the hardware supports it
+    (``product_dtype``).
     """
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
     wide = X.shape[-2] <= X.shape[-1]  # the Gram matrix of the shorter side
@@ -71,7 +70,8 @@ def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 
 
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
-    """Return optimizers whose groups together hold every parameter once, each with its peak rate as ``peak_lr``."""
+    """Return optimizers that together hold every parameter once. Each of their groups stores its peak rate as
+    ``peak_lr``."""
     attention: list[Tensor] = []
     positions: list[Tensor] = []
     for name, p in model.layers.named_parameters():
@@ -94,13 +94,13 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
 
 
 def set_rate(optimizers: list[Optimizer], share: float) -> None:
-    """Set the rate of every group to a share of its peak."""
+    """Set the learning rate of every group to ``share`` times its peak rate."""
     for group in (g for o in optimizers for g in o.param_groups):
         group["lr"] = group["peak_lr"] * share
 
 
 def rate(step: int, steps: int, config: TrainConfig) -> float:
-    """Return the share of the peak rate at ``step`` (from 1) of ``steps``.
+    """Return the learning rate at ``step`` (from 1) of ``steps``, as a share of the peak rate.
 
     The schedule is a linear warm-up, a plateau, and a linear decay to 0.
     """

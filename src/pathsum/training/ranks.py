@@ -1,8 +1,8 @@
-"""Data-parallel training of one model by the processes that torchrun starts, on one host or more.
+"""Data-parallel training of one model by the processes that torchrun starts, on one or more hosts.
 
-Every process holds the whole model, computes gradients on its share of each batch, and takes the same step with their
-mean. Only the main process writes; all hosts need the same folder. Without torchrun there is one process, and these
-functions do nothing.
+Every process holds the whole model, computes gradients on its share of each batch, and takes the same step with the
+mean gradient. Only the main process writes files. All hosts need access to the same folder. Without torchrun there is
+one process, and these functions do nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-_PATIENCE = timedelta(days=1)  # while the main process evaluates or waits for a lock; torchrun notices a dead process
+_PATIENCE = timedelta(days=1)  # longest wait for the main process to evaluate or to get a lock
 
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Join the process group for the duration of the block, where torchrun has started one."""
+    """Join the process group during the block. Without torchrun, do nothing."""
     if not (dist.is_available() and dist.is_torchelastic_launched()):
         yield
         return
@@ -33,17 +33,17 @@ def process_group() -> Iterator[None]:
 
 
 def world_size() -> int:
-    """Return the number of processes that train this model."""
+    """Return the number of processes that train the model."""
     return dist.get_world_size() if _joined() else 1
 
 
 def is_main() -> bool:
-    """Tell whether this process evaluates and writes."""
+    """Return whether this is the main process, which evaluates and writes."""
     return not _joined() or dist.get_rank() == 0
 
 
 def local_processes() -> int:
-    """Return the number of these processes on this machine."""
+    """Return the number of training processes on this machine."""
     return int(os.environ["LOCAL_WORLD_SIZE"]) if _joined() else 1
 
 
@@ -58,7 +58,7 @@ def share(batch: Tensor) -> Tensor:
 
 
 def mean(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Average each tensor over all processes in one message; every process gets the same bits."""
+    """Average each tensor over all processes, in one message. Every process gets the same bits."""
     if world_size() == 1:
         return tensors
     flat = torch.cat([t.flatten() for t in tensors])

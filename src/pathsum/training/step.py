@@ -1,4 +1,4 @@
-"""One optimizer step."""
+"""One training step: the gradients of a batch and the update of the parameters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathsum.training.threads import halves, in_threads
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """Take one step on ``batch`` and return the mean loss before it over all processes, in nats.
+    """Take one training step on ``batch``. Return the mean loss before the step over all processes, in nats.
 
-    ``batch`` holds windows of n_ctx + 1 tokens: those of this process if several train the model.
+    ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, it holds those of this process.
     """
     if batch.device.type == "cpu":
         keep_freed()
     parameters = list(model.parameters())
 
     def share(windows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return the contribution of ``windows`` to the mean loss of the batch, and its gradients."""
+        """Return the part of the batch's mean loss that ``windows`` contribute, and its gradients."""
         with torch.autocast(batch.device.type, torch.bfloat16, enabled=autocast):
             loss = next_token_loss(model.read(windows[:, :-1]), model.W_U, windows[:, 1:])
             loss = loss * (len(windows) / len(batch))
@@ -35,7 +35,7 @@ def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: b
         torch._foreach_add_(gradients, more)
     loss, *means = ranks.mean((loss, *gradients))
     for p, gradient in zip(parameters, means, strict=True):
-        p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW needs it in its parameter's memory order
+        p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW needs the memory layout of the parameter
     for opt in opts:
         opt.step()
         opt.zero_grad(set_to_none=True)

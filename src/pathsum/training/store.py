@@ -1,8 +1,9 @@
-"""The run store: one folder per run, named by what determines its result, shared by sweeps and `dvc repro`.
+"""The run store: one folder per training run, named by a hash of what determines its result.
 
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  state.safetensors  lock
 
-Everything is written atomically. The operating system releases the lock when its process ends.
+Sweeps and `dvc repro` share the store. Files are written atomically. The operating system releases a lock when the
+process that holds it ends.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from pathsum.probes.evaluation import Evaluation
 
 
 class RunBusy(RuntimeError):
-    """Another process is training this run."""
+    """Raised when another process is training the run."""
 
 
 def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
-    """Hash what a run's weights depend on: its configuration, its tokens, the code in the folders ``code``, torch."""
+    """Return a hash of what the weights depend on: configuration, tokens, the code in the folders ``code``, torch's
+    version."""
     source = hashlib.sha256()
     for folder in code:
         for path in sorted(folder.rglob("*.py")):
@@ -40,7 +42,8 @@ def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
 
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[None]:
-    """Lock ``folder`` for this process. If another process holds the lock, wait or raise RunBusy with its number."""
+    """Lock ``folder`` for this process. If another process holds the lock, wait, or raise RunBusy with its process
+    id."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+") as file:
         try:
@@ -62,7 +65,7 @@ def locked(folder: Path, wait: bool) -> Iterator[None]:
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Raise OSError, before any work, if the disk of ``folder`` has fewer than ``size`` bytes left."""
+    """Raise OSError if the disk of ``folder`` has fewer than ``size`` bytes left. Call it before any work."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < size:
@@ -73,7 +76,7 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def adopt(run: Path, folder: Path) -> None:
-    """Copy a finished run's checkpoints and log to ``folder`` (a stage's output)."""
+    """Copy the checkpoints, the log and the records of a finished run to ``folder``, the output of a stage."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(run / "checkpoints", folder / "checkpoints")
     for name in ("log.jsonl", "cell.json", "device.json"):
@@ -81,7 +84,7 @@ def adopt(run: Path, folder: Path) -> None:
 
 
 def rewind_log(path: Path, step: int) -> None:
-    """Drop the evaluations after ``step``, which a resumed run makes again."""
+    """Remove the evaluations after ``step`` from the log. A resumed run repeats them."""
     if path.exists():
         kept = [
             line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step
@@ -90,7 +93,7 @@ def rewind_log(path: Path, step: int) -> None:
 
 
 def finished(run: Path, steps: int) -> bool:
-    """Tell whether ``run`` has its last evaluation and checkpoint."""
+    """Return whether ``run`` has its last evaluation and its last checkpoint."""
     if not (run / "log.jsonl").exists() or not (run / "checkpoints" / f"{steps:08d}.safetensors").exists():
         return False
     try:

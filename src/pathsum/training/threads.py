@@ -1,4 +1,5 @@
-"""Two threads for the two halves of a batch on a CPU, so that kernels do not synchronize hundreds of times per step."""
+"""Process the two halves of a batch in two threads on a CPU, so that kernels do not synchronize hundreds of times per
+step."""
 
 from __future__ import annotations
 
@@ -11,16 +12,19 @@ import torch
 from torch import Tensor
 
 Result = TypeVar("Result")
-_SHARES = 2  # at any number of cores: it decides how gradients are rounded
+_SHARES = 2  # the same for any number of cores, because it affects the rounding of gradients
 
 
 def halves(whole: Tensor) -> tuple[Tensor, ...]:
-    """Split ``whole`` in two along its first dimension; on a GPU keep it in one piece."""
+    """Split ``whole`` into two parts along its first dimension on a CPU. On a GPU, return it as the only part."""
     return whole.chunk(_SHARES) if whole.device.type == "cpu" else (whole,)
 
 
 def in_threads(work: Callable[[Tensor], Result], parts: tuple[Tensor, ...]) -> list[Result]:
-    """Apply ``work`` to each part, in order; on a CPU in parallel, with torch's threads shared among the parts."""
+    """Apply ``work`` to each part, and return the results in order.
+
+    On a CPU the parts are processed in parallel, and torch's threads are divided among them.
+    """
     threads = torch.get_num_threads() // _SHARES if parts[0].device.type == "cpu" else 0
     return list(_workers(threads).map(work, parts) if threads and len(parts) > 1 else map(work, parts))
 

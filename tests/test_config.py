@@ -100,7 +100,7 @@ def test_a_document_of_a_planted_world_fills_a_window() -> None:
 
 def test_a_single_layer_of_a_planted_world_has_one_head() -> None:
     text = refusal({**WORLD, "model": {**MODEL, "n_layers": 1, "n_heads": 2}}, WorldConfig)
-    assert "model: a single layer has one head, for then its job is known; got 2" in text
+    assert "model: a one-layer model needs one head, whose role is then known; got 2" in text
     assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 2, "n_heads": 2}}, "world").model.n_heads == 2
     assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 0, "n_heads": 2}}, "world").model.n_heads == 0
 

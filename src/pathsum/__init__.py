@@ -1,1 +1,2 @@
-"""pathsum: *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), reproduced and checked."""
+"""pathsum: a reproduction of *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), with exactness
+checks."""

@@ -1,6 +1,7 @@
-"""The configuration of a run, frozen and typed. Unknown, missing and `???` values are refused, all at once.
+"""The typed and frozen configuration of a run.
 
-``load(section, values)`` is the only way in. ``conf/`` says why each default is what it is.
+``load(kind, values, where)`` is the only way to create one. It refuses unknown keys, missing values and `???`, and
+reports all of them at once. ``conf/`` gives the reason for each default.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 Positive = Annotated[int, Field(gt=0)]
-Spread = Annotated[float, Field(ge=0, le=20)]  # nats; more would leave words that never come
+Spread = Annotated[float, Field(ge=0, le=20)]  # nats; with a larger spread some words would never occur
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be run; the message lists every complaint."""
+    """Raised for a configuration that cannot be run. The message lists every problem."""
 
 
 class Frozen(BaseModel):
@@ -26,7 +27,7 @@ class Frozen(BaseModel):
 
 
 class PythonCorpus(Frozen):
-    """Python sources of installed distributions, each file checked against its wheel's RECORD hash."""
+    """Python sources of installed distributions. Each file is checked against the hash in its wheel's RECORD."""
 
     source: Literal["python"]
     name: str
@@ -36,18 +37,18 @@ class PythonCorpus(Frozen):
 
 
 class TextCorpus(Frozen):
-    """Local text: paths or globs; one document a file, or several a file split at ``separator``."""
+    """Local text files, given as paths or globs: one document per file, or several where ``separator`` splits files."""
 
     source: Literal["text"]
     name: str
     validation_share: Share
     paths: tuple[str, ...] = Field(min_length=1)
-    separator: str  # "" = one document a file
+    separator: str  # "" = one document per file
     max_documents: Positive
 
 
 class HubCorpus(Frozen):
-    """A Hugging Face dataset, streamed."""
+    """A streamed dataset of the Hugging Face hub."""
 
     source: Literal["hub"]
     name: str
@@ -60,7 +61,7 @@ class HubCorpus(Frozen):
 
 
 class PlantedCorpus(Frozen):
-    """Generated text whose bigrams, skip-trigrams and repetition are known."""
+    """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1)."""
 
     source: Literal["planted"]
     name: str
@@ -71,9 +72,9 @@ class PlantedCorpus(Frozen):
     bigram_spread: Spread  # nats, effect of the previous word on the next
     two_back_spread: Spread  # nats, effect of the word before that
     n_skip_trigrams: int
-    questions: bool  # whether asked-for words come back
-    n_answers: int  # that lookups have in common; 0 for no lookups
-    repeat_share: Share  # share of words that stand in copies of earlier stretches
+    questions: bool  # whether the text has the rule "question"
+    n_answers: int  # number of answers that all lookups share; 0 for no lookups
+    repeat_share: Share  # share of words in copies of earlier stretches of the document
     words_per_document: Positive
     max_documents: Positive
 
@@ -88,30 +89,30 @@ _SOURCES: dict[str, type[CorpusConfig]] = {
 
 
 class TokenizerConfig(Frozen):
-    """Byte-level BPE with a beginning-of-sequence token."""
+    """A tokenizer with byte-level BPE (byte-pair encoding) and a BOS (beginning-of-sequence) token."""
 
     d_vocab: Annotated[int, Field(ge=258)]  # 256 bytes, BOS, at least one merge
-    train_bytes: Positive  # text that the merges are learnt from
+    train_bytes: Positive  # bytes of text that the merges are learned from
 
 
 class ModelConfig(Frozen):
-    """An attention-only transformer, docs/framework.md §1.2."""
+    """An attention-only transformer (docs/framework.md §1.2)."""
 
     n_layers: Annotated[int, Field(ge=0)]
-    n_heads: Annotated[int, Field(ge=0)]  # a layer
+    n_heads: Annotated[int, Field(ge=0)]  # per layer
     d_head: Annotated[int, Field(ge=0)]
     d_model: Positive
-    embedding_std: Annotated[float, Field(gt=0)]  # standard deviation of W_E's entries at initialisation
+    embedding_std: Annotated[float, Field(gt=0)]  # standard deviation of W_E's entries at initialization
     n_ctx: Annotated[int, Field(ge=8)]
-    positions: str  # a name of model.positions.SCHEMES, which the model and pipelines.check hold it against
+    positions: str  # a key of model.positions.SCHEMES; checked by the model and by pipelines.check
     norm: Literal["none", "rms", "layer"]
     smeared_keys: bool
-    clamp: Literal["none", "previous_token"] = "none"  # what head 0.0 attends to from the first step on
+    clamp: Literal["none", "previous_token"] = "none"  # attention target of layer 0 head 0 from the first step on
 
     @model_validator(mode="before")
     @classmethod
     def _no_layers_no_heads(cls, values: Any) -> Any:
-        """Remove heads from zero layers, so that such runs of a sweep are one."""
+        """Set n_heads and d_head to 0 for zero layers, so that a sweep over heads has a single zero-layer run."""
         bare = isinstance(values, Mapping) and values.get("n_layers") == 0
         return {**values, "n_heads": 0, "d_head": 0} if bare else values
 
@@ -123,13 +124,13 @@ class ModelConfig(Frozen):
 
 
 class TrainConfig(Frozen):
-    """The recipe of training."""
+    """The training recipe."""
 
-    tokens: Annotated[int, Field(ge=0)]  # tokens seen in all; 0 keeps the initial weights
-    curriculum_tokens: Annotated[int, Field(ge=0)]  # of these, from the most repetitive windows alone at first
-    curriculum_share: Annotated[float, Field(gt=0, lt=1)]  # which share of all windows those are
-    shuffled: bool  # the tokens of each training window in random order: a control
-    batch: Positive  # windows a step
+    tokens: Annotated[int, Field(ge=0)]  # tokens seen in the whole training; 0 keeps the initial weights
+    curriculum_tokens: Annotated[int, Field(ge=0)]  # of these, tokens of the curriculum, at the beginning
+    curriculum_share: Annotated[float, Field(gt=0, lt=1)]  # share of all windows that the curriculum uses
+    shuffled: bool  # control: put the tokens of each training window in random order
+    batch: Positive  # windows per step
     lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
     lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E
     lr_unembedding: Annotated[float, Field(gt=0)]  # AdamW, on W_U
@@ -138,28 +139,28 @@ class TrainConfig(Frozen):
     momentum: Share
     betas: tuple[float, float]
     decay_attention: Annotated[float, Field(ge=0)]  # decoupled weight decay of the attention matrices
-    decay_embedding: Annotated[float, Field(ge=0)]  # and of W_E and W_U
+    decay_embedding: Annotated[float, Field(ge=0)]  # decoupled weight decay of W_E and W_U
     warmup_steps: Annotated[int, Field(ge=0)]
-    decay_share: Share  # last share of the steps, over which the rate falls linearly to 0
-    device: Literal["auto", "cpu", "cuda"]  # auto: a GPU where there is one
+    decay_share: Share  # share of the steps, at the end, over which the learning rate falls linearly to 0
+    device: Literal["auto", "cpu", "cuda"]  # auto: a GPU if there is one, otherwise the CPU
     autocast: bool  # bf16 matrix products where the hardware has them; float32 elsewhere
-    n_log_evals: Positive  # log-spaced evaluations, before
-    n_linear_evals: Positive  # linear ones
-    eval_windows: Positive  # held-out windows an evaluation
-    resume_every_seconds: Annotated[float, Field(gt=0)]  # how much a kill can cost
+    n_log_evals: Positive  # log-spaced evaluations, before the linearly spaced ones
+    n_linear_evals: Positive  # linearly spaced evaluations
+    eval_windows: Positive  # held-out windows per evaluation
+    resume_every_seconds: Annotated[float, Field(gt=0)]  # longest time of training that is lost when a run is killed
 
     @field_validator("device", mode="before")
     @classmethod
-    def _not_apples(cls, wanted: Any) -> Any:
+    def _no_apple_gpu(cls, wanted: Any) -> Any:
         if wanted == "mps":
             raise ValueError(
-                "no number is reported from Apple's GPU, which has no float64 and rounds otherwise; expected auto, cpu "
-                "or cuda"
+                "expected auto, cpu or cuda; no result is computed on Apple's GPU, which has no float64 and rounds "
+                "differently"
             )
         return wanted
 
     @model_validator(mode="after")
-    def _a_curriculum_ends(self) -> TrainConfig:
+    def _curriculum_fits(self) -> TrainConfig:
         if self.curriculum_tokens > self.tokens:
             raise ValueError(
                 "a curriculum is the first part of training: expected curriculum_tokens of at most "
@@ -169,7 +170,7 @@ class TrainConfig(Frozen):
 
 
 class CellConfig(Frozen):
-    """One model of the grid, complete."""
+    """The complete configuration of one model of the grid."""
 
     seed: int
     model: ModelConfig
@@ -177,28 +178,28 @@ class CellConfig(Frozen):
 
 
 class WorldConfig(Frozen):
-    """A synthetic corpus, and the model that is trained on it."""
+    """A synthetic corpus and the model that is trained on it."""
 
     corpus: PlantedCorpus
     model: ModelConfig
     train: TrainConfig
 
     @model_validator(mode="after")
-    def _a_document_a_window(self) -> WorldConfig:
+    def _document_fills_window(self) -> WorldConfig:
         if self.corpus.words_per_document != self.model.n_ctx:
             raise ValueError(
                 f"a document must fill a window: expected words_per_document = n_ctx = {self.model.n_ctx}, got "
                 f"{self.corpus.words_per_document}"
             )
         if self.model.n_layers == 1 and self.model.n_heads != 1:
-            raise ValueError(f"a single layer has one head, for then its job is known; got {self.model.n_heads}")
+            raise ValueError(f"a one-layer model needs one head, whose role is then known; got {self.model.n_heads}")
         return self
 
 
 class CalibrateConfig(Frozen):
-    """The number of synthetic corpora of each kind, their common settings and their differences."""
+    """The calibration: kinds of synthetic corpora, their seeds, their common settings and their differences."""
 
-    seeds: tuple[int, ...] = Field(min_length=2)  # of each kind a world: its own rules, text and model
+    seeds: tuple[int, ...] = Field(min_length=2)  # one synthetic corpus of each kind per seed
     rotations: Positive  # random rotations of the composition null
     corpus: dict[str, Any]
     model: dict[str, Any]
@@ -208,24 +209,24 @@ class CalibrateConfig(Frozen):
     @model_validator(mode="after")
     def _distinct(self) -> CalibrateConfig:
         if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds must differ, got {self.seeds}: twice the same world is no second one")
+            raise ValueError(f"expected distinct seeds, got {self.seeds}: equal seeds give the same synthetic corpora")
         return self
 
 
 class ExtractConfig(Frozen):
-    """The resolution of extraction."""
+    """The numbers of windows, table entries and random rotations in the extraction."""
 
-    held_out_windows: Annotated[int, Field(ge=4)]  # windows of verdict documents in all, for losses
-    windows_per_document: Positive  # of one document, at most
-    windows: Annotated[int, Field(ge=4)]  # of these, for behaviour: halved and bootstrapped
-    repeated_windows: Annotated[int, Field(ge=2)]  # repeated random blocks, bootstrapped
-    certificate_windows: Positive  # windows of the exactness certificate
-    top_k: Positive  # entries kept a table
+    held_out_windows: Annotated[int, Field(ge=4)]  # total windows of verdict documents, for losses
+    windows_per_document: Positive  # largest number of windows of one document
+    windows: Annotated[int, Field(ge=4)]  # of these, windows for behavior; split into halves and bootstrapped
+    repeated_windows: Annotated[int, Field(ge=2)]  # windows of repeated random tokens, bootstrapped
+    certificate_windows: Positive  # windows of the exactness check
+    top_k: Positive  # entries kept per table
     rotations: Positive  # random rotations of the composition null
 
 
 class TrackingConfig(Frozen):
-    """The target of the Weights & Biases mirror."""
+    """The settings of the mirror on Weights & Biases."""
 
     mode: Literal["offline", "online", "disabled", "off"]
     project: str
@@ -234,28 +235,30 @@ class TrackingConfig(Frozen):
 
 
 class SweepConfig(Frozen):
-    """The cells: the axes of the grid, and what differs by layer count or in single cells."""
+    """The models of the grid: its axes, and settings that differ by number of layers or in single models."""
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
-    d_head: tuple[int, ...]  # further widths of a head, all heads together as wide as the first head count's
+    d_head: tuple[int, ...]  # further head widths, with the same n_heads · d_head as the first head count
     seeds: tuple[int, ...] = Field(min_length=1)
     by_layers: dict[int, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]
-    controls: dict[str, dict[str, Any]]  # by name: what is changed in the grid's first cell of that layer count
+    controls: dict[str, dict[str, Any]]  # by name: changed settings of the first model with the same layer count
 
 
 SECTIONS = (
     *("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed"),
-    *("cells", "worlds"),  # composed from those
+    *("cells", "worlds"),  # composed from the sections above
 )
 
 C = TypeVar("C", bound=Frozen)
 
 
 def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
-    """Read ``values`` as a ``kind``. Raises ConfigError that lists every complaint, each with its place under
-    ``where``."""
+    """Return ``values`` as a configuration of type ``kind``.
+
+    Raises ConfigError with a list of all problems. Each is given with its place under ``where``.
+    """
     complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
     try:
         config = kind.model_validate(values)
@@ -267,7 +270,8 @@ def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
 
 
 def load_corpus(values: Mapping[str, Any]) -> CorpusConfig:
-    """Read the corpus section, of the kind that its ``source`` names. Raises ConfigError as ``load`` does."""
+    """Return the configuration of the corpus, of the kind that its ``source`` names. Raises ConfigError as ``load``
+    does."""
     source = values.get("source")
     if source not in _SOURCES:
         raise ConfigError(

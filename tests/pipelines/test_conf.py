@@ -201,7 +201,7 @@ def test_a_world_whose_documents_fill_no_window_is_refused_by_name(tmp_path: Pat
     )
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert "worlds.copies: a document must fill a window: expected words_per_document = n_ctx = 32" in found.stderr
-    assert "worlds.two_back: a single layer has one head, for then its job is known; got 2" in found.stderr
+    assert "worlds.two_back: a one-layer model needs one head, whose role is then known; got 2" in found.stderr
     assert "worlds.bigrams" not in found.stderr
 
 

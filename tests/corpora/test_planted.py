@@ -389,8 +389,8 @@ def test_everything_that_does_not_fit_is_named_at_once() -> None:
     assert str(caught.value).count("\n  - corpus.") == 3
     assert "corpus.n_words: expected 5..2000, got 2003" in str(caught.value)
     assert (
-        "corpus.n_skip_trigrams, questions, n_answers: expected rules of at most n_words = 2003 words (3 a "
-        "skip-trigram, 2 for questions, 10 an answer and 6), got 3027"
+        "corpus.n_skip_trigrams, questions, n_answers: expected rules of at most n_words = 2003 words (3 per "
+        "skip-trigram, 2 for questions, 6 for lookups and 10 per answer), got 3027"
     ) in str(caught.value)
     assert "corpus.repeat_share: expected some fresh words and documents of more than 18 words, got 100%" in str(
         caught.value
@@ -409,12 +409,12 @@ def test_what_alone_does_not_fit_alone_is_named() -> None:
         ({"n_words": 1}, "n_words: expected 5..2000, got 1"),
         (
             {"n_skip_trigrams": -1},
-            "n_skip_trigrams, n_answers: expected 0 or more, and more than one answer or none, got -1",
+            "n_skip_trigrams, n_answers: expected 0 or more, and not exactly one answer, got -1",
         ),
         ({"n_answers": -1}, "got 0 and -1"),
         ({"n_answers": 1}, "got 0 and 1"),
-        ({"n_answers": 3}, "10 an answer and 6), got 36"),
-        ({"n_skip_trigrams": 10, "questions": True}, "2 for questions, 10 an answer and 6), got 32"),
+        ({"n_answers": 3}, "6 for lookups and 10 per answer), got 36"),
+        ({"n_skip_trigrams": 10, "questions": True}, "2 for questions, 6 for lookups and 10 per answer), got 32"),
         ({"repeat_share": 0.2, "words_per_document": 18}, "got 20% copies in 18 words; lower repeat_share or raise"),
     ):
         with pytest.raises(ValueError, match="does not fit") as caught:

@@ -1,1 +1,1 @@
-"""Text in, tokens out: the sources of text, and synthetic text with known structure."""
+"""Read or generate the text of a corpus, and write it as tokens."""

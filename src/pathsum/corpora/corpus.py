@@ -15,10 +15,11 @@ from pathsum.data.tokens import Part
 
 
 def documents(config: CorpusConfig) -> Iterator[str]:
-    """Yield the documents of a corpus in a fixed order, at most ``max_documents``; memory does not grow with it.
+    """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
 
-    Raises, at the first document, ValueError (text that cannot be used), FileNotFoundError (missing paths,
-    distributions or packages), ConnectionError (no network for a hub corpus)."""
+    Memory does not grow with the corpus. At the first document, raises ValueError for text that cannot be used,
+    FileNotFoundError for missing paths, distributions or packages, and ConnectionError if a hub corpus has no network.
+    """
     if isinstance(config, PythonCorpus):
         source = python_documents(config.distributions)
     elif isinstance(config, TextCorpus):
@@ -32,11 +33,13 @@ def documents(config: CorpusConfig) -> Iterator[str]:
 
 
 def split(document: str, validation_share: float) -> Part:
-    """Assign a document to training, to tuning (training's evaluations and learning curves) or to the verdicts.
+    """Return the part of the corpus that a document belongs to: training, tuning or verdict.
 
-    The part depends on the document's sha256 alone, so two equal documents are never in different parts.
-    ``validation_share`` (0..1) is the expected share of documents held out, half of them for each purpose. Tuning takes
-    the lowest hashes, so that a tuning document never becomes a verdict document where the share grows."""
+    Tuning documents are for the evaluations of training, verdict documents for the judgment of claims. The part depends
+    on the sha256 of the document alone, so two equal documents are never in different parts. ``validation_share``
+    (0..1) is the expected share of documents outside training; half of them are tuning documents. Tuning documents have
+    the lowest hashes, so that none becomes a verdict document when the share grows.
+    """
     place = int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") / 2**64
     if place >= validation_share:
         return "train"

@@ -12,15 +12,16 @@ from typing import Any
 
 from pathsum.config import HubCorpus
 
-HUB_TIMEOUT = 5  # seconds that an unreachable hub may cost
-SUFFIXES = (".safetensors", ".json", ".pt", ".pth", ".bin", ".ckpt", ".pkl")  # of files, not of hub ids
+HUB_TIMEOUT = 5  # seconds to wait for an unreachable hub
+SUFFIXES = (".safetensors", ".json", ".pt", ".pth", ".bin", ".ckpt", ".pkl")  # endings of files, not of hub ids
 
 
 def hub_documents(config: HubCorpus) -> Iterator[str]:
-    """Stream the documents of a Hugging Face dataset; blank ones are skipped.
+    """Stream the documents of a Hugging Face dataset. Blank documents are skipped.
 
-    Raises ModuleNotFoundError without the ``datasets`` package, ConnectionError within HUB_TIMEOUT seconds when the hub
-    cannot be reached, ValueError when the dataset, subset, split or text field does not exist."""
+    Raises ModuleNotFoundError if the package ``datasets`` is missing, ConnectionError if the hub does not answer within
+    HUB_TIMEOUT seconds, and ValueError if the dataset, subset, split or text field does not exist.
+    """
     datasets = _package(
         "datasets",
         "corpus=hub expects the package `datasets`, which is not installed; run `pip install 'pathsum[hub]'`, or use "
@@ -45,11 +46,12 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
 
 
 def local_or_hub(named: str, *wanted: str) -> Path:
-    """Return the path of the file ``named``: a local path, or a hub id ``owner/name``, of which the files ``wanted``
-    are fetched and the first is returned. None of them is run.
+    """Return the path of a local file or of a file on the Hugging Face hub.
 
-    Raises ModuleNotFoundError without the package, ConnectionError where the hub cannot be reached, FileNotFoundError
-    where it has no such repository or file."""
+    ``named`` is a local path, or a hub id ``owner/name``. For a hub id, the files ``wanted`` are downloaded and the
+    path of the first is returned. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is
+    missing, ConnectionError if the hub cannot be reached, and FileNotFoundError if it has no such repository or file.
+    """
     path = Path(named).expanduser()
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):
         return path
@@ -63,8 +65,8 @@ def local_or_hub(named: str, *wanted: str) -> Path:
         found = [hub.hf_hub_download(named, file, etag_timeout=HUB_TIMEOUT) for file in wanted]
     except (errors.RepositoryNotFoundError, errors.RemoteEntryNotFoundError) as error:
         raise FileNotFoundError(
-            f"{named}: expected a hub repository with {' and '.join(wanted)}, got: {error}; where it has a pickle "
-            "instead (.pth, .bin), convert it: README, 'Your own weights', has the lines"
+            f"{named}: expected a hub repository with {' and '.join(wanted)}, got: {error}; if it has a pickle "
+            "instead (.pth, .bin), convert it as the README shows under 'Your own weights'"
         ) from error
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         raise ConnectionError(
@@ -74,7 +76,7 @@ def local_or_hub(named: str, *wanted: str) -> Path:
 
 
 def _package(name: str, complaint: str) -> Any:
-    """Import an optional package; ModuleNotFoundError with this complaint where it is missing."""
+    """Import an optional package. Raises ModuleNotFoundError with the message ``complaint`` if it is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -82,7 +84,11 @@ def _package(name: str, complaint: str) -> Any:
 
 
 def _require_hub(dataset: str) -> None:
-    """Fail within HUB_TIMEOUT, where the library retries for most of a minute. Any HTTP answer counts as reachable."""
+    """Raise ConnectionError within HUB_TIMEOUT seconds if the hub cannot be reached. Any HTTP answer counts as
+    reachable.
+
+    The library itself would retry for most of a minute.
+    """
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=HUB_TIMEOUT).close()

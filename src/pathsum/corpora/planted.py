@@ -1,6 +1,6 @@
-"""Synthetic text with known bigrams, skip-trigrams and repetition: the positive control of the pipeline.
+"""Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1).
 
-``PlantedTruth`` is the synthetic ground truth that measurements on this corpus are compared with.
+It is the positive control of the pipeline: measurements are compared with ``PlantedTruth``, its synthetic ground truth.
 """
 
 from __future__ import annotations
@@ -18,65 +18,67 @@ from pathsum.config import PlantedCorpus
 from pathsum.corpora.planted_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
 
 CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
-RULE_PROBABILITY = 0.9  # of the word that a rule gives, where the rule applies
-SKIP_REACH = 24  # words back in which the source of a skip-trigram counts
-COPY_LENGTHS = (6, 18)  # words in a copied stretch: with one length, a head would learn to look back that far
-QUESTION_SHARE = 0.16  # of fresh words, for the marker and for the word that asks
-SELECTORS = 3  # first words of lookups, and as many second words: with 2, one word of the pair tells enough
-SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # of fresh words, for the first words of lookups together, and for keys
-TOGETHER = 512  # documents made at a time
+RULE_PROBABILITY = 0.9  # probability that a rule determines the next word, where the rule applies
+SKIP_REACH = 24  # largest distance in words between source and destination of a skip-trigram
+COPY_LENGTHS = (6, 18)  # words in a copied stretch; with a fixed length, a head could learn a fixed distance
+QUESTION_SHARE = 0.16  # share of fresh words that are the marker, and share that are the asking word
+SELECTORS = 3  # number of first words of lookups, and of second words; with 2, one word of the pair would suffice
+SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # shares of fresh words: first words of lookups, and keys
+BATCH = 512  # documents generated at a time
 
 
 @dataclass(frozen=True)
 class PlantedTruth:
-    """The rules of a synthetic corpus, in plain lists that JSON can hold.
+    """The rules of a synthetic corpus, as plain lists that can be written as JSON.
 
-    A fresh word is drawn with log-probabilities ``log bigram[word before] + two_back[word before that]``, up to a
-    constant. Each rule gives the next word instead, with ``rule_probability``, where it applies:
+    A word is *fresh* if it is not part of a copy. Fresh words are drawn with log-probabilities ``log bigram[previous
+    word] + two_back[word two back]``, up to a constant. Where a rule applies, it determines the next word with
+    probability ``rule_probability``:
 
-    * skip-trigram: after ``skip_destinations[i]`` with ``skip_sources[i]`` among the ``skip_reach`` words before it,
-      ``skip_outs[i]``;
-    * question: after ``asker``, the word before the last ``marker``, if it is an ordinary word and was not asked for
-      yet;
-    * lookup: after ``selectors[0][i] selectors[1][j]``, ``answers[k]``, where the last word of ``keys[i][j]`` in the
-      text is number k of them and was not looked up yet.
+    * skip-trigram: ``skip_outs[i]`` follows ``skip_destinations[i]`` if ``skip_sources[i]`` is among the ``skip_reach``
+      words before the destination;
+    * question: after ``asker`` follows the word that stands before the last ``marker``, if this is an ordinary word
+      that has not been asked for yet;
+    * lookup: ``answers[k]`` follows the pair ``selectors[0][i] selectors[1][j]`` if, of all words in ``keys[i][j]``,
+      the last one in the text is word k of the list and has not been looked up yet.
 
-    After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are not fresh. They stand in copies
-    of earlier stretches of their document, which begin anywhere and have any length in ``copy_lengths``.
+    After the first ``copy_lengths[1]`` words, a share of about ``repeat_share`` of the words are in copies of earlier
+    stretches of the document. A copied stretch begins anywhere and has any length in ``copy_lengths``.
     """
 
-    words: list[str]  # without their leading space; most frequent first, except words whose share a rule sets
+    words: list[str]  # without leading space; in descending frequency, except words whose frequency a rule sets
     start: list[float]  # probability of a document's first word
     bigram: list[list[float]]  # row: previous word, column: next word; rows sum to 1
-    two_back: list[list[float]]  # nats; empty for none
+    two_back: list[list[float]]  # row: word two back, column: next word, in nats; empty if it has no effect
     skip_sources: list[int]
     skip_destinations: list[int]
     skip_outs: list[int]
     skip_reach: int  # words
     marker: int | None
     asker: int | None
-    selectors: list[list[int]]  # first words, and second words
+    selectors: list[list[int]]  # first words, second words
     keys: list[list[list[int]]]  # by first word, second word, answer
     answers: list[int]
     rule_probability: float
     repeat_share: float
-    copy_lengths: list[int]  # words: the shortest and the longest
+    copy_lengths: list[int]  # shortest and longest copy, in words
 
 
 @dataclass(frozen=True)
 class PlantedText:
-    """Documents of equal length, with the rule behind each word."""
+    """Documents of equal length, with marks at the words that are predictable."""
 
     words: Int64[Tensor, "document word"]  # indices into ``truth.words``
-    copied: Bool[Tensor, "document word"]  # from the second word of each copy on: the first is unpredictable
-    ruled: Bool[Tensor, "document word"]  # a rule gave the word
+    copied: Bool[Tensor, "document word"]  # the words of each copy except the first, which cannot be predicted
+    ruled: Bool[Tensor, "document word"]  # words that a rule determined
 
 
 def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
-    """Return the synthetic documents and their ground truth. The same ``config`` always gives the same text.
+    """Return the documents of a synthetic corpus and its ground truth. Equal ``config`` gives equal text.
 
     Every word has a space before it, so that a tokenizer with enough merges makes each word one token. Raises
-    ValueError, naming each setting, if the rules cannot be satisfied together."""
+    ValueError if the rules cannot be satisfied together. The message names each setting.
+    """
     truth = _truth(config)
     spaced = [" " + word for word in truth.words]
     texts = (words for text in planted_text(config, truth) for words in text.words.tolist())
@@ -84,10 +86,10 @@ def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
 
 
 def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[PlantedText]:
-    """Yield the words of the documents with their rules, ``TOGETHER`` documents at a time."""
+    """Yield the documents as word indices with marks, ``BATCH`` documents at a time."""
     generator = torch.Generator().manual_seed(config.seed + 1)
-    for begin in range(0, config.max_documents, TOGETHER):
-        yield _write(min(TOGETHER, config.max_documents - begin), config.words_per_document, truth, generator)
+    for begin in range(0, config.max_documents, BATCH):
+        yield _write(min(BATCH, config.max_documents - begin), config.words_per_document, truth, generator)
 
 
 def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> PlantedText:
@@ -128,7 +130,8 @@ def _rules(n: int, truth: PlantedTruth) -> Iterator[Rule]:
 
 
 def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
-    """Choose the earlier position that each word copies, −1 for fresh words. Fresh stretches and copies alternate."""
+    """Return the earlier position that each word copies, or −1 for fresh words. Fresh stretches and copies
+    alternate."""
     origin = torch.full((n, length), -1)
     if truth.repeat_share == 0:
         return origin
@@ -185,7 +188,10 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
 
 
 def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
-    """Return log-frequencies that give each list of words its share, evenly; the others keep their proportions."""
+    """Return log-frequencies of words, in which each list in ``shares`` gets its share, divided evenly among its words.
+
+    All other words keep their relative frequencies.
+    """
     shares = [(words, share) for words, share in shares if words]
     named = [word for words, _ in shares for word in words]
     logits = logits.log_softmax(0).index_fill(0, torch.tensor(named, dtype=torch.long), -math.inf)
@@ -204,13 +210,14 @@ def _require_fit(config: PlantedCorpus, n_names: int) -> None:
         complaints.append(f"n_words: expected 5..{n_names}, got {config.n_words}")
     if config.n_skip_trigrams < 0 or config.n_answers < 0 or config.n_answers == 1:
         complaints.append(
-            f"n_skip_trigrams, n_answers: expected 0 or more, and more than one answer or none, got "
+            "n_skip_trigrams, n_answers: expected 0 or more, and not exactly one answer, got "
             f"{config.n_skip_trigrams} and {config.n_answers}"
         )
     elif needed > max(5, config.n_words):
         complaints.append(
-            f"n_skip_trigrams, questions, n_answers: expected rules of at most n_words = {config.n_words} words (3 a "
-            f"skip-trigram, 2 for questions, {1 + SELECTORS**2} an answer and {2 * SELECTORS}), got {needed}"
+            f"n_skip_trigrams, questions, n_answers: expected rules of at most n_words = {config.n_words} words (3 per "
+            f"skip-trigram, 2 for questions, {2 * SELECTORS} for lookups and {1 + SELECTORS**2} per answer), "
+            f"got {needed}"
         )
     if config.repeat_share == 1 or (config.repeat_share and config.words_per_document <= longest):
         complaints.append(

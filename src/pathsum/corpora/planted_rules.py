@@ -1,7 +1,7 @@
-"""The rules of synthetic text, one class per rule; ``PlantedTruth`` defines them.
+"""The rules of synthetic text, one class each. ``PlantedTruth`` defines them.
 
-``due`` returns the word that a rule gives next in each document, or NONE. ``Questions`` and ``Lookups`` keep what was
-asked for, so their ``due`` is called once per position.
+``due`` returns the next word that the rule determines in each document, or NONE. Call it once per position:
+``Questions`` and ``Lookups`` store what has been asked for.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from jaxtyping import Int64
 from torch import Tensor
 
 NONE = -1  # no word
-NOWHERE = -(1 << 40)  # a position out of every reach
+NOWHERE = -(1 << 40)  # last position of a word that has not occurred
 
 
 class Draft:
-    """Documents of equal length while they are being written, and the last position of each word in them."""
+    """Documents of equal length that are being written, with the last position of each word so far."""
 
     def __init__(self, n: int, length: int, n_words: int) -> None:
         self.words = torch.full((n, length), NONE)
@@ -24,21 +24,23 @@ class Draft:
         self.at = 0  # the position that is written next
 
     def back(self, steps: int) -> Int64[Tensor, "document"]:
-        """Return the word ``steps`` before the next; none where the document begins."""
+        """Return the word ``steps`` positions before the next one. Return NONE before the beginning of the
+        documents."""
         return self.words[:, self.at - steps] if self.at >= steps else torch.full_like(self.rows, NONE)
 
     def write(self, words: Int64[Tensor, "document"]) -> None:
+        """Append one word to each document."""
         self.words[:, self.at] = words
         self.last[self.rows, words] = self.at
         self.at += 1
 
 
 class SkipTrigrams:
-    """``outs[i]`` follows ``destinations[i]`` where ``sources[i]`` is within reach."""
+    """Skip-trigrams: ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before it."""
 
     def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
         self.reach = reach
-        self.source, self.out = torch.full((2, n_words + 1), NONE)  # by destination; the last for no word
+        self.source, self.out = torch.full((2, n_words + 1), NONE)  # by destination; the last entry belongs to NONE
         self.source[destinations] = torch.tensor(sources, dtype=torch.long)
         self.out[destinations] = torch.tensor(outs, dtype=torch.long)
 
@@ -49,11 +51,12 @@ class SkipTrigrams:
 
 
 class Questions:
-    """The word before the last ``marker`` follows ``asker``, unless it was asked for already."""
+    """Questions: after ``asker`` follows the word that stands before the last ``marker``, if it has not been asked for
+    yet."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker
-        self.asked = torch.zeros(n, dtype=torch.long)  # the marker that was asked for last, or the first word
+        self.asked = torch.zeros(n, dtype=torch.long)  # position of the last marker that was asked about, 0 for none
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
         marked, asks = draft.last[:, self.marker], draft.back(1) == self.asker
@@ -65,13 +68,16 @@ class Questions:
 
 
 class Lookups:
-    """``answers[k]`` follows ``first[i] second[j]`` if ``keys[i][j][k]`` is the last word of ``keys[i][j]`` in the text
-    and was not looked up yet."""
+    """Lookups: ``answers[k]`` follows ``first[i] second[j]`` if ``keys[i][j][k]`` is the last word of ``keys[i][j]`` in
+    the text.
+
+    A key that has been looked up already gives no answer.
+    """
 
     def __init__(self, selectors: list[list[int]], keys: list[list[list[int]]], answers: list[int], n: int) -> None:
         self.first, self.second, self.keys = *torch.tensor(selectors), torch.tensor(keys)
         self.answers = torch.tensor(answers)
-        self.looked_up = torch.full((n, *self.keys.shape[:2]), NOWHERE)  # the key that was last
+        self.looked_up = torch.full((n, *self.keys.shape[:2]), NOWHERE)  # position of the last key that was looked up
 
     def due(self, draft: Draft) -> Int64[Tensor, "document"]:
         asks = (draft.back(2)[:, None] == self.first)[:, :, None] & (draft.back(1)[:, None] == self.second)[:, None]

@@ -1,4 +1,4 @@
-"""Python sources of installed distributions, checked against their published hashes."""
+"""Python sources of installed distributions, checked against the hashes that were published with them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pathlib import Path
 
 
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
-    """Yield the Python sources of installed distributions, one document per file, in sorted order by distribution.
-    Empty files and exact duplicates are left out.
+    """Yield the Python sources of installed distributions, one document per file, sorted within each distribution.
 
-    Before the first document every file is compared with the sha256 in its wheel's RECORD, so that the same versions
-    give the same bytes on every machine. Raises FileNotFoundError for distributions that are not installed and
-    ValueError for files that differ from their RECORD; each lists every complaint."""
+    Empty files and exact duplicates are left out. Before the first document, every file is compared with the sha256 in
+    its wheel's RECORD, so that equal versions give equal bytes on every machine. Raises FileNotFoundError for
+    distributions that are not installed, and ValueError for files that differ from their RECORD. The message lists all
+    of them.
+    """
     absent = [name for name in distributions if not _installed(name)]
     if absent:
         raise FileNotFoundError(
@@ -46,8 +47,10 @@ def _installed(name: str) -> bool:
 
 
 def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
-    """Return (path, sha256, ``name==version``) of each ``.py`` file; scripts outside site-packages are the
-    installer's."""
+    """Return (path, sha256, ``name==version``) of each ``.py`` file of a distribution.
+
+    Files outside site-packages are left out: they are scripts that the installer wrote.
+    """
     distribution = metadata.distribution(name)
     who = f"{distribution.metadata['Name']}=={distribution.version}"
     if distribution.files is None:
@@ -57,14 +60,14 @@ def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
 
 
 def _differs(path: Path, sha256: str, who: str) -> str:
-    """Return what is wrong with an installed file, "" if nothing."""
-    mend = f"run `pip install --force-reinstall {who}`"
+    """Return what is wrong with an installed file, or "" if nothing is."""
+    advice = f"run `pip install --force-reinstall {who}`"
     if not path.is_file():
-        return f"  - {path}: is in the RECORD of {who} and not on disk; {mend}"
+        return f"  - {path}: is in the RECORD of {who} and not on disk; {advice}"
     data = path.read_bytes()
     got = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     if got != sha256:
-        return f"  - {path}: expected sha256 {sha256 or '(none recorded)'}, got {got}; {mend}"
+        return f"  - {path}: expected sha256 {sha256 or '(none recorded)'}, got {got}; {advice}"
     try:
         data.decode(tokenize.detect_encoding(BytesIO(data).readline)[0])
     except (SyntaxError, UnicodeDecodeError) as error:

@@ -9,16 +9,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 CHUNK = 1 << 20  # bytes read at a time
-ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # as typed on a command line
+ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # separators as they are typed on a command line
 
 
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
-    r"""Yield the documents of files, folders and globs.
+    r"""Yield the documents of the files, folders and globs in ``paths``.
 
-    A folder means every file under it except hidden ones. Files come in sorted order, each once. ``separator`` "" makes
-    each file a document; any other splits files (``\0``, ``\n`` and ``\t`` may be spelled with a backslash). Blank
-    documents are skipped. Raises, before the first document, one error that lists every missing path, fruitless glob,
-    empty, binary and non-UTF-8 file: FileNotFoundError if anything is missing, else ValueError."""
+    A folder means every file below it that is not hidden. Files are read once each, in sorted order. With ``separator``
+    "" each file is one document; any other separator splits files (``\0``, ``\n`` and ``\t`` may be written with a
+    backslash). Blank documents are skipped.
+
+    Before the first document, raises one error that lists every missing path, every glob without a match, and every
+    empty, binary or non-UTF-8 file. It is FileNotFoundError if a path is missing or a glob has no match, and ValueError
+    otherwise.
+    """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
     found = {pattern: _expand(pattern) for pattern in paths}
@@ -53,7 +57,7 @@ def _why_nothing(pattern: str) -> str:
 
 
 def _unusable(path: Path, allow_nul: bool) -> str:
-    """Return why a file cannot be read as text, "" if it can. Reads it once, in chunks."""
+    """Return why a file cannot be read as text, or "" if it can. Reads the whole file once, in chunks."""
     try:
         if path.stat().st_size == 0:
             return "is empty; remove it, or leave it out of corpus.paths"
@@ -80,7 +84,7 @@ def _unusable(path: Path, allow_nul: bool) -> str:
 
 
 def _pieces(path: Path, separator: str) -> Iterator[str]:
-    """Yield the documents of one file; with a separator, memory is bounded by the longest document."""
+    """Yield the documents of one file. With a separator, memory is bounded by the longest document."""
     with path.open(encoding="utf-8", newline="") as f:
         if not separator:
             yield f.read()

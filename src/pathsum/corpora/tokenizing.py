@@ -1,4 +1,4 @@
-"""From a corpus to tokens: read each document once, keep it on disk, learn the tokenizer, write each part's tokens."""
+"""Turn a corpus into tokens: read each document once, train the tokenizer, and write the token file of each part."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from pathsum.corpora.corpus import documents, split
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
 
-LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals resample those of the last
+LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals resample those of "verdict"
 
 
 def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
-    """Write ``tokenizer.json`` and a token file (``train.bin``, ``tuning.bin``, ``verdict.bin``) with its header for
-    each part of the corpus into ``folder``; return the headers.
+    """Write the tokenizer and the token files of a corpus into ``folder``. Return the header of each token file.
 
-    The corpus is read once, into temporary files in ``folder`` as large as its text, so memory does not grow with it
-    and a corpus that is generated or streamed is the same for the tokenizer and for the token files. Raises ValueError
-    where a part has too few documents or less than a window of ``n_ctx`` tokens, and whatever ``documents`` and
-    ``train_tokenizer`` raise; earlier results in ``folder`` are touched only after all of them could."""
+    The files are ``tokenizer.json``, and ``train.bin``, ``tuning.bin`` and ``verdict.bin`` with their headers. The
+    corpus is read once, into temporary files in ``folder`` of the size of its text. So memory does not grow with it,
+    and the tokenizer and the token files see the same text even if it is generated or streamed.
+
+    Raises ValueError if a part has too few documents or fewer tokens than a window of ``n_ctx``, and the errors of
+    ``documents`` and ``train_tokenizer``. Earlier results in ``folder`` are replaced only after all of this has
+    succeeded.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         spools: dict[Part, IO[str]] = {
@@ -45,14 +48,14 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
             _require_window(part, header, n_ctx, corpus)
         for part in PARTS:
             (folder / f"{part}.json").unlink(missing_ok=True)
-        # Headers come last: a killed run leaves nothing that looks complete.
+        # Headers are moved last, so that a killed run leaves nothing that looks complete.
         for done in ("tokenizer.json", *(f"{part}.{kind}" for kind in ("bin", "json") for part in PARTS)):
             (draft / done).replace(folder / done)
     return headers
 
 
 def _spooled(file: IO[str]) -> Iterator[str]:
-    """Read the documents of a temporary file from its beginning."""
+    """Yield the documents of a temporary file from its beginning."""
     file.seek(0)
     return map(json.loads, file)
 

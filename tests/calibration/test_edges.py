@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from pathsum.calibration.edges import Edge, edge_worth, late_worth
+from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
 from pathsum.calibration.world import PlantedModel
 from pathsum.core.weights import Weights
 from tests import handmade
@@ -25,7 +25,7 @@ def copies() -> PlantedModel:
 
 def at_copies(planted: PlantedModel, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
     model = transformer(weights, planted.world.config.model, bias)
-    return edge_worth(model, planted.world.held_out, planted.world.copied)
+    return edge_effects(model, planted.world.held_out, planted.world.copied)
 
 
 def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(copies: PlantedModel) -> None:
@@ -103,7 +103,7 @@ def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_e
     for name, pair in heads.items():
         layers = ((early, replace(early, W_O=0 * early.W_O)), pair)
         model = transformer(replace(weights, layers=layers), world.config.model, PREVIOUS)
-        found[name] = late_worth(model, world.held_out, world.copied)
+        found[name] = late_head_effects(model, world.held_out, world.copied)
     assert found["lone"][0] > 0.1
     assert abs(found["lone"][1]) < 1e-6
     assert found["twins"][0] == pytest.approx(found["twins"][1], abs=1e-6)

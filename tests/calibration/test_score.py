@@ -64,7 +64,7 @@ def test_of_nothing_there_is_no_share() -> None:
 
 def test_a_row_counts_what_is_planted_found_and_both() -> None:
     worlds = [[(True, True)] * 3 + [(False, True)], [(True, False)] * 2 + [(False, False)], [(False, False)] * 4, []]
-    found = row("d", worlds, not_learnt=2)
+    found = row("d", worlds, not_learned=2)
     assert (found.detector, found.n, found.planted, found.found, found.hits) == ("d", 11, 5, 4, 3)
     assert (found.precision, found.precision_low, found.precision_high) == interval([3], [4])
     assert (found.recall, found.recall_low, found.recall_high) == interval([3, 0], [3, 2])

@@ -76,14 +76,14 @@ def test_only_rules_that_the_text_has_are_to_be_learnt() -> None:
         (planted,) = small_grow(config(**rule), (0,))
         assert set(planted.curve.losses) == names
         assert all(len(series) == 1 for series in planted.curve.losses.values())  # no tokens, one evaluation
-        assert planted.learnt == (not names)
+        assert planted.learned == (not names)
 
 
 def test_who_guesses_among_the_answers_of_lookups_has_not_learnt_them() -> None:
     (planted,) = small_grow(config(n_answers=2), (0,))
     guess = -math.log(0.9 / 2)  # the rule is obeyed nine times in ten
-    for last, learnt in ((guess - 0.01, True), (guess + 0.01, False)):
-        assert replace(planted, curve=Curve([], [], {"ruled": [9.0, last]})).learnt == learnt
+    for last, learned in ((guess - 0.01, True), (guess + 0.01, False)):
+        assert replace(planted, curve=Curve([], [], {"ruled": [9.0, last]})).learned == learned
 
 
 TRAINED: WorldConfig = config(1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2.0, repeat_share=0.3)  # forty steps

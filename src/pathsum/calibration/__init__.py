@@ -1,1 +1,2 @@
-"""Measure how far each detector can be trusted, on models trained on synthetic text with known structure."""
+"""Measure precision and recall of each detector on models that are trained on synthetic text (docs/framework.md
+§11)."""

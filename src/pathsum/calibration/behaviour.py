@@ -1,4 +1,4 @@
-"""Detectors of heads by what they do: previous-token heads, induction heads, copying heads."""
+"""Detectors of heads by behavior: previous-token heads, induction heads and copying heads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from pathsum.extraction import framework
 
 
 def previous_token(planted: PlantedModel) -> Iterator[Unit]:
-    """Expect the one head of one layer, where the word two back predicts the next; and no head of untrained models.
-    With more heads it is not known which of them attends to the previous token."""
+    """Judge the label "previous token" of heads in one-layer and in untrained models.
+
+    The head of a trained one-layer model must have the label if the word two back predicts the next word, and must not
+    have it otherwise. No head of an untrained model must have it. Deeper trained models are left out, because it is not
+    known which of their heads attends to the previous token.
+    """
     config = planted.world.config
     if config.model.n_layers == 1 or not config.train.tokens:
         for row in planted.labels:
@@ -20,17 +24,21 @@ def previous_token(planted: PlantedModel) -> Iterator[Unit]:
 
 
 def induction(planted: PlantedModel) -> Iterator[Unit]:
-    """Expect some head of the last layer, where text repeats itself and keys can hold the previous token; and no other
-    head."""
+    """Judge the label "induction: uniform" of heads, layer by layer.
+
+    Some head of the layer must have the label if ``copies`` holds for the layer. Otherwise none must have it.
+    """
     rows = [row for row in planted.labels if row.behaviour == "induction: uniform"]
     for layer in range(planted.world.config.model.n_layers):
         yield from some_head(copies(planted, layer), [row.labelled for row in rows if row.layer == layer])
 
 
 def copying(planted: PlantedModel) -> Iterator[Unit]:
-    """Expect some head of a layer that must write what it reads, by the eigenvalues of its OV circuit, as induction
-    heads must, and none in a layer that need not, in text without copies, questions or answers. Other layers are left
-    out."""
+    """Judge whether heads copy by the eigenvalues of their OV (output-value) circuits, layer by layer.
+
+    Some head of the layer must copy if ``copies`` holds for the layer, as induction heads do. No head must copy if the
+    text has no copies, questions or lookups. All other layers are left out, because their heads may copy or not.
+    """
     corpus, rows = planted.world.config.corpus, framework.head_rows(planted.trained, planted.data)
     plain = not (corpus.repeat_share or corpus.questions or corpus.n_answers)
     for layer in range(planted.world.config.model.n_layers):

@@ -1,5 +1,8 @@
-"""Find every detector. It yields units: each is one thing that is planted or not, and found or not. What cannot be
-known is left out."""
+"""Find the detectors of all files of this folder.
+
+A detector yields units. A unit is one structure that is present in the model or not, and that is found or not. A
+structure whose presence is not known gives no unit.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +16,42 @@ import pathsum.calibration
 from pathsum.calibration.world import PlantedModel
 
 T = TypeVar("T")
-Unit = tuple[bool, bool]  # planted, found
+Unit = tuple[bool, bool]  # present, found
 Detector = Callable[[PlantedModel], Iterator[Unit]]
 
 
 @functools.cache
 def detectors() -> dict[str, Detector]:
-    """Return the mappings ``DETECTORS`` of all files of this folder as one, in alphabetical order of the files."""
+    """Return all detectors by name: the mappings ``DETECTORS`` of all files of this folder, in alphabetical order of
+    files."""
     found: dict[str, Detector] = {}
     for module in pkgutil.iter_modules(pathsum.calibration.__path__, "pathsum.calibration."):
         found |= getattr(importlib.import_module(module.name), "DETECTORS", {})
     return found
 
 
-def compared(planted: set[T], found: set[T]) -> Iterator[Unit]:
-    """Return a unit for each that was planted or found."""
-    return ((unit in planted, unit in found) for unit in planted | found)
+def compared(present: set[T], found: set[T]) -> Iterator[Unit]:
+    """Yield a unit for each element that is present or found."""
+    return ((unit in present, unit in found) for unit in present | found)
 
 
-def some_head(planted: bool, heads: Iterable[bool]) -> Iterator[Unit]:
-    """Yield one unit where some head of a layer must have the structure, or else one for each head."""
-    if planted:
+def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
+    """Yield one unit for a layer in which some head must have the structure, or one unit per head if none must have it.
+
+    ``heads`` tells which heads of the layer have been found to have the structure.
+    """
+    if present:
         yield True, any(heads)
     else:
         yield from ((False, found) for found in heads)
 
 
 def copies(planted: PlantedModel, layer: int) -> bool:
-    """Tell whether a head of the layer must copy: text repeats itself, and keys can hold the previous token."""
+    """Return whether some head of the layer must copy.
+
+    This is the case if the text contains copies and the keys of the layer can hold the previous token: in the second
+    layer, or in a single layer with smeared keys.
+    """
     model = planted.world.config.model
     able = model.smeared_keys if model.n_layers == 1 else layer == 1
     return able and planted.world.config.corpus.repeat_share > 0

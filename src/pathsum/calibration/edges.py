@@ -1,7 +1,8 @@
-"""Measure which edges between its heads a two-layer model relies on: the ground truth of composition scores.
+"""Measure the edges between heads that a two-layer model relies on (docs/framework.md §11.2).
 
-A text that asks for an edge need not force it. Some models answer lookups by letting each of the two words vote, which
-layer 0 can do, and adding the votes. And models use edges that their text does not ask for.
+This is the ground truth of composition scores. The rules of the text alone do not determine it. Some models solve
+lookups without composition: first-layer heads let each of the two words vote for answers, and the votes add up. Models
+also use edges that the rules do not require.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from pathsum.interventions.run import SIDES, HeadActivation, Run
 from pathsum.model.transformer import Transformer
 
 T = TypeVar("T")
-Edge = tuple[str, int, int]  # kind (Q, K or V), head of the first layer, head of the second
-Patched = dict[tuple[int, ...], list[HeadActivation]]  # by set of first-layer heads, each head of the second
+Edge = tuple[str, int, int]  # kind (Q, K or V), head of the first layer, head of the second layer
+Patched = dict[tuple[int, ...], list[HeadActivation]]  # by set of first-layer heads: all second-layer heads
 
 
 @torch.no_grad()
-def edge_worth(
+def edge_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[Edge, float]:
-    """Measure the effect of each edge on the loss at ``places``, in nats (``_effects``).
+    """Return the effect of each edge on the loss at ``places``, in nats (docs/framework.md §11.2).
 
-    An edge is removed by replacing what the second layer's head reads of the first layer's head: by its mean output, or
-    by its output in another window at the same position. Patterns are computed again; the norm before the second layer
-    keeps its scale (docs/framework.md §5.9). Costs one trace, and a second layer for each kind and set of first-layer
-    heads."""
+    An edge is removed by path patching: the head of the second layer reads a replacement of the write of the
+    first-layer head, either its mean or its write in another window. Attention patterns are computed again. The norm
+    before the second layer keeps its scale (docs/framework.md §5.9). Costs one trace, and one second layer for each
+    kind of edge, each set of first-layer heads and each replacement.
+    """
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
     for kind in SIDES:
@@ -48,10 +50,10 @@ def edge_worth(
 
 
 @torch.no_grad()
-def late_worth(
+def late_head_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[int, float]:
-    """Measure how much the loss at ``places`` depends on each head of the second layer, in nats (``_effects``).
+    """Return the effect of each second-layer head on the loss at ``places``, in nats (docs/framework.md §11.2).
 
     An ablated head writes its mean output, or its output in another window. Costs one trace, and one unembedding for
     each set of ablated heads and each replacement.
@@ -65,9 +67,13 @@ def late_worth(
 
 
 def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Tensor, places: Tensor) -> dict[T, float]:
-    """Return the larger of two effects of each part: the cost of its removal, and the loss reduction where it alone is
-    left. The second counts parts that can replace each other. ``without`` runs the model without some parts, once per
-    kind of replacement. The lowest loss counts, since each replacement can do harm by being unusual."""
+    """Return the effect of each part (edge or head) on the loss, by the formula of docs/framework.md §11.2.
+
+    It is the larger of two differences: the rise of the loss when the part is removed, and the rise when it is removed
+    from a model in which it is the only part left. The second counts parts that can replace each other. ``without``
+    returns the runs without some parts, one run per kind of replacement. The lowest loss of these runs counts, because
+    an unusual replacement can do additional damage.
+    """
     targets = windows[:, 1:][places].long()
 
     def loss(removed: set[T]) -> float:
@@ -78,14 +84,18 @@ def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Ten
 
 
 def _replacements(clean: Run, layer: int) -> tuple[Float[Tensor, "batch head pos d_model"], ...]:
-    """Return what replaces a layer's outputs: their mean over windows and positions, and those of another window."""
+    """Return two replacements of a layer's writes: their mean over windows and positions, and the writes in another
+    window."""
     written = clean.trace.outputs[layer]
     return written.mean((0, 2), keepdim=True).expand_as(written), written.roll(1, 0)
 
 
 def _patched(clean: Run, kind: str) -> list[Patched]:
-    """Return what each second-layer head does without its ``kind`` of edge from each set of first-layer heads, for each
-    of the two replacements."""
+    """Return the activations of second-layer heads that do not read a set of first-layer heads through edges of one
+    ``kind``.
+
+    There is one mapping for each of the two replacements. Its keys are all non-empty sets of first-layer heads.
+    """
     early = range(clean.trace.outputs[0].shape[1])
     sets = [heads for size in early for heads in combinations(early, size + 1)]
     return [

@@ -1,4 +1,4 @@
-"""The detector of the phase change: prefix matching against the loss on planted copies."""
+"""The detector of the phase change: the onset of prefix matching against the decrease of the loss on copied text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathsum.calibration.detectors import Unit
 from pathsum.calibration.world import PlantedModel
 from pathsum.statistics.phase_change import onset
 
-CHANGED_NATS = 1.0  # the smallest fall of the loss on planted copies that is a change
+CHANGED_NATS = 1.0  # smallest decrease of the loss on copied text that counts as a change
 
 
 def phase_change(planted: PlantedModel) -> Iterator[Unit]:
-    """Compare when the loss on planted copies has fallen halfway with when prefix matching has risen halfway. The
-    change is found if no evaluation lies between. One at another time is found where none was planted."""
+    """Compare the onset of prefix matching with the tokens at which the loss on copied text has fallen halfway.
+
+    The change is found if the evaluation intervals of both overlap or touch. Otherwise a fall of the loss counts as a
+    change that was missed, and an onset as one that was found but is not present.
+    """
     curve = planted.curve
     if not curve.matching or len(curve.tokens_seen) < 2:
         return

@@ -1,6 +1,7 @@
-"""Train many small models in one set of tensors, each as it would be trained alone.
+"""Train many small models in one set of tensors. Each ends with the weights that it would have if trained alone.
 
-A model of a synthetic corpus is too small to use a whole processor: one by one, most of the time would be overhead.
+A model of a synthetic corpus is too small to use a whole processor. If trained one after another, most of the time
+would be overhead.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ def train_together(
     batches: Callable[[int], Int[Tensor, "model batch window"]],
     steps: int,
     config: TrainConfig,
-    look: Callable[[int], None],
+    on_evaluation: Callable[[int], None],
 ) -> None:
-    """Train ``models`` of one shape, each on its own windows of each step (from 0).
+    """Train several models of one shape together, each on its own windows.
 
-    ``look`` is called with the step at each evaluation (``evaluation_steps``), when ``models`` have that step's
-    weights. The result equals training each alone, up to the order of sums. Raises ValueError on norms and positions
-    that ``read`` does not implement."""
+    ``batches`` returns the windows of each model in a step (from 0). ``on_evaluation`` is called with the step at each
+    evaluation (``evaluation_steps``), when ``models`` hold the weights of that step. The result equals separate
+    training of each model up to the order of sums. Raises ValueError for norms and positions that ``read`` does not
+    implement.
+    """
     together = stack(models)
     opts, parameters = optimizers(together, config), list(together.parameters())
-    looks = evaluation_steps(steps, config)
+    evaluations = evaluation_steps(steps, config)
     for step in range(steps + 1):
         if step:
             set_rate(opts, rate(step, steps, config))
@@ -46,13 +49,16 @@ def train_together(
                 p.grad = torch.empty_like(p).copy_(gradient)  # fused AdamW needs the memory layout of the parameter
             for opt in opts:
                 opt.step()
-        if step in looks:
+        if step in evaluations:
             unstack(together, models)
-            look(step)
+            on_evaluation(step)
 
 
 def stack(models: Sequence[Transformer]) -> Transformer:
-    """Return the parameters of ``models`` with a leading axis for models, as a module that only ``read`` can use."""
+    """Return one module with the parameters of all ``models``, stacked along a first axis. Only ``read`` can use it.
+
+    Raises ValueError for norms and positions that ``read`` does not implement.
+    """
     config = models[0].config
     if config.norm != "rms" or scheme(config) is not Relative:
         raise ValueError(
@@ -67,7 +73,7 @@ def stack(models: Sequence[Transformer]) -> Transformer:
 
 @torch.no_grad()
 def unstack(together: Transformer, models: Sequence[Transformer]) -> None:
-    """Copy the parameters back into each of ``models``."""
+    """Copy the stacked parameters back into each of ``models``."""
     for name, p in together.named_parameters():
         for model, own in zip(models, p, strict=True):
             model.get_parameter(name).copy_(own)
@@ -81,7 +87,7 @@ def losses(together: Transformer, windows: Int[Tensor, "model batch window"]) ->
 
 
 def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float[Tensor, "model place d_model"]:
-    """Return what each model's unembedding reads: ``Transformer.read`` with a leading axis for models."""
+    """Return the normalized final residual stream of each model, as ``Transformer.read`` does for one model."""
     n, d_model, d_vocab = together.W_E.shape
     table = together.W_E.mT.reshape(n * d_vocab, d_model)
     x = F.embedding(tokens + torch.arange(n)[:, None, None] * d_vocab, table).flatten(1, 2)
@@ -91,7 +97,8 @@ def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float
 
 
 def _attend(layer: Relative, x: Tensor, shape: torch.Size) -> Float[Tensor, "model place d_model"]:
-    """Compute ``Attention.forward``. To ``biased_attention``, heads of other models are more heads."""
+    """Return what the heads of a layer write, as ``Attention.forward`` does. The heads of all models are treated as one
+    layer."""
     (n, batch, pos), (heads, d_head) = shape, layer.W_Q.shape[1:3]
     W_QKV = torch.cat([layer.W_Q / math.sqrt(d_head), layer.W_K, layer.W_V], 1).flatten(1, 2)
     q, k, v = (x @ W_QKV.mT).view(n, batch, pos, 3, heads, d_head).permute(3, 1, 0, 4, 2, 5).contiguous()

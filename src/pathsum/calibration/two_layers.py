@@ -1,4 +1,4 @@
-"""Detectors of composition. The ground truth of an edge is how much the loss depends on it."""
+"""Detectors of composition. The ground truth of an edge is its effect on the loss (docs/framework.md §11.2)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from pathsum.calibration.detectors import Detector, Unit
 from pathsum.calibration.world import PlantedModel
 
-UNUSED_NATS = 0.1  # the largest effect on the loss of an edge that is not relied on
-USED_NATS = 0.5  # the smallest effect of an edge or a head that is
+UNUSED_NATS = 0.1  # largest effect on the loss of an edge that is absent
+USED_NATS = 0.5  # smallest effect on the loss of an edge that is present, or of a head whose edges are tested
 
 
 def composition(kinds: str, least: float = USED_NATS) -> Detector:
-    """Return the detector of edges of these kinds into heads whose effect on the loss is ``least`` nats or more. An
-    edge is planted if the model relies on it, and left out where that is in doubt. The loss does not show what a head
-    reads and does not need."""
+    """Return a detector of the edges of some ``kinds`` into heads with an effect on the loss of at least ``least``
+    nats.
+
+    An edge is present if its own effect is at least ``USED_NATS``, and absent if it is at most ``UNUSED_NATS``. Edges
+    in between are left out. Edges into other heads are left out because the loss does not show what an unused head
+    reads.
+    """
 
     def detector(planted: PlantedModel) -> Iterator[Unit]:
         for edge, nats in planted.edges.items():

@@ -1,4 +1,4 @@
-"""Make synthetic corpora with known structure, each with its own rules and its own model."""
+"""Synthetic corpora with known structure, and the models that are trained on them (docs/framework.md §11.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from pathsum.calibration.edges import Edge, edge_worth, late_worth
+from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
 from pathsum.calibration.stacked import train_together
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
 from pathsum.corpora.planted import PlantedText, PlantedTruth, planted, planted_text
@@ -28,15 +28,18 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import LabelRow
 from pathsum.training.loop import total_steps
 
-HELD_OUT = 384  # documents to judge by, each of them a window
-TUNING = 64  # documents that heads are chosen on
-LOOKED_AT = 128  # held-out documents of each evaluation, and of the effects of edges
-LEARNT = 0.35  # of the first loss at a rule's places: a model with more has not learned the rule
+HELD_OUT = 384  # documents on which detectors run; each fills a window
+TUNING = 64  # documents on which heads are chosen
+EVALUATED = 128  # held-out documents for each evaluation, and for the effects of edges
+LEARNED = 0.35  # a model has learned a rule if its last loss there is below this share of its first loss
 
 
 @dataclass(frozen=True)
 class World:
-    """A synthetic corpus. Each document fills a window; word w is token w + 1, after BOS."""
+    """A synthetic corpus as windows of tokens. Each document fills a window, and word w is token w + 1, after BOS.
+
+    BOS is the beginning-of-sequence token.
+    """
 
     name: str
     seed: int
@@ -45,8 +48,8 @@ class World:
     train: Int[Tensor, "document window"]
     tuning: Int[Tensor, "some window"]
     held_out: Int[Tensor, "all window"]
-    copied: Bool[Tensor, "all pos"]  # targets of the held-out windows that continue a copy
-    ruled: Bool[Tensor, "all pos"]  # and those that a rule determines
+    copied: Bool[Tensor, "all pos"]  # targets in the held-out windows that continue a copy
+    ruled: Bool[Tensor, "all pos"]  # targets in the held-out windows that a rule determines
 
     @property
     def words(self) -> list[str]:
@@ -55,13 +58,14 @@ class World:
 
     @property
     def guess_nats(self) -> float:
-        """The loss of a guess among the answers of lookups."""
+        """Return the loss, in nats, of a uniform guess among the answers of lookups, or ∞ without lookups."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 
     @property
     def rules(self) -> dict[str, Bool[Tensor, "all pos"]]:
-        """The held-out targets of each rule that the text has."""
+        """Return the held-out targets of each rule that the text has: "copied" for copies, "ruled" for all other
+        rules."""
         return {name: at for name in ("copied", "ruled") if (at := getattr(self, name)).any()}
 
 
@@ -70,42 +74,46 @@ class Curve:
     """A model's evaluations during training."""
 
     tokens_seen: list[int]
-    matching: list[float]  # largest prefix matching of a head
-    losses: dict[str, list[float]]  # nats at the places of each rule
+    matching: list[float]  # largest prefix matching of any head
+    losses: dict[str, list[float]]  # mean loss at the places of each rule, in nats
 
 
 @dataclass(frozen=True)
 class PlantedModel:
-    """A model trained on a synthetic corpus, with all that the detectors read."""
+    """A model trained on a synthetic corpus, with everything that the detectors read."""
 
     world: World
     trained: TrainedModel
     data: EvalData
     config: ExtractConfig
     curve: Curve
-    edges: dict[Edge, float]  # effect of each edge on the loss at the rules' places, nats; none without rules
-    late: dict[int, float]  # effect of each head of the second layer
+    edges: dict[Edge, float]  # effect of each edge on the loss at the places of all rules, in nats; empty without rules
+    late: dict[int, float]  # effect of each second-layer head on the same loss, in nats
 
     @cached_property
     def labels(self) -> list[LabelRow]:
-        """The labels of its heads by behavior."""
+        """Return the labels of the heads by behavior."""
         return list(behaviour.tables(self.trained, self.data, self.config)["labels"])
 
     @cached_property
     def composition(self) -> dict[Edge, CompositionRow]:
-        """The composition score of each edge. False discoveries are counted over the whole model."""
+        """Return the composition scores of all edges. The false-discovery rate is controlled over the whole model."""
         rows = framework.composition_rows(self.trained, self.data, self.config)
         return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
     @property
-    def learnt(self) -> bool:
-        """Whether it has learned the rules of its text, by its loss on held-out text."""
+    def learned(self) -> bool:
+        """Return whether the model has learned the rules of its text, by its losses on held-out text (docs/framework.md
+        §11.1)."""
         most = self.world.guess_nats
-        return all(series[-1] < min(LEARNT * series[0], most) for series in self.curve.losses.values())
+        return all(series[-1] < min(LEARNED * series[0], most) for series in self.curve.losses.values())
 
 
 def make_world(name: str, config: WorldConfig, seed: int) -> World:
-    """Sample a set of rules from ``seed`` and a text that follows them. Takes seconds per million words."""
+    """Generate a synthetic corpus: rules from ``seed``, and a text that follows them.
+
+    Takes seconds per million words. Raises ValueError if no documents are left to train on.
+    """
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
     truth = planted(corpus)[1]
     parts = list(planted_text(corpus, truth))
@@ -122,7 +130,10 @@ def make_world(name: str, config: WorldConfig, seed: int) -> World:
 
 
 def train_planted(name: str, rules: WorldConfig, seeds: Sequence[int], config: ExtractConfig) -> list[PlantedModel]:
-    """Make a corpus of each seed, train its model, all models together, and trace each on held-out text."""
+    """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text.
+
+    All models are trained together.
+    """
     worlds = [make_world(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
     models = [Transformer(rules.model, len(w.words), _generator(c.seed)) for w, c in zip(worlds, cells, strict=True)]
@@ -133,12 +144,12 @@ def train_planted(name: str, rules: WorldConfig, seeds: Sequence[int], config: E
             [w.train[order(c.seed, step, rules.train.batch, len(w.train))] for w, c in zip(worlds, cells, strict=True)]
         )
 
-    def look(step: int) -> None:
+    def on_evaluation(step: int) -> None:
         for world, model, curve in zip(worlds, models, curves, strict=True):
             curve.tokens_seen.append(step * rules.train.batch * rules.model.n_ctx)
             _evaluate(world, model, curve)
 
-    train_together(models, batches, total_steps(cells[0]), rules.train, look)
+    train_together(models, batches, total_steps(cells[0]), rules.train, on_evaluation)
     made = zip(worlds, cells, models, curves, strict=True)
     return [_traced(w, c, model.eval().requires_grad_(False), curve, config) for w, c, model, curve in made]
 
@@ -151,25 +162,25 @@ def _traced(world: World, cell: CellConfig, model: Transformer, curve: Curve, co
         windows=world.held_out[: config.windows],
         tuning=world.tuning,
         unigram=torch.bincount(tokens.flatten(), minlength=len(world.words)).float(),
-        bigram_counts=torch.zeros(len(world.words), len(world.words)),  # the truth is known: no counts are needed
+        bigram_counts=torch.zeros(len(world.words), len(world.words)),  # no detector needs them
         words=world.words,
         tokenizer_hash="words",
     )
-    windows, places = world.held_out[:LOOKED_AT], (world.copied | world.ruled)[:LOOKED_AT]
+    windows, places = world.held_out[:EVALUATED], (world.copied | world.ruled)[:EVALUATED]
     composes = cell.model.n_layers == 2 and bool(places.any())
-    edges = edge_worth(model, windows, places) if composes else {}
-    late = late_worth(model, windows, places) if composes else {}
+    edges = edge_effects(model, windows, places) if composes else {}
+    late = late_head_effects(model, windows, places) if composes else {}
     return PlantedModel(world, trace_trained(model, cell, [], data, config), data, config, curve, edges, late)
 
 
 @torch.no_grad()
 def _evaluate(world: World, model: Transformer, curve: Curve) -> None:
-    windows, d_vocab = world.held_out[:LOOKED_AT], len(world.words)
+    windows, d_vocab = world.held_out[:EVALUATED], len(world.words)
     if world.rules:
         logits = model(windows[:, :-1])
         losses = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none").view(logits.shape[:2])
         for rule, at in world.rules.items():
-            curve.losses[rule].append(losses[at[:LOOKED_AT]].mean().item())
+            curve.losses[rule].append(losses[at[:EVALUATED]].mean().item())
     if model.config.n_layers:
         present = (torch.arange(d_vocab) != BOS).float()
         tokens, block = repeated_random(16, model.config.n_ctx, d_vocab, _generator(0), present)
@@ -178,7 +189,8 @@ def _evaluate(world: World, model: Transformer, curve: Curve) -> None:
 
 
 def _number(*what: object) -> int:
-    """Return a seed for each kind of corpus, seed and use, so that no two share any random number."""
+    """Return a random seed for each combination of kind of corpus, seed and use, so that no two share random
+    numbers."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
 
 

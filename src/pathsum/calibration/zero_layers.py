@@ -1,4 +1,4 @@
-"""The detector of bigrams: those of the direct path against the table that the text was sampled from."""
+"""The detector of bigrams: the direct path against the bigram table that the text was generated from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathsum.calibration.detectors import Unit, compared
 from pathsum.calibration.world import PlantedModel
 from pathsum.circuits.bigram import direct_path
 
-SUCCESSORS = 5  # most likely successors of each word
+SUCCESSORS = 5  # number of most likely next words that are compared, for each word
 
 
 def bigrams(planted: PlantedModel) -> Iterator[Unit]:
-    """Compare each word's most likely successors by the table and by the direct path, in models without layers."""
+    """Compare each word's most likely next words by the table with those by the direct path, in models without
+    layers."""
     if not planted.trained.weights.layers:
         table = torch.tensor(planted.world.truth.bigram)
         path = direct_path(planted.trained.weights)

@@ -1,5 +1,7 @@
-"""Interventions on a run: ablation, path patching, forced patterns (docs/framework.md §5.8 and §5.9; examples in
-docs/interventions.md)."""
+"""Interventions on a run of the model: ablation, activation patching, path patching and forced patterns.
+
+Definitions: docs/framework.md §5.8 and §5.9. Examples: docs/interventions.md.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ SIDES = ("Q", "K", "V")
 
 @dataclass(frozen=True)
 class HeadActivation:
-    """A head's pattern and its writes."""
+    """The pattern of a head and its writes to the residual stream."""
 
     pattern: Float[Tensor, "batch query key"]
     output: Float[Tensor, "batch pos d_model"]
@@ -31,9 +33,9 @@ class HeadActivation:
 class Run:
     """A run of a model, with or without interventions.
 
-    Each intervention returns a new run; interventions on different heads add up. Replacements are computed from the run
-    without intervention (``trace``). Later heads and norms respond, unless ``freeze_patterns`` keeps them. Results are
-    computed on demand, from the first replaced head on.
+    Each intervention returns a new run, and interventions on different heads can be combined. Replacements are computed
+    from the run without intervention (``trace``). Later heads and norms respond, unless ``freeze_patterns`` holds them.
+    Results are computed when they are accessed, from the layer of the first replaced head on.
     """
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
@@ -42,7 +44,7 @@ class Run:
         streams = [model.embed(tokens)]
         for output in self.trace.outputs:
             streams.append(streams[-1] + output.sum(1))
-        self.streams = tuple(streams)  # the residual stream before each layer and after the last, no head replaced
+        self.streams = tuple(streams)  # residual stream before each layer and after the last, without intervention
         self.places = [(layer, head) for layer, o in enumerate(self.trace.outputs) for head in range(o.shape[1])]
         self.replaced: Mapping[Place, HeadActivation] = {}
         self.frozen = False
@@ -50,7 +52,7 @@ class Run:
     # ---- interventions --------------------------------------------------------------------------------------------
 
     def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
-        """Replace the patterns and writes of heads. ValueError for a head that the model lacks."""
+        """Replace the patterns and the writes of heads. Raises ValueError for a head that the model does not have."""
         self._require(activations)
         return self._with(replaced={**self.replaced, **activations})
 
@@ -64,24 +66,27 @@ class Run:
         return self.patch_heads({place: torch.zeros_like(self.streams[0]) for place in heads})
 
     def mean(self, *heads: Place) -> Run:
-        """Mean-ablate heads: each writes its mean over windows, by position."""
+        """Mean-ablate heads: replace the write of each head by its mean over windows, at each position."""
         self._require(heads)
         self._require_others(1)
         return self.patch_heads({place: self.mean_output(place) for place in heads})
 
     def resample(self, *heads: Place, shift: int = 1) -> Run:
-        """Resample-ablate heads: each writes what it writes ``shift`` windows earlier."""
+        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier."""
         self._require(heads)
         self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
 
     def patch_edge(self, early: Place, late: Place, side: str, write: Float[Tensor, "batch pos d_model"]) -> Run:
-        """Let the queries (Q), keys (K) or values (V) of ``late`` read ``write`` in place of the writes of ``early``
-        (path patching, docs/framework.md §5.9). Costs and errors as ``patched_layer``."""
+        """Patch one edge: the ``side`` of head ``late`` reads ``write`` in place of the write of head ``early``.
+
+        ``side`` is "Q", "K" or "V": queries, keys or values (path patching, docs/framework.md §5.9). Costs and errors
+        as ``patched_layer``.
+        """
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Patch several edges into one head, by side and earlier head."""
+        """Patch several edges into head ``late``. ``writes`` holds the new write by side and early head."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
@@ -89,65 +94,73 @@ class Run:
         return self.replace({late: HeadActivation(pattern, pattern @ v @ heads.W_O[head].mT)})
 
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
-        """Replace a head's pattern by ``pattern``, one for all windows or one per window. Costs batch · pos² ·
-        d_head."""
+        """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window.
+
+        Costs batch · pos² · d_head.
+        """
         self._require([head])
-        given = pattern.expand(len(self.tokens), -1, -1)
-        return self.replace({head: HeadActivation(given, self.write(head, given))})
+        forced = pattern.expand(len(self.tokens), -1, -1)
+        return self.replace({head: HeadActivation(forced, self.write(head, forced))})
 
     def freeze_patterns(self) -> Run:
         """Freeze later patterns and all norm scales, so that only paths through replaced heads change
-        (docs/framework.md §2.1). The logits are then linear in the writes of replaced heads."""
+        (docs/framework.md §2.1).
+
+        The logits are then linear in the writes of replaced heads.
+        """
         return self._with(frozen=True)
 
     # ---- results --------------------------------------------------------------------------------------------------
 
     @property
     def read(self) -> Float[Tensor, "batch pos d_model"]:
-        """What the unembedding reads: the last residual stream, normalized."""
+        """Return the normalized final residual stream, which the unembedding reads."""
         return self._results[0]
 
     @property
     def patterns(self) -> tuple[tuple[Float[Tensor, "batch query key"], ...], ...]:
-        """Attention patterns by layer and head."""
+        """Return the attention patterns by layer and head."""
         return self._results[1]
 
     def logits(self, at: slice = slice(None)) -> Float[Tensor, "batch n vocab"]:
-        """Return next-token logits at positions ``at``. Costs these positions alone."""
+        """Return the next-token logits at positions ``at``. The cost is that of these positions alone."""
         return F.linear(self.read[:, at], self.model.W_U)
 
     def losses(
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
     ) -> Float[Tensor, "batch n"]:
-        """Return the loss of predicting the run's own next tokens, or ``targets``, at positions ``at``. Nats."""
+        """Return the loss at positions ``at`` of predicting the next token of the run, or ``targets`` if given. In
+        nats."""
         wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at]
         each = F.cross_entropy(self.logits(at).flatten(0, 1), wanted.flatten(), reduction="none")
         return each.view(wanted.shape)
 
-    # ---- activations, and what could replace them -----------------------------------------------------------------
+    # ---- activations without intervention, and replacements for them ----------------------------------------------
 
     def pattern(self, place: Place) -> Float[Tensor, "batch query key"]:
-        """Return a head's pattern without intervention."""
+        """Return the pattern of a head without intervention."""
         return self.trace.patterns[place[0]][:, place[1]]
 
     def output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """Return what a head writes without intervention."""
+        """Return the write of a head without intervention."""
         return self.trace.outputs[place[0]][:, place[1]]
 
     def mean_output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
-        """Return the mean over windows of what a head writes, by position."""
+        """Return the mean over windows of a head's write, at each position."""
         output = self.output(place)
         return output.mean(0, keepdim=True).expand_as(output)
 
     def patched_layer(
         self, layer: int, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]
     ) -> list[HeadActivation]:
-        """Return the activation of each head of ``layer`` if its queries, keys or values (Q, K, V) read other writes of
-        earlier heads (docs/framework.md §5.9).
+        """Return the activations of all heads of ``layer`` if their queries, keys or values read other writes of
+        earlier heads.
 
-        The norm before the layer keeps its scale, because the other two sides share it and a new scale would amplify
-        all other heads. Therefore edges are additive in what is read. Costs the layer, and its queries, keys and values
-        once more per side. ValueError if a head is not of an earlier layer.
+        ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
+        before the layer keeps its scale. The other two sides share this norm, and a new scale would amplify the writes
+        of all other heads. The effects of several edges therefore add up in what is read. Costs one pass through the
+        layer, and its queries, keys and values once more per side. Raises ValueError for a head that is not in an
+        earlier layer.
         """
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
@@ -162,19 +175,24 @@ class Run:
         x: Float[Tensor, "batch pos d_model"] | None = None,
         scale: Float[Tensor, "batch pos"] | None = None,
     ) -> Float[Tensor, "batch pos d_model"]:
-        """Return what a head writes under ``pattern``, of its own residual stream or of ``x``, read at its own norm
-        scale or at ``scale``. Linear in ``x``."""
+        """Return the write of a head under the attention pattern ``pattern``.
+
+        By default the head reads the residual stream and the norm scale of the run without intervention; ``x`` and
+        ``scale`` replace them. The result is linear in ``x``.
+        """
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
         read = self.model.rescale(x, self.trace.scales[layer] if scale is None else scale)
         return pattern @ heads.queries_keys_values(read)[2][:, head] @ heads.W_O[head].mT
 
     def order_by_order(self) -> list[Float[Tensor, "batch pos d_model"]]:
-        """Return what the unembedding reads of the direct path, of all paths through at most one head, at most two, …
+        """Return the normalized final streams of all paths through at most 0, 1, 2, … n_layers heads (docs/framework.md
+        §2.7).
 
-        AMF's own procedure ("term importance"): patterns are frozen, and each head reads the writes of one order less.
-        Norms take the scale of the included paths. Without a norm this is the sum of ``paths.by_order`` up to each
-        order; with a norm it differs by scales alone. The last, of n_layers, is the model's. Costs n_layers runs.
+        This is the procedure of Elhage et al. 2021 ("term importance"): patterns are frozen, and each head reads the
+        stream of the order before. Norm scales are those of the included paths. Without a norm, the streams are the
+        running sums of ``paths.by_order``; with a norm, they differ from these in scale only. The last one is that of
+        the model. Costs n_layers runs.
         """
         reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
         for _ in range(len(self.model.layers) + 1):
@@ -186,7 +204,7 @@ class Run:
             writes = after
         return reads
 
-    # ---- inside ---------------------------------------------------------------------------------------------------
+    # ---- private --------------------------------------------------------------------------------------------------
 
     def _require(self, heads: Iterable[Place]) -> None:
         if unknown := sorted(set(heads) - set(self.places)):
@@ -196,8 +214,8 @@ class Run:
     def _require_others(self, shift: int) -> None:
         if shift % len(self.tokens) == 0:
             raise ValueError(
-                f"expected windows other than its own in place of each, got {len(self.tokens)} and a shift of {shift}: "
-                "nothing would be ablated; run on more windows, or shift by fewer"
+                f"expected other windows to take writes from, got {len(self.tokens)} in all and a shift of {shift}: "
+                "nothing would be ablated; run on more windows, or change the shift"
             )
 
     def _with(self, **changes: Any) -> Run:
@@ -208,7 +226,7 @@ class Run:
 
     @cached_property
     def _results(self) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
-        """Compute what the unembedding reads, and all patterns, from the first replaced head on."""
+        """Compute the normalized final stream and all patterns, from the layer of the first replaced head on."""
         outputs, patterns = self.trace.outputs, [p.unbind(1) for p in self.trace.patterns]
         first = min((layer for layer, _ in self.replaced), default=len(outputs))
         x = self.streams[first]
@@ -228,7 +246,8 @@ class Run:
         return self._rescaled(-1, x) if self.frozen else self.model.normalise(x)[0], tuple(patterns)
 
     def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
-        """Compute queries, keys and values of a layer, each side with its patched writes."""
+        """Return queries, keys and values of a layer, each computed from the stream with the patched writes of its
+        side."""
         self._require(early for _, early in writes)
         if wrong := [(side, early) for side, early in writes if early[0] >= layer or side not in SIDES]:
             side, early = wrong[0]
@@ -244,10 +263,10 @@ class Run:
         return parts
 
     def _frozen_heads(self, layer: int, read: Tensor) -> Tensor:
-        """Compute what each head writes of ``read`` under its pattern without intervention."""
+        """Return what each head of a layer writes from the input ``read`` under its pattern without intervention."""
         heads = self.model.attention(layer)
         return self.trace.patterns[layer] @ heads.queries_keys_values(read)[2] @ heads.W_O.mT
 
     def _rescaled(self, layer: int, x: Tensor) -> Tensor:
-        """Compute what a layer (−1: the unembedding) reads of a stream, at its norm scale without intervention."""
+        """Normalize a stream with the norm scale that ``layer`` (−1: the unembedding) has without intervention."""
         return self.model.rescale(x, self.trace.scales[layer])

@@ -11,7 +11,7 @@ from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import frame, write_json
 from pathsum.corpora.hub import local_or_hub
 from pathsum.data.tokenizer import tokenizer_hash
-from pathsum.imported.extraction import take_apart
+from pathsum.imported.extraction import extract_tables
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 from pathsum.records import registry
@@ -43,7 +43,7 @@ def extract(given: argparse.Namespace) -> None:
     model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
     shown = words(tokenizer, model.weights().W_E.shape[1], bos)
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
-    summary, tables = take_apart(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
+    summary, tables = extract_tables(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
     folder = Path(given.out or f"foreign/{name}")
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():

@@ -173,13 +173,13 @@ def test_all_complaints_come_at_once_and_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "why"),
     [
-        ("blocks.0.mlp.W_gate", (D_MODEL, 17), "an MLP is not linear in what it reads"),
-        ("blocks.0.ln2.w", (D_MODEL,), "an MLP is not linear in what it reads"),
+        ("blocks.0.mlp.W_gate", (D_MODEL, 17), "an MLP is not linear in its input"),
+        ("blocks.0.ln2.w", (D_MODEL,), "an MLP is not linear in its input"),
         ("blocks.0.attn._W_K", (1, D_MODEL, D_HEAD), "grouped-query attention"),
-        ("blocks.0.attn.q_norm.w", (D_HEAD,), "not part of a plain attention-only model"),
-        ("embed.ln.w", (D_MODEL,), "not part of a plain attention-only model"),
-        ("pos_embed.W_pos", (N_CTX, D_MODEL), "position vectors, but rotary positions have none"),
-        ("ln_final.b", (D_MODEL,), "a norm's parameter that its normalization_type has not"),
+        ("blocks.0.attn.q_norm.w", (D_HEAD,), "not part of an attention-only model"),
+        ("embed.ln.w", (D_MODEL,), "not part of an attention-only model"),
+        ("pos_embed.W_pos", (N_CTX, D_MODEL), "rotary positions have no position vectors"),
+        ("ln_final.b", (D_MODEL,), "a norm of this normalization_type has no such parameter"),
     ],
 )
 def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[int, ...], why: str) -> None:
@@ -209,7 +209,7 @@ def test_a_setting_that_cannot_be_met_is_refused_by_name(changed: dict[str, Any]
 def test_what_the_weights_do_not_say_must_be_said() -> None:
     state, _ = written(11, normalization_type=None, **POSITIONS[0])
     said = refused(state, {"n_ctx": N_CTX})
-    assert "normalization_type: expected one of None, LNPre, LN, RMSPre, RMS, got nothing; the weights alone" in said
+    assert "normalization_type: expected one of None, LNPre, LN, RMSPre, RMS, got nothing; set it in" in said
     assert "positional_embedding_type: expected one of shortformer, standard, rotary, got nothing" in said
 
 
@@ -253,7 +253,7 @@ def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> 
 
 def test_files_that_cannot_be_read_are_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "model.pth").write_bytes(b"\x80\x02.")
-    with pytest.raises(ValueError, match="expected a .safetensors file, got a pickle.*README, 'Your own weights'"):
+    with pytest.raises(ValueError, match="expected a .safetensors file, got a pickle.*README .* 'Your own weights'"):
         open_weights(tmp_path / "model.pth", "any")
     with pytest.raises(FileNotFoundError, match="expected a .safetensors file, found none; check WEIGHTS"):
         open_weights(tmp_path / "none.safetensors", "any")
@@ -261,5 +261,5 @@ def test_files_that_cannot_be_read_are_refused_with_what_to_do(tmp_path: Path) -
     with pytest.raises(ValueError, match="expected a whole safetensors file"):
         open_weights(tmp_path / "half.safetensors", "any")
     save_file({"embed.W_E": torch.zeros(2, 3)}, tmp_path / "bare.safetensors")
-    with pytest.raises(FileNotFoundError, match="expected its configuration in bare.json or config.json beside it"):
+    with pytest.raises(FileNotFoundError, match="expected its configuration in bare.json or config.json next to it"):
         open_weights(tmp_path / "bare.safetensors", "any")

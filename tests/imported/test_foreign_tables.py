@@ -12,7 +12,7 @@ import torch
 from pathsum.config import ExtractConfig
 from pathsum.imported import extraction as foreign
 from pathsum.imported import model as imported
-from pathsum.imported.extraction import certificate, take_apart
+from pathsum.imported.extraction import exactness_check, extract_tables
 from pathsum.imported.model import Extra, Foreign, Own
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
@@ -46,7 +46,7 @@ def text(count: int = 500) -> np.ndarray:
 def test_the_paths_of_tokens_positions_and_biases_are_the_model(
     n_layers: int, norm: str | None, positions: dict[str, Any]
 ) -> None:
-    found = certificate(model(1, norm, positions, n_layers), some_tokens())
+    found = exactness_check(model(1, norm, positions, n_layers), some_tokens())
     assert found is not None
     assert found < 1e-12
 
@@ -64,44 +64,44 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(
             imported, "extra_paths", lambda extra, *rest, n=left_out: summed(extra, *rest) * (extra.layer != n)
         )
-        found = certificate(whole, some_tokens())
+        found = exactness_check(whole, some_tokens())
         assert found is not None
         assert found > 1e-3
 
 
 def test_this_project_s_own_models_have_the_certificate_too() -> None:
     own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
-    found = certificate(Own(own), some_tokens())
+    found = exactness_check(Own(own), some_tokens())
     assert found is not None
     assert found < 1e-12
 
 
 def test_too_many_paths_are_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "MOST_PATHS", 15)
-    assert certificate(model(4, None, POSITIONS[0]), some_tokens()) is None
-    assert certificate(model(4, None, POSITIONS[0], n_layers=1), some_tokens()) is not None
+    assert exactness_check(model(4, None, POSITIONS[0]), some_tokens()) is None
+    assert exactness_check(model(4, None, POSITIONS[0], n_layers=1), some_tokens()) is not None
 
 
 @pytest.mark.parametrize("n_layers", [0, 2])
 def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: int) -> None:
     found = model(5, "LN", POSITIONS[0], n_layers)
-    summary, tables = take_apart(found, "mine", text(), WORDS, HOW, context=256)
+    summary, tables = extract_tables(found, "mine", text(), WORDS, HOW, context=256)
     assert (summary.context, summary.windows, summary.n_layers) == (N_CTX, HOW.windows, n_layers)
     assert all(isinstance(row, registry.tables()[name]) for name, rows in tables.items() for row in rows)
     assert [(h.layer, h.head) for h in tables["heads"]] == [(layer, h) for layer in range(n_layers) for h in range(3)]
     assert (summary.prefix_matching is None) is (n_layers == 0)
     assert summary.exactness is not None
     assert summary.exactness < 1e-12
-    assert take_apart(found, "mine", text(), WORDS, HOW, context=256) == (summary, tables)
+    assert extract_tables(found, "mine", text(), WORDS, HOW, context=256) == (summary, tables)
 
 
 def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.MonkeyPatch) -> None:
     found = model(6, None, POSITIONS[0])
-    assert take_apart(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8
+    assert extract_tables(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8
     monkeypatch.setattr(foreign, "MOST_NUMBERS", 5 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
-    assert take_apart(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 5
+    assert extract_tables(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 5
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected at least n_ctx \+ 1 = 12 tokens, got 5"):
-        take_apart(model(7, None, POSITIONS[0]), "mine", text(5), WORDS, HOW, context=256)
+        extract_tables(model(7, None, POSITIONS[0]), "mine", text(5), WORDS, HOW, context=256)

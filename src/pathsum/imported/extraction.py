@@ -1,4 +1,4 @@
-"""Extraction of a model from a file: everything that its weights, its patterns and a text allow."""
+"""Extract the tables of a model that was trained elsewhere, as far as weights, attention patterns and a text allow."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from pathsum.probes import induction
 from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ForeignSummary
 
-MOST_PATHS = 10_000  # for which the exactness check is made: those of 4 layers of 8 heads
-MOST_NUMBERS = 200_000_000  # of one trace, which bounds the number of windows
-CHECKED_TOKENS = 64  # of each window of the exactness check, which costs paths · tokens³
+MOST_PATHS = 10_000  # largest number of paths that the exactness check adds up; 4 layers of 8 heads have 6,561
+MOST_NUMBERS = 200_000_000  # size of the largest trace; it limits the number of windows
+CHECKED_TOKENS = 64  # tokens per window in the exactness check, which costs paths · tokens³
 
 
-def take_apart(
+def extract_tables(
     model: Imported,
     name: str,
     tokens: Int64[np.ndarray, "token"],
@@ -40,13 +40,15 @@ def take_apart(
     config: ExtractConfig,
     context: int,
 ) -> tuple[ForeignSummary, dict[str, list[Any]]]:
-    """Compute the summary, the tables of the framework and the skip-trigrams of a model on ``tokens`` (0 is BOS).
+    """Return the summary of a model and its tables by name, computed on ``tokens`` (0 is BOS, beginning of sequence).
 
-    Tables are named by field of ``Cell``. Windows have ``context`` tokens, or the model's own context where that is
-    shorter. float32; the exactness check float64. ValueError where there is less than a window."""
+    The tables are those of the framework and of skip-trigrams. Windows have ``context`` tokens, or as many as the model
+    allows if that is less. Computed in float32, and the exactness check in float64. Raises ValueError if ``tokens`` or
+    the context are shorter than a window.
+    """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
-        raise ValueError(f"context: expected at least 8 tokens a window, got {n_ctx}; give a longer --context")
+        raise ValueError(f"context: expected at least 8 tokens per window, got {n_ctx}; give a longer --context")
     config = _affordable(config, model.weights(), n_ctx)
     data = eval_data(tokens, words, config, n_ctx)
     trained = trace_model(model.to(torch.float32), n_ctx, data, config)
@@ -77,14 +79,16 @@ def take_apart(
         copying_heads=sum(h.copies for h in heads),
         bigram_correlation=fit.correlation,
         direct_path_kl_nats=fit.kl_nats,
-        exactness=certificate(model, data.windows[: config.certificate_windows, : min(n_ctx, CHECKED_TOKENS)]),
+        exactness=exactness_check(model, data.windows[: config.certificate_windows, : min(n_ctx, CHECKED_TOKENS)]),
     )
     return summary, tables
 
 
 def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
-    """Return the counts over all windows of a text, and the windows that the model reads: one half chooses, the other
-    half judges. A text of a single window serves both."""
+    """Return the token counts of a text, and the windows on which the model is run.
+
+    Every second window judges, and the others choose. If the text has a single window, it does both.
+    """
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
     unigram = torch.from_numpy(np.asarray(counts.sum(axis=0)).ravel()).float()
@@ -103,9 +107,12 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
 
 
 @torch.no_grad()
-def certificate(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Compare the sum over all paths, those of the extras and b_U with the logits (``exactness``, docs/framework.md
-    §2.9), in float64, over the tokens that occur. None where there are more than MOST_PATHS paths."""
+def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
+    """Return the exactness of the sum of all paths from tokens and from extras, plus b_U (docs/framework.md §2.2,
+    §2.9).
+
+    Computed in float64, over the tokens that occur. Returns None for a model with more than MOST_PATHS paths.
+    """
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None
     exact = model.to(torch.float64)
@@ -113,11 +120,12 @@ def certificate(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | No
     kept, renumbered = tokens.unique(return_inverse=True)
     weights = Weights(whole.W_E[:, kept], whole.W_U[kept], whole.layers)
     total = path_sum(weights, renumbered, trace.patterns, trace.scales)
-    return exactness(total + exact.beside_tokens(weights, kept, tokens, trace), trace.logits[..., kept])
+    return exactness(total + exact.extra_logits(weights, kept, tokens, trace), trace.logits[..., kept])
 
 
 def _affordable(config: ExtractConfig, weights: Weights, n_ctx: int) -> ExtractConfig:
-    """Limit the windows to those that a trace of MOST_NUMBERS numbers holds, but at least to four."""
+    """Limit the number of windows such that a trace has at most MOST_NUMBERS numbers, but allow at least four
+    windows."""
     d_model, d_vocab = weights.W_E.shape
     per_window = n_ctx * (d_vocab + sum(len(heads) * (n_ctx + d_model) for heads in weights.layers))
     most = max(4, MOST_NUMBERS // per_window)  # intervals need four

@@ -1,9 +1,10 @@
-"""Attention-only transformers from files: checkpoints of this project, and models with their own positions, norms and
+"""Attention-only transformers from files: checkpoints of this project, and models with other positions, norms and
 biases.
 
-The heads are ``Weights``, so every circuit applies. The rest is kept separately: what joins only queries and keys, and
-what enters the residual stream besides tokens (``Extra``). Extras are tokens of a separate alphabet, so the path
-expansion stays exact (docs/framework.md §2.9): logits = paths of the tokens + paths of each extra + b_U.
+The heads are ``Weights``, so every circuit can be computed. Everything else is stored separately: what is added to
+queries and keys only, and what enters the residual stream in addition to tokens (``Extra``). Extras are treated as
+tokens of a second vocabulary, so the path expansion stays exact (docs/framework.md §2.9): logits = paths of the tokens
++ paths of each extra + b_U.
 """
 
 from __future__ import annotations
@@ -26,22 +27,26 @@ from pathsum.model.transformer import Trace, Transformer
 
 
 class Imported(AttentionOnly, Protocol):
-    """A model in a file, whoever trained it, as ``open_weights`` returns it."""
+    """A model from a file, as ``open_weights`` returns it."""
 
     @property
     def n_ctx(self) -> int:
-        """Return the number of tokens in the longest window."""
+        """Return the largest number of tokens in a window."""
 
     def to(self, dtype: torch.dtype) -> Imported:
         """Return the same model in another precision."""
 
     def bos_first(self, bos: int) -> Imported:
-        """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is the beginning of the sequence."""
+        """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is BOS, the beginning of the
+        sequence."""
 
-    def beside_tokens(
+    def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the logits of the tokens ``kept`` that no path from a token adds. ``weights`` hold these tokens."""
+        """Return the part of the logits that is not a sum of paths from tokens, for the output tokens ``kept``.
+
+        ``weights`` hold these tokens only.
+        """
 
 
 @dataclass(frozen=True)
@@ -67,39 +72,40 @@ class Own:
         return Own(copy.deepcopy(self.model).to(dtype))
 
     def bos_first(self, bos: int) -> Own:
-        """Return the model itself; ValueError for another token than BOS."""
+        """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
         return self
 
-    def beside_tokens(
+    def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return zeros: every path begins at a token."""
+        """Return zeros, because every path begins at a token."""
         return weights.W_U.new_zeros(len(kept))
 
 
 @dataclass(frozen=True)
 class Extra:
-    """A constant in the residual stream: one vector per position, or one for all positions."""
+    """Constant vectors in the residual stream: one for each position, or one for all positions."""
 
-    layer: int  # the first that reads it; n_layers: the unembedding alone
+    layer: int  # first layer that reads it; n_layers if only the unembedding does
     vectors: Float[Tensor, "d_model pos"]
 
     def index(self, pos: int) -> Int[Tensor, "pos"]:
-        """Return the number of the vector at each position."""
+        """Return the index of the vector at each position."""
         return torch.arange(pos) % self.vectors.shape[1]
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """Rotary positions (Su et al. 2021) on the first coordinates of queries and keys, as many as there are waves."""
+    """Rotary positions (Su et al. 2021). They rotate the first ``wave`` coordinates of queries and keys."""
 
     cos: Float[Tensor, "pos wave"]
     sin: Float[Tensor, "pos wave"]
-    adjacent: bool  # pairs are (0, 1), (2, 3), …; else (0, wave / 2), (1, wave / 2 + 1), …
+    adjacent: bool  # whether pairs are (0, 1), (2, 3), … or (0, wave / 2), (1, wave / 2 + 1), …
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
+        """Rotate queries or keys by their positions."""
         pos, wave = x.shape[2], self.cos.shape[1]
         rotated, still = x[..., :wave], x[..., wave:]
         if self.adjacent:
@@ -112,11 +118,12 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A model in TransformerLens's naming: folded weights (``circuits.folding``) and everything outside them."""
+    """A model with TransformerLens's parameter names: folded weights (``circuits.folding``), and everything outside of
+    them."""
 
     folded: Weights
-    queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's q: biases, Q/K-only positions
-    keys: tuple[Float[Tensor, "head pos d_head"], ...]  # added to its k
+    queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's queries: biases and positions
+    keys: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's keys
     extras: tuple[Extra, ...]
     b_U: Float[Tensor, "vocab"]
     norm: Literal["none", "rms", "layer"]
@@ -125,12 +132,15 @@ class Foreign:
     rotation: Rotation | None
 
     def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Compute next-token logits, as the library that wrote the weights does. Costs ``trace``."""
+        """Return the next-token logits, as the library that wrote the weights does. Costs as ``trace``."""
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Compute logits with every pattern, head output and norm scale. The constant write of a head (b_V) is among
-        the extras, not in its output. ValueError where a window is longer than the context."""
+        """Return the logits with every pattern, head output and norm scale.
+
+        The constant part of a head's write (from b_V) is among the extras, not in its output. Raises ValueError if a
+        window is longer than the context.
+        """
         pos = tokens.shape[1]
         if pos > self.n_ctx:
             raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}; cut them")
@@ -157,7 +167,7 @@ class Foreign:
         return self.folded
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Normalize the residual stream without the gain; return it and its scale."""
+        """Return the residual stream normalized without gain, and the norm scale at each position."""
         if self.norm == "none":
             return x, x.new_ones(x.shape[:-1])
         if self.norm == "layer":
@@ -181,22 +191,25 @@ class Foreign:
         )
 
     def bos_first(self, bos: int) -> Foreign:
-        """Return the same model with the ids 0 and ``bos`` exchanged: id 0 is the beginning of the sequence here."""
+        """Return the same model with the ids 0 and ``bos`` exchanged. In this project, id 0 is BOS (beginning of
+        sequence)."""
         order = torch.arange(len(self.b_U))
         order[[0, bos]] = order[[bos, 0]]
         w = self.folded
         return replace(self, folded=Weights(w.W_E[:, order], w.W_U[order], w.layers), b_U=self.b_U[order])
 
-    def beside_tokens(
+    def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the logits of the tokens ``kept`` that no path from a token adds: the paths of the extras, and b_U.
-        ``weights`` hold these tokens."""
+        """Return the sum of the paths from all extras and b_U, for the output tokens ``kept``.
+
+        ``weights`` hold these tokens only.
+        """
         paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
         return sum(paths, self.b_U[kept])
 
     def _extra(self, layer: int, pos: int) -> Tensor:
-        """Sum the extras in the stream that a layer reads."""
+        """Return the sum of all extras in the stream before ``layer``."""
         there = [e.vectors[:, e.index(pos)].mT for e in self.extras if e.layer <= layer]
         return sum(there, torch.zeros_like(self.b_U[:1]))
 
@@ -204,9 +217,13 @@ class Foreign:
 def extra_paths(
     extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Sum the paths from an extra to the logits: those of a separate alphabet, which enters at its layer."""
+    """Return the sum of all paths from an extra to the logits.
+
+    The vectors of the extra are treated as the embeddings of a second vocabulary, which enters at the layer of the
+    extra.
+    """
     n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
-    size = max(n_vectors, n_out)  # weights have as many tokens in as out
+    size = max(n_vectors, n_out)  # Weights need as many input tokens as output tokens
     W_E, W_U = pad(extra.vectors, (0, size - n_vectors)), pad(weights.W_U, (0, 0, 0, size - n_out))
     alphabet = Weights(W_E, W_U, weights.layers[extra.layer :])
     letters = extra.index(tokens.shape[1]).expand_as(tokens)

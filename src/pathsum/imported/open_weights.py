@@ -1,4 +1,4 @@
-"""Models in safetensors files. Pickles are never opened."""
+"""Open models from safetensors files. Pickles are never opened."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 
 
 def open_weights(path: Path, tokenizer_hash: str) -> Imported:
-    """Open the model in a safetensors file: a checkpoint of this project, or weights in TransformerLens's naming.
+    """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
-    The configuration of the latter is the file's metadata ``config`` (JSON), else ``<name>.json`` or ``config.json`` in
-    its folder. FileNotFoundError, or ValueError that says what is wrong."""
+    The configuration of the latter is the entry ``config`` (JSON) of the file's metadata, or the file ``<name>.json``
+    or ``config.json`` in its folder. Raises FileNotFoundError if a file is missing, and ValueError if the weights
+    cannot be read.
+    """
     if path.suffix in PICKLES:
         raise ValueError(
             f"{path}: expected a .safetensors file, got a pickle, which could run any code when opened; convert it "
-            "where you trust it: README, 'Your own weights', has the lines"
+            "if you trust it, as the README shows under 'Your own weights'"
         )
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a .safetensors file, found none; check WEIGHTS")
@@ -40,15 +42,16 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
 
 def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Read the configuration of the file, in TransformerLens's current names; older files have others."""
-    beside = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
-    if "config" not in metadata and not beside:
+    """Return the configuration that belongs to a file of weights, with TransformerLens's older names translated to
+    current ones."""
+    neighbors = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
+    if "config" not in metadata and not neighbors:
         raise FileNotFoundError(
-            f"{path}: expected its configuration in {path.with_suffix('.json').name} or config.json beside it, found "
+            f"{path}: expected its configuration in {path.with_suffix('.json').name} or config.json next to it, found "
             'neither; write one, such as {"normalization_type": "LN", "positional_embedding_type": "shortformer", '
             '"n_ctx": 1024}'
         )
-    config = json.loads(metadata["config"] if "config" in metadata else beside[0].read_text(encoding="utf-8"))
+    config = json.loads(metadata["config"] if "config" in metadata else neighbors[0].read_text(encoding="utf-8"))
     if "normalization" in config:
         config.setdefault("normalization_type", config["normalization"])
     if "shortformer_pos" in config:

@@ -1,4 +1,5 @@
-"""Check that a state dict and configuration of TransformerLens can be represented, and list all reasons if not."""
+"""Check that weights and configuration of TransformerLens can be represented here, and list all reasons if they
+cannot."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
     None: "none", "LNPre": "layer", "LN": "layer", "RMSPre": "rms", "RMS": "rms",
 }  # fmt: skip
 POSITIONS = ("shortformer", "standard", "rotary")
-GROUPED = "grouped-query attention; write keys and values out for each head first"
+GROUPED = "grouped-query attention is not supported; store separate keys and values for each head"
 BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
-# settings that exclude the path expansion or this reader: the value that each must have where it is given
+# settings that rule out the path expansion, or that this code does not support, with the value each must have if set
 MUST_BE: dict[str, Any] = {
     "attn_only": True, "attention_dir": "causal", "parallel_attn_mlp": False, "use_local_attn": False,
     "scale_attn_by_inverse_layer_idx": False, "final_rms": False, "post_embedding_ln": False,
@@ -25,18 +26,20 @@ MUST_BE: dict[str, Any] = {
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """Raise ValueError that lists all settings, names and shapes that cannot be represented."""
+    """Raise ValueError if some settings, parameter names or shapes cannot be represented. The message lists all of
+    them."""
     if complaints := _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config):
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
 
 
 def n_layers_of(state: Mapping[str, Tensor]) -> int:
+    """Return the number of layers in a state dict."""
     return 1 + max((int(name.split(".")[1]) for name in state if re.match(r"blocks\.\d+\.", name)), default=-1)
 
 
 def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
     found = [
-        f"{name}: expected {must!r}, got {config[name]!r}; only plain causal attention-only models are sums of paths"
+        f"{name}: expected {must!r}, got {config[name]!r}; only causal attention-only models are sums of paths"
         for name, must in MUST_BE.items()
         if config.get(name, must) != must
     ]
@@ -45,14 +48,14 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
     for name, known in {"normalization_type": tuple(NORMS), "positional_embedding_type": POSITIONS}.items():
         if name not in config or config[name] not in known:
             expected, got = ", ".join(map(str, known)), repr(config[name]) if name in config else "nothing"
-            found.append(f"{name}: expected one of {expected}, got {got}; the weights alone do not say")
+            found.append(f"{name}: expected one of {expected}, got {got}; set it in the configuration")
     return found
 
 
 def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Return a complaint for each parameter name that the state dict lacks or has in excess.
+    """Return a message for each parameter that the state dict lacks or that has no place in the model.
 
-    The same name in several layers gives one complaint.
+    The same name in several layers gives one message.
     """
     n_layers, positions = n_layers_of(state), config.get("positional_embedding_type")
     norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
@@ -68,7 +71,7 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
         return sorted({re.sub(r"^blocks\.\d+", "blocks.*", name) for name in names})
 
     if positions not in POSITIONS:
-        allowed.add("pos_embed.W_pos")  # complained of already
+        allowed.add("pos_embed.W_pos")  # the setting is already in the list
     found = [f"{name}: {_why_not(name)}" for name in listed(set(state) - allowed)]
     if config.get("n_layers", n_layers) != n_layers:
         found.append(f"n_layers: the configuration says {config['n_layers']}, the weights have {n_layers}")
@@ -80,18 +83,19 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
 
 def _why_not(name: str) -> str:
     if ".mlp." in name or ".ln2." in name:
-        return "an MLP is not linear in what it reads, so it has no paths; only attention-only models have"
+        return "an MLP is not linear in its input, so the model is no sum of paths; expected an attention-only model"
     if "attn._" in name:
         return GROUPED
     if ".ln1." in name or "ln_final." in name:
-        return "a norm's parameter that its normalization_type has not; check the configuration"
+        return "a norm of this normalization_type has no such parameter; check the configuration"
     if name == "pos_embed.W_pos":
-        return "position vectors, but rotary positions have none; check positional_embedding_type"
-    return "not part of a plain attention-only model; its effect would be lost"
+        return "rotary positions have no position vectors; check positional_embedding_type"
+    return "not part of an attention-only model, so its effect would be lost"
 
 
 def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Check all shapes against those of W_E, of W_Q in the first layer and of the context."""
+    """Return a message for each parameter with a wrong shape. Sizes follow from W_E, the first layer's W_Q and the
+    context."""
     if "embed.W_E" not in state or state["embed.W_E"].dim() != 2:
         return ["embed.W_E: expected d_vocab × d_model numbers, from which the other sizes follow"]
     d_vocab, d_model = state["embed.W_E"].shape
@@ -108,7 +112,7 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
         must = expected.get(".".join(name.split(".")[-2:]))
         if must is not None and tuple(tensor.shape) != must:
             grouped = name.endswith(("W_K", "W_V")) and tensor.dim() == 3 and len(tensor) != n_heads
-            why = GROUPED if grouped else "sizes are those of embed.W_E, blocks.0.attn.W_Q and n_ctx; check the file"
+            why = GROUPED if grouped else "sizes follow from embed.W_E, blocks.0.attn.W_Q and n_ctx; check the file"
             found.append(f"{name}: expected shape {must}, got {tuple(tensor.shape)}; {why}")
     rotary = config.get("rotary_dim") or d_head
     if config.get("positional_embedding_type") == "rotary" and first is not None and (rotary % 2 or rotary > d_head):

@@ -1,7 +1,7 @@
-"""Text in the tokens of another project's tokenizer.
+"""Encode text with the tokenizer of a model that was trained elsewhere.
 
-Id 0 is the beginning of the sequence in this project. So the ids 0 and ``bos`` are exchanged in tokens, in words and in
-the model (``Foreign.bos_first``).
+In this project, id 0 is BOS (beginning of sequence). The ids 0 and ``bos`` are therefore exchanged in tokens, in words
+and in the model (``Foreign.bos_first``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ BATCH = 256  # documents encoded together
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer of the tokenizers library from its JSON file. FileNotFoundError, or ValueError if it is none."""
+    """Read a tokenizer of the ``tokenizers`` library from its JSON file.
+
+    Raises FileNotFoundError if there is no file, and ValueError if it is not such a tokenizer.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
     try:
@@ -38,8 +41,11 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 def bos_id(tokenizer: Tokenizer, name: str) -> int:
-    """Return the id that begins a sequence: of the token ``name``, or where that is "" of the only usual name in the
-    tokenizer. ValueError where there is none or more than one."""
+    """Return the id of the token that begins a sequence.
+
+    This is the token ``name``. If ``name`` is "", it is the one usual name (BOS_NAMES) that the tokenizer has. Raises
+    ValueError if the tokenizer has no such token or more than one.
+    """
     vocabulary = tokenizer.get_vocab()
     found = [candidate for candidate in ((name,) if name else BOS_NAMES) if candidate in vocabulary]
     if len(found) != 1:
@@ -52,8 +58,11 @@ def bos_id(tokenizer: Tokenizer, name: str) -> int:
 
 
 def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
-    """Return the printed form of every id, BOS first. Ids outside the tokenizer (padding) are numbers in brackets.
-    ValueError where the tokenizer has more tokens than the model."""
+    """Return the printed form of every id, with BOS at id 0. Ids that the tokenizer does not have are printed as
+    "[id]".
+
+    Raises ValueError if the tokenizer has more tokens than the model.
+    """
     names = {i: name for name, i in tokenizer.get_vocab().items()}
     if max(names) >= d_vocab:
         raise ValueError(
@@ -66,8 +75,11 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
 
 
 def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarray, "token"]:
-    """Encode the text files under ``pattern`` (a file, folder or glob) as one stream with BOS before each document.
-    Errors as ``text_documents``."""
+    """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
+    document.
+
+    Raises errors as ``text_documents`` does.
+    """
     try:
         documents = list(text_documents([pattern], ""))
     except (ValueError, FileNotFoundError) as error:
@@ -81,7 +93,9 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
 
 
 def _word(name: str) -> str:
-    """Return the text of a token, without byte-level letters and SentencePiece's ▁, where its bytes are whole
-    characters."""
+    """Return the text of a token, decoded from byte-level letters or SentencePiece's ▁.
+
+    A token whose bytes are not whole characters is returned as its name.
+    """
     text = ByteLevelDecoder().decode([name.replace("▁", " ")])
     return printable((name if "\ufffd" in text else text).encode())

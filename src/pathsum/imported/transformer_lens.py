@@ -1,9 +1,10 @@
-"""Weights in TransformerLens's naming: read and folded, or refused with all reasons at once.
+"""Build models from weights with TransformerLens's names, with norms folded in.
 
-``normalization_type``, ``positional_embedding_type``, ``n_ctx`` and everything that differs from TransformerLens's
-defaults are read from the configuration. The matrices of TransformerLens multiply rows on their left, so all are
-transposed here. Gains fold into the reading matrices, then the centering. Biases of norms, queries, keys and values are
-multiplied by the matrices that follow them. Rows of a pattern sum to 1, so W_O b_V joins b_O.
+The configuration must state ``normalization_type``, ``positional_embedding_type``, ``n_ctx``, and every setting that
+differs from TransformerLens's default. TransformerLens multiplies rows by matrices on their right, so all matrices are
+transposed here. The gain of each norm is folded into the matrices that follow it, and then the centering
+(docs/framework.md §1.4). The biases of norms, queries, keys and values are multiplied by the matrices that follow them.
+Rows of a pattern sum to 1, so W_O b_V is a constant that is added to b_O.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from pathsum.imported.refusals import NORMS, n_layers_of, refuse
 
 
 def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Foreign:
-    """Build the model of a state dict and its configuration, folded in float64. ValueError lists all that cannot be
-    represented."""
+    """Return the model of a state dict and its configuration, folded in float64.
+
+    Raises ValueError with a list of everything that cannot be represented.
+    """
     refuse(state, config)
     written_in = torch.promote_types(state["embed.W_E"].dtype, torch.float32)
     state = {name: t.double() for name, t in state.items()}
@@ -33,7 +36,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
     norms = [f"blocks.{layer}.ln1" for layer in range(n_layers)] + ["ln_final"]
     nothing = raw.W_E.new_zeros(len(raw.W_E))
     folded = fold_gains(raw, [state.get(f"{name}.w", nothing + 1) for name in norms])
-    before = [state.get(f"{name}.b", nothing) for name in norms]  # the biases of the norms
+    before = [state.get(f"{name}.b", nothing) for name in norms]  # biases of the norms
     positions = state.get("pos_embed.W_pos", nothing[None])
     joining = positions if config["positional_embedding_type"] == "shortformer" else nothing[None]
     rotary = config["positional_embedding_type"] == "rotary" and n_layers > 0
@@ -63,13 +66,13 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
 
 
 def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, Tensor]:
-    """Return the matrices of a layer, stacked by head, in the paper's orientation."""
+    """Return the matrices of a layer, stacked by head, in the orientation of docs/framework.md §1.1."""
     block = {f"W_{part}": state[f"blocks.{layer}.attn.W_{part}"].mT for part in "QKVO"}
     return block | {"W_Q": block["W_Q"] * scale}
 
 
 def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> float:
-    """Return the factor of W_Q by which scores divided by √d_head, as here, equal those of the model."""
+    """Return the factor of W_Q with which scores that are divided by √d_head equal those of the model."""
     if "blocks.0.attn.W_Q" not in state:
         return 1.0
     usual, given = math.sqrt(state["blocks.0.attn.W_Q"].shape[-1]), config.get("attn_scale", -1.0)
@@ -77,7 +80,10 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
 
 
 def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: torch.dtype) -> Rotation:
-    """Compute TransformerLens's table, rounded as there: at distant positions an angle in float32 is off by 1e-4."""
+    """Return TransformerLens's table of rotary positions, computed in the precision in which the weights were saved.
+
+    TransformerLens computes angles in that precision. In float32, angles at distant positions are off by 1e-4.
+    """
     wave = config.get("rotary_dim") or state["blocks.0.attn.W_Q"].shape[-1]
     adjacent = bool(config.get("rotary_adjacent_pairs", False))
     period = config.get("rotary_base", 10_000) ** (torch.arange(wave // 2, dtype=dtype) / (wave / 2))

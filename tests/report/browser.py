@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to through a pipe: a page as a reader has it, its keys, its pointer and its errors."""
+"""A headless Chromium, controlled through a pipe: the page as a reader sees it, with keys, pointer and errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def _runs(found: str) -> bool:
-    """Some systems have one that only says how to get one."""
+    """Return whether the browser starts. On some systems the command only explains how to install it."""
     return subprocess.run([found, "--version"], capture_output=True, timeout=60, check=False).returncode == 0
 
 
@@ -36,7 +36,8 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "-
 
 
 class Browser:
-    """One page. ``complaints`` are its console errors, uncaught exceptions, policy violations and requests."""
+    """One page. ``complaints`` holds its console errors, uncaught exceptions, policy violations and network
+    requests."""
 
     def __init__(self, folder: Path, width: int = 1200, height: int = 900) -> None:
         commands, self._commands = os.pipe()
@@ -70,23 +71,23 @@ class Browser:
         os.close(self._answers)
 
     def open(self, page: Path) -> None:
-        """Returns when the page has loaded."""
+        """Open a page and wait until it has loaded."""
         self.send("Page.navigate", url=page.as_uri())
         self.until("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def ask(self, expression: str) -> Any:
-        """The value of some JavaScript, awaited."""
+        """Return the value of a JavaScript expression, awaited."""
         answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
     def open_report(self, folder: Path) -> None:
-        """Opens the report in ``folder``, until its explorers are there."""
+        """Open the report in ``folder`` and wait until its explorers are there."""
         self.open(folder / "index.html")
         self.until("document.querySelector('#x-said').textContent && document.querySelector('#x-circuit h4')")
 
     def until(self, expression: str) -> None:
-        """Waits, 20 seconds at most, for some JavaScript to be true."""
+        """Wait until a JavaScript expression is true, for at most 20 seconds."""
         waiting = f"""new Promise((done) => {{
             const end = Date.now() + 20000;
             const look = () => {{
@@ -99,7 +100,7 @@ class Browser:
         assert self.ask(waiting) is True, f"never true: {expression}"
 
     def press(self, key: str) -> None:
-        """A key, held by whatever has the focus."""
+        """Press a key. The focused element receives it."""
         text = {"text": "\r"} if key == "Enter" else {}
         codes = {
             "Tab": 9,
@@ -116,12 +117,12 @@ class Browser:
         self.send("Input.dispatchKeyEvent", type="keyUp", **about)
 
     def emulate(self, media: str, scheme: str = "light") -> None:
-        """The page as on a screen or in print, light or dark."""
+        """Show the page on screen or in print, with a light or dark color scheme."""
         scheme_asked = [{"name": "prefers-color-scheme", "value": scheme}]
         self.send("Emulation.setEmulatedMedia", media=media, features=scheme_asked)
 
     def hover(self, selector: str, number: int, *, click: bool = False) -> None:
-        """The pointer onto one of the elements that ``selector`` finds."""
+        """Move the pointer to one of the elements that ``selector`` matches."""
         found = f"document.querySelectorAll({json.dumps(selector)})[{number}]"
         x, y = self.ask(
             f"(() => {{ const e = {found}; e.scrollIntoView({{block: 'center'}}); const r = e.getBoundingClientRect(); "

@@ -1,4 +1,4 @@
-"""A whole report, written once for every file that reads one."""
+"""A whole report, written once for all files that read one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.report import synthetic
 
 @pytest.fixture(scope="session")
 def results() -> Results:
-    """Models of every depth, of which one is missing."""
+    """Return made-up results of models of every depth, one of which is missing."""
     return synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
 
 
 @pytest.fixture(scope="session")
 def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Figure]]:
-    """The folder of their report, and its figures."""
+    """Return the folder of their report with its figures."""
     folder = tmp_path_factory.mktemp("reports")
     return folder, write_report(results, judge_all(results), folder)
 

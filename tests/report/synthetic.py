@@ -1,4 +1,5 @@
-"""Made-up results: a sweep where the paper holds, one where it does not, and tokens that try to break the page."""
+"""Made-up results: a grid in which the paper's claims hold, one in which they do not, and tokens that try to break the
+page."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def results(
     works: bool = True,
     missing: Sequence[str] = (),
 ) -> Results:
-    """A sweep; ``works`` says whether the paper's claims hold in it."""
+    """Return the results of a grid. ``works`` tells whether the paper's claims hold in it."""
     cells = [cell(n, h, seed, works=works) for n in layers for h in (heads if n else (0,)) for seed in seeds]
     return Results(
         cells={c.name: c for c in cells},
@@ -98,7 +99,7 @@ def results(
 
 
 def calibration(*, works: bool) -> list[CalibrationRow]:
-    """Detectors that find what is there; where nothing works, one that does not and one that finds nothing."""
+    """Return calibration results. All detectors are perfect, or one is wrong and one finds nothing."""
     good = [CalibrationRow(name, 24, 12, 12, 12, 1.0, 0.76, 1.0, 1.0, 0.76, 1.0, 24, 12, 2) for name in detectors()]
     if works:
         return good
@@ -108,8 +109,11 @@ def calibration(*, works: bool) -> list[CalibrationRow]:
 
 
 def controls(*, works: bool) -> list[Cell]:
-    """One layer with smeared keys, which does what two layers do where the paper holds, two layers with smeared keys,
-    which do so earlier, and two untrained layers."""
+    """Return three controls: smeared keys with one layer, smeared keys with two layers, and two untrained layers.
+
+    Where the paper's claims hold, smeared keys do in one layer what two layers do, and in two layers they do so
+    earlier.
+    """
     smeared, untrained = cell(2, 2, 0, works=works), cell(2, 2, 0, works=False)
     one = replace(smeared.summary, cell="smeared", n_layers=1, smeared_keys=True)
     none = replace(untrained.summary, cell="untrained", tokens_seen=0, prefix_matching=0.01)
@@ -240,14 +244,15 @@ def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
 
 
 def _edge_contrasts(n_layers: int, works: bool, rng: random.Random) -> list[EdgeContrastRow]:
-    """The K-edge between heads 0 is worth more than any other where the paper holds, less where it does not."""
+    """Return edge contrasts: the K-edge between heads 0 has the largest effect if the claims hold, and a small one
+    otherwise."""
     x = (1.9 if works else -1.9) + rng.uniform(0, 0.05)
     methods = ("zero", "mean", "resample") if n_layers >= 2 else ()
     return [EdgeContrastRow(m, 0, 0, 1, 0, "Q", 0, 1, 1, 0, x, x - 0.2, x + 0.2, 12) for m in methods]
 
 
 def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[AblationRow]:
-    """Without heads 0 and the K-edge between them repeats are lost."""
+    """Return ablations in which the loss on repeats rises without heads 0 and without the K-edge between them."""
 
     def row(
         target: str, kind: str | None, method: str, late: HeadRow, early: HeadRow | None, lost: float
@@ -277,7 +282,8 @@ def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> lis
 def _how_induction_works(
     n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation], works: bool
 ) -> dict[str, list[Any]]:
-    """Where the paper holds, induction needs heads 0 and no other, and one layer prefers nothing after a match."""
+    """Return tables in which induction needs heads 0 only, and one layer prefers no key after a match, if the claims
+    hold."""
 
     two, much, little, three = n_layers > 1, 0.45 if works else 0.1, 0.01, (0.2, 0.1, 0.3)
 
@@ -325,7 +331,7 @@ def _terms(n_layers: int, n_heads: int, works: bool) -> list[TermRow]:
 
 
 def _score_paths(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> list[ScorePathRow]:
-    """Heads 0 match prefixes by K-composition with head 0.0 where the paper holds, else through both sides."""
+    """Return score paths: heads 0 match prefixes by K-composition if the claims hold, and by Q&K otherwise."""
     names = ["direct", *(f"L0H{h.head}" for h in heads if h.layer == 0)]
     planted = ("direct" if works else names[-1], "L0H0") if heads else ()
 
@@ -339,7 +345,8 @@ def _score_paths(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> l
 
 
 def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
-    """Head 1.0 prefers matches of two tokens through two edges where the claims hold, else none."""
+    """Return suffix matching: head 1.0 prefers matches of two tokens through two edges if the claims hold, and none
+    otherwise."""
     found = 0.4 if works else 0.0
     rivals = {"two against one": found, "three against two": 0.0}
 
@@ -375,7 +382,10 @@ def _suffixes(heads: Sequence[HeadRow], works: bool) -> dict[str, list[Any]]:
 
 
 def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
-    """Head 1.0 matches variants half as well as equal tokens, or not at all; the model never learns the new names."""
+    """Return fuzzy matching: head 1.0 matches variants half as well as equal tokens, or not at all.
+
+    The model never learns the new names.
+    """
 
     def row(kind: str, measure: str, x: float) -> FuzzyMatchingRow:
         head = (None, None) if measure.startswith("gain") else (1, 0)
@@ -407,7 +417,10 @@ def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
 
 
 def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.Random) -> dict[str, list[Any]]:
-    """Current against previous token and no second hop to speak of where the paper holds; else two tokens, and hops."""
+    """Return tables by content: current against previous token with few second hops if the claims hold.
+
+    Otherwise two tokens are compared, and second hops matter.
+    """
     offsets, late = ("0", "1", "2", "3+", "BOS"), [h for h in heads if h.layer == 1]
     planted, worth = ("0", "1") if works else ("1", "2"), (2.0, 1.5, 0.2 if works else 1.9)
 
@@ -462,7 +475,10 @@ def _behaviour(n_layers: int, heads: Sequence[HeadRow], log: Sequence[Evaluation
 
 
 def _formation(n_layers: int, log: Sequence[Evaluation], works: bool) -> dict[str, list[Any]]:
-    """The previous-token head forms first where the paper holds, else last; the zero-layer loss bends, unsurely."""
+    """Return change-points: the previous-token head forms first if the claims hold, and last otherwise.
+
+    The loss of the zero-layer model bends, with a wide interval.
+    """
 
     def change(quantity: str, tokens: int, windows: int | None) -> ChangePointRow:
         around = (tokens - 90_000, tokens + 90_000) if windows else (None, None)
@@ -533,12 +549,14 @@ def _evaluation(i: int, n_layers: int, n_heads: int, works: bool, rng: random.Ra
 
 
 def _scores(n_layers: int, n_heads: int, most: float, best: int) -> list[list[float]]:
-    """The most for the first head of one layer, as in ``_head``; half of it for the first heads of the others."""
+    """Return scores that are largest for the first head of one layer, as in ``_head``, and half of that in other
+    layers."""
     return [[most / (1 + h) / (1 if layer == best else 2) for h in range(n_heads)] for layer in range(n_layers)]
 
 
 def _head(layer: int, head: int, works: bool, n_layers: int, rng: random.Random) -> HeadRow:
-    """Head 0 of the first layer looks back by one; head 0 of the second is the induction head."""
+    """Return a head: head 0 of the first layer is the previous-token head, and head 0 of the second the induction
+    head."""
     first = head == 0 and works and n_layers >= 2
     sign = 1 if works else -1
     return HeadRow(

@@ -1,4 +1,5 @@
-"""Made-up records for the explorers: passages, patterns, splits and tables over tokens that try to break the page."""
+"""Made-up records for the explorers: passages, patterns, parts of predictions, and tables with tokens that try to break
+the page."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ K = 3
 
 
 def explored(tokens: Sequence[str], heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
-    """Head 0 of a layer looks at the token before, the others at all of the past alike."""
+    """Return records in which head 0 of a layer attends to the previous token, and the others attend uniformly."""
     rng = random.Random(f"{len(heads)}")
     kinds, length = ("held-out text", "held-out text that repeats itself", "random tokens, twice"), len(tokens)
     frames = [(e.tokens_seen, False) for e in (log[0], log[len(log) // 2], log[-1])] + [(log[-1].tokens_seen, True)]

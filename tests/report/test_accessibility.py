@@ -1,4 +1,4 @@
-"""The page by the rules of an accessibility checker, and by its keys alone."""
+"""The page passes an accessibility checker, and can be used with the keyboard alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three kinds of evidence are compared as they stand in the records, each by its own bar."""
+"""Three kinds of evidence are compared as they are in the records, each with its own threshold."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_where_no_induction_head_has_formed_weights_do_not_say_what_it_would_rea
 
 
 def relabelled(**labelled: bool) -> Cell:
-    """Heads of the first layer that do these and nothing else; none looks at itself."""
+    """Give the heads of the first layer exactly these labels."""
     named = {name.replace("_", " "): says for name, says in labelled.items()}
     kept = [r for r in CELL.rows(LabelRow) if r.layer or r.behaviour not in ("offset", *named)]
     model = next(r for r in CELL.rows(LabelRow) if r.behaviour == "previous token")

@@ -1,4 +1,4 @@
-"""What the report says of skip-trigrams is what the records say."""
+"""The section on skip-trigrams reports what the records contain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_most_expensive_bug_over_the_text_comes_first() -> None:
 
 
 def test_shares_are_of_the_rows_that_can_tell() -> None:
-    """Hits and lift: below chance; too few; beyond chance, but not by three standard errors; and by more."""
+    """By hits and lift: below chance; too few; beyond chance by less than three standard errors; and by more."""
     told = ((2, 0.5), (4, None), (8, 2.0), (12, 3.0))
     rows = [
         replace(ONE.rows(SkipTrigramRow)[0], text_hits=hits, text_expected=4.0, text_lift=lift, change_nats=-1.0)
@@ -45,7 +45,8 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
 
 
 def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -> None:
-    """The mistake: 400 of 400 were borne out by the counts that had chosen them; 61 % of the unselected were."""
+    """Guards against confirming 400 of 400 by the counts that chose them, where 61 % of unselected triples are
+    confirmed."""
     shares = [(100, 200), (50, 200), (30, 200)]
     tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)]
     text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
@@ -55,7 +56,7 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
 
 
 def test_a_share_of_no_candidates_is_unknown() -> None:
-    """The mistake: 0 of 0 was printed as 0.00."""
+    """Guards against printing 0 of 0 as 0.00."""
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
     text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]

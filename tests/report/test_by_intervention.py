@@ -1,4 +1,4 @@
-"""What is said of interventions is what the rows say, whatever the sweep."""
+"""The section on interventions reports what the rows contain, whatever the results are."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_one_head_a_layer_has_no_others_to_stand_beside() -> None:
 
 
 def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
-    """The mistake: edges were ranked by their means, without a paired test."""
+    """Guards against ranking edges by their means without a paired test."""
     results = synthetic.results(layers=(2,), heads=(4,), seeds=(0,))
     key_edge = next(c for c in CLAIMS if c.id == "induction_key_edge")
     assert judge(key_edge, results).verdict == REPRODUCED

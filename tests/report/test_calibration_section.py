@@ -1,4 +1,4 @@
-"""The scoreboard says whose shares, and whose lower bounds, fall short."""
+"""The table of detectors warns where precision, recall or their lower bounds are too low."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RESULTS = synthetic.results()
 
 
 def told(**changes: object) -> tuple[str, str]:
-    """What the scoreboard says of the detector of induction heads, and what its section does."""
+    """Return what the table says of the detector of induction heads, and what the detector's own section says."""
     first, *others = [r for r in RESULTS.calibration if r.detector != "induction"]
     good = replace(first, detector="induction", precision_low=0.93, recall_low=0.93)
     rows = [replace(r, precision_low=0.95, recall_low=0.95) for r in (first, *others)]

@@ -1,4 +1,5 @@
-"""What moved between two metrics.json is said in units of the spread over seeds, and nothing where nothing did."""
+"""Differences between two metrics.json are reported in units of the spread over seeds. Equal files give no
+differences."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def test_what_is_no_metrics_file_is_refused(found: Any) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
-    """A repository whose first revision has no metrics.json, and its second has."""
+    """Return a repository whose first revision has no metrics.json and whose second revision has one."""
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "metrics.json").write_text(json.dumps(base))
     (tmp_path / "text.json").write_text("no")

@@ -1,4 +1,4 @@
-"""What the report makes of content: by heads and by content side by side, and claims that follow the content."""
+"""The section on content: results by heads and by content side by side, and claims that are judged by content."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def tables(results: Results) -> dict[str, list[list[str]]]:
 
 
 def test_shares_by_heads_and_by_content_stand_side_by_side() -> None:
-    """Planted: 8 nats from the direct query and L0H0's key, which are the current and the previous token."""
+    """The made-up preference is 8 nats, from the direct query and the key of L0H0: the current and the previous
+    token."""
     ((model, head, K, Q_and_K, current, two_back, whole),) = tables(only(WORKS))["content_claims"]
     assert (model, head) == ("L2H3S0", "L1H0")
     assert [float(x.replace("−", "-")) for x in (K, current)] == pytest.approx([1, 1], abs=0.02)
@@ -62,7 +63,10 @@ def test_the_small_embedding_control_stands_beside_the_grid_with_its_reason() ->
 
 
 def test_claims_on_what_is_read_follow_content_where_heads_say_otherwise() -> None:
-    """By heads nothing is K and virtual heads matter; by content all is as the paper has it: the old recipe's case."""
+    """By heads nothing is K-composition and virtual heads matter. By content everything is as in the paper.
+
+    This is the case of a model with a small embedding.
+    """
     mixed = WORKS.having(score_paths=FAILS.rows(ScorePathRow), terms=FAILS.rows(TermRow))
     for claim in ("induction_scores_k", "virtual_heads_little"):
         assert verdict(mixed, claim) == REPRODUCED

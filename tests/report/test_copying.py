@@ -1,4 +1,4 @@
-"""A head copies where weights and behaviour say so; the three kinds of evidence stand side by side."""
+"""A head copies if weights and behavior agree. All three kinds of evidence are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "L1H4S0"
 
 
 def behaving(cell: Cell, heads: int) -> Cell:
-    """Let only the first ``heads`` heads raise the token to come clearly."""
+    """Let only the first ``heads`` heads raise the next token clearly."""
     labels = [
         r if r.head < heads or r.behaviour != "copies the next token" else replace(r, low=r.chance - 0.01)
         for r in cell.rows(LabelRow)
@@ -33,7 +33,7 @@ def with_cell(cell: Cell) -> Results:
 
 
 def test_heads_of_positive_eigenvalues_that_do_not_behave_so_do_not_copy() -> None:
-    """The mistake: 12 of 20 heads were said to copy by eigenvalues alone; 8 did by behaviour, none by intervention."""
+    """Guards against judging by eigenvalues alone: 12 of 20 heads by weights, 8 by behavior, none by intervention."""
     cells = {name: behaving(c, 0) for name, c in WORKS.cells.items()}
     assert all(h.copies for c in cells.values() for h in c.rows(HeadRow))
     found = judge(CLAIMS[0], replace(WORKS, cells=cells))

@@ -1,4 +1,4 @@
-"""The explorers' data: packed so that it reads back, hostile tokens as text, and a page for whatever there is."""
+"""The data of the explorers is packed and read back. Tokens that look like markup are shown as text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def integers(text: str) -> list[int]:
 
 
 def page(results: Results) -> tuple[str, str]:
-    """The page and the Markdown, without figures."""
+    """Return the page and the Markdown report, without figures."""
     document = story(replace(results, calibration=[]), judge_all(results), {})
     return html(document), markdown(document)
 

@@ -1,4 +1,4 @@
-"""The explorers as a reader has them: pointer, keys and search change the page, and nothing is asked of the network."""
+"""The explorers in a browser: pointer, keys and search change the page, and nothing is requested from the network."""
 
 from __future__ import annotations
 

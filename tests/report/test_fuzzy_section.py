@@ -1,4 +1,4 @@
-"""What the report says of alike tokens: either outcome, and neither."""
+"""The section on fuzzy matching, where heads match alike tokens, where they do not, and where it is undecided."""
 
 from __future__ import annotations
 

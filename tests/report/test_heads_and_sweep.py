@@ -1,4 +1,4 @@
-"""The composition graph and the sweep figure draw what the records say, and their intervals are those they name."""
+"""The composition graph and the figure of the grid show what the records contain, with the intervals that they name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_
 
 
 def test_a_deeper_model_has_a_graph_too() -> None:
-    """An edge may pass over a layer."""
+    """An edge may skip a layer."""
     results = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
     (name, cell), *_ = results.cells.items()
     deep = dataclasses.replace(cell.summary, n_layers=3)
@@ -47,7 +47,7 @@ def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables(
 
 
 def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
-    """An edge for each (value, p), chance 0.18, of 9,999 rotations."""
+    """Return an edge for each (value, p), with chance 0.18 and p-values from 9,999 rotations."""
     return [
         CompositionRow("K", 0, h, 1, h, value, value, 1.0, 0.18, p, 2e-4, p, p / 2, p)
         for h, (value, p) in enumerate(rows)
@@ -55,7 +55,7 @@ def edges(*rows: tuple[float, float]) -> list[CompositionRow]:
 
 
 def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None:
-    """The mistake: the report listed what lies above chance alone, and printed the floor of p as its value."""
+    """Guards against listing only edges above chance, and against printing the smallest possible p as its value."""
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
     said = two_layers.edges([cell])
     assert "Of 4 edges of all models, 2 score above chance and 1 below it" in said[0]
@@ -102,14 +102,15 @@ def test_no_phase_change_is_named_and_not_drawn() -> None:
 
 
 def test_the_interval_is_students() -> None:
-    """Of 1, 2, 3: t(0.975, 2) = 4.302653 times 1 / √3."""
+    """For 1, 2, 3: t(0.975, 2) = 4.302653 times 1 / √3."""
     low, high = interval([1.0, 2.0, 3.0])
     assert (low, high) == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), rel=1e-6)
     assert interval([1.0, 4.0]) == (1.0, 4.0)
 
 
 def of_widths(results: Results) -> Results:
-    """Heads of 32 in the grid; beside it eight of 16 where the grid has four."""
+    """Return heads of width 32 in the grid, and a model with eight heads of width 16 where the grid has four of width
+    32."""
     grid = {n: synthetic.with_width(c, n, 32) for n, c in results.cells.items()}
     beside = {
         name.replace("H4", "H8D16"): synthetic.with_width(c, name.replace("H4", "H8D16"), 16, n_heads=8)

@@ -1,4 +1,4 @@
-"""The section on the insides of heads says what the records say."""
+"""The section on the weights of single heads reports what the records contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report says what was tuned, on what, when it was frozen, and what has changed since, in both its forms."""
+"""Both forms of the report state what was tuned, on what, when the claims were frozen, and what has changed since."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANGES = (
 
 
 def both(registered: Preregistration, seed: int = 0) -> tuple[str, str]:
-    """The text of the page and of its twin, without figures."""
+    """Return the text of the page and of the Markdown report, without figures."""
     results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
     cells = {n: replace(c, summary=replace(c.summary, seed=seed)) for n, c in results.cells.items()}
     results = replace(results, cells=cells, calibration=[])

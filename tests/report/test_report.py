@@ -1,4 +1,4 @@
-"""The report renders whatever it is given, says the same in both forms, and shows corpus text as text."""
+"""The report can be written for any results, has the same content in both forms, and shows corpus text as text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build(results: Results, folder: Path) -> tuple[str, str]:
 
 
 class Page(HTMLParser):
-    """What a browser would see: tags, the addresses they name, and text."""
+    """The page as a browser sees it: tags, the addresses that they refer to, and text."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -226,7 +226,7 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("draw", [learning.headline, learning.phase_change, controls])
 def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure | None]) -> None:
-    """With two layers training begins with one, with none it does not."""
+    """Training begins with a curriculum in the two-layer model, and without one in the zero-layer model."""
     plain = synthetic.results(layers=(0, 2), heads=(2,), seeds=(0,))
     cells = {
         name: replace(c, summary=replace(c.summary, curriculum_tokens=2_400_000)) if c.summary.n_layers else c

@@ -1,4 +1,4 @@
-"""What the report makes of the pairs of paths in a head's scores."""
+"""The section on the pairs of paths in attention scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report makes of matches of two tokens: both outcomes, and neither."""
+"""The section on suffix matching, where heads match two tokens, where they do not, and without measurements."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_table_and_the_figure_show_what_was_planted() -> None:
 
 
 def test_the_table_shows_which_contents_the_scores_compare() -> None:
-    """The mistake: the shares that say whether scores match one token or two stood in another section alone."""
+    """Guards against showing in another section only whether scores match one token or two."""
     rows = [
         dataclasses.replace(
             r, preference_nats={("0", "1"): 5.0, ("1", "2"): 3.0, ("2", "3+"): 2.0}.get((r.query, r.key), 0.0)
@@ -99,7 +99,8 @@ def test_the_table_shows_which_contents_the_scores_compare() -> None:
 
 
 def test_a_share_is_judged_with_the_error_of_its_denominator_and_marked_where_that_decides() -> None:
-    """The mistake: an upper end of 0.18 over an advantage of 0.4, itself known to ± 0.15 only, was called 0.45."""
+    """Guards against ignoring the error of the denominator: an upper end of 0.18 over an advantage of 0.4 ± 0.15 is not
+    0.45."""
     wide = {"left": 0.4, "left_low": 0.3, "left_high": 0.7, "advantage": 0.16, "high": 0.18}
     rows = [dataclasses.replace(r, **wide) if r.cut == "two back → keys" else r for r in WORKS.rows(SuffixCutRow)]
     (found,) = [c for c in judge_all(only(WORKS.having(suffix_cuts=rows))) if c.id == "two_token_edges"]

@@ -1,4 +1,5 @@
-"""The page and its twin say the same; every number leads to its record, and every record to its code."""
+"""The page and the Markdown report have the same content. Every number links to its record, and every record to its
+code."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from tests.report import synthetic
 
 
 class Told(HTMLParser):
-    """What the page says, paragraph by paragraph and field by field, without links to files and what only it has."""
+    """The content of the page, paragraph by paragraph and field by field, without links and elements that only the page
+    has."""
 
     SAID, ELSEWHERE = ("p", "figcaption", "td", "th", "h1", "h2", "h3"), ("files", "from", "explorer")
 
@@ -53,7 +55,7 @@ def squeezed(text: str) -> str:
 
 
 def test_both_forms_say_the_same_in_the_same_order(full: Path) -> None:
-    """Every paragraph, caption and field of the page, in its order, is in the twin."""
+    """Every paragraph, caption and field of the page is in the Markdown report, in the same order."""
     source = (full / "README.md").read_text(encoding="utf-8")
     twin = squeezed(html.unescape(re.sub(r"\]\([^)]*\)|</?code>|[\[|*]|^#+ ", "", source, flags=re.M)))
     said = [squeezed(text) for text in Told((full / "index.html").read_text(encoding="utf-8")).texts]

@@ -1,4 +1,4 @@
-"""The order in which things form: told in tokens against prefix matching, and refused where it is the other way."""
+"""The order in which parts of the mechanism form, also where it contradicts the claim."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_section_tells_the_order_and_which_losses_bend() -> None:
 
 
 def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
-    """The mistake: K-composition came first in three of four models, and the report did not say so."""
+    """Guards against omitting that K-composition forms first in three of four models."""
     early = {
         name: c.having(
             changes=[

@@ -1,4 +1,4 @@
-"""`python -m MODULE` in this process, which has imported torch already."""
+"""Run `python -m MODULE` in this process, which has already imported torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures for every test, and the order in which the files are begun."""
+"""Fixtures for all tests, and the order in which test files run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Whatever a stage that ran in this process has set: a test that needs two says so."""
+    """Use one thread, whatever an earlier stage in this process has set. A test that needs two sets them itself."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
@@ -23,5 +23,5 @@ LONG = ("pipelines/test_graph.py", "pipelines/test_corpora.py", "report/", "test
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest first, so that none is begun last and is long alone."""
+    """Run the slowest files first, so that none of them runs alone at the end."""
     items.sort(key=lambda item: next((i for i, name in enumerate(LONG) if f"tests/{name}" in item.nodeid), len(LONG)))

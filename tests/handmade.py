@@ -1,6 +1,7 @@
-"""Weights whose circuits are known exactly, in float64, with the patterns that belong to them.
+"""Hand-made weights with known circuits, in float64, and attention patterns for them.
 
-Token t is the t-th unit vector of its own room of the residual stream, so that every table can be read off by eye.
+The residual stream consists of *rooms* of d_vocab coordinates each. Token t is the t-th unit vector of a room, so all
+tables can be read off directly.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def normal(generator: torch.Generator, *shape: int) -> Tensor:
 def random_weights(
     seed: int, n_layers: int, n_heads: int = 3, d_vocab: int = 23, d_model: int = 13, d_head: int = 5
 ) -> Weights:
-    """No structure at all: the negative control of every detector."""
+    """Return random weights without structure, the negative control of every detector."""
     g = torch.Generator().manual_seed(seed)
 
     def head() -> Head:
@@ -34,32 +35,33 @@ def random_weights(
 
 
 def bigram(table: Tensor) -> Weights:
-    """Zero layers; W_U W_E = ``table`` (next × token)."""
+    """Return a model without layers and with W_U W_E = ``table`` (next × token)."""
     return Weights(torch.eye(len(table), dtype=DTYPE), table.to(DTYPE))
 
 
 def skip_trigram_head(qk: Tensor, ov: Tensor) -> Weights:
-    """One head with W_Eᵀ W_QK W_E = ``qk`` (dest × source) and W_U W_OV W_E = ``ov`` (out × source)."""
+    """Return one head with W_Eᵀ W_QK W_E = ``qk`` (dest × source) and W_U W_OV W_E = ``ov`` (out × source)."""
     eye = torch.eye(len(qk), dtype=DTYPE)
     return Weights(eye, eye, ((Head(eye * math.sqrt(len(qk)), qk.to(DTYPE), eye, ov.to(DTYPE)),),))
 
 
 def copying_head(d_vocab: int, strength: float = 1.0) -> Weights:
-    """One head that attends evenly and raises what it attends to by ``strength``."""
+    """Return one head that attends uniformly and raises the attended tokens by ``strength``."""
     eye = torch.eye(d_vocab, dtype=DTYPE)
     return skip_trigram_head(0 * eye, strength * eye)
 
 
 def deleting_head(d_vocab: int) -> Weights:
-    """One head that lowers what it attends to."""
+    """Return one head that attends uniformly and lowers the attended tokens."""
     return copying_head(d_vocab, strength=-1.0)
 
 
 def induction_pair(d_vocab: int, strength: float = 30.0) -> Weights:
-    """A previous-token head, whose pattern is ``previous_token_pattern``, and the head that K-composes with it.
+    """Return a previous-token head, with pattern ``previous_token_pattern``, and an induction head that K-composes with
+    it.
 
-    Room 0 holds the token, room 1 the token before; the later head matches room 0 of the query with room 1 of the key
-    by ``strength`` nats and copies. Only room 0 is unembedded.
+    Room 0 holds the current token and room 1 the previous token. The late head matches room 0 of the query with room 1
+    of the key by ``strength`` nats, and copies. Only room 0 is unembedded.
     """
     here, before = _rooms(d_vocab, 2)
     nothing = 0 * here
@@ -69,11 +71,12 @@ def induction_pair(d_vocab: int, strength: float = 30.0) -> Weights:
 
 
 def suffix_matcher(d_vocab: int, current: float, previous: float) -> Weights:
-    """An induction head that matches the current token by ``current`` nats and the one before by ``previous``.
+    """Return an induction head that matches the current token by ``current`` nats and the previous token by
+    ``previous`` nats.
 
-    The first layer's heads move the token one back (head 0, room 1) and two back (head 1, room 2), head 2 nothing; the
-    later layer's head 0 compares room 0 of the query with room 1 of the key, and room 1 with room 2, and copies room 0.
-    ``previous`` = 0 is the one-token matcher.
+    In the first layer, head 0 moves the token one position on (to room 1), head 1 two positions (to room 2), and head 2
+    writes nothing. In the second layer, head 0 compares room 0 of the query with room 1 of the key and room 1 with room
+    2, and copies room 0. With ``previous`` = 0 it matches one token.
     """
     here, before, two_back = _rooms(d_vocab, 3)
     nothing = torch.zeros(2 * d_vocab, 3 * d_vocab, dtype=DTYPE)
@@ -86,11 +89,10 @@ def suffix_matcher(d_vocab: int, current: float, previous: float) -> Weights:
 
 
 def self_attending_pair(d_vocab: int, strength: float = 30.0) -> Weights:
-    """Induction on the current token, which a head with an identity pattern carries to the query: head 0.0 is the
-    previous-token head, head 0.1 attends to its own position, and the later head reads neither embedding.
+    """Return an induction circuit whose query reads the current token through a head that attends to its own position.
 
-    By heads both sides are composed; by content this is ``induction_pair``. Room 1 holds the token before, room 2 the
-    token itself.
+    Head 0 of layer 0 is the previous-token head (room 1), head 1 attends to its own position (room 2), and the late
+    head does not read the embedding. By heads, both query and key are composed. By content, this is ``induction_pair``.
     """
     here, before, carried = _rooms(d_vocab, 3)
     nothing = 0 * here
@@ -100,11 +102,12 @@ def self_attending_pair(d_vocab: int, strength: float = 30.0) -> Weights:
 
 
 def pointer_pair(d_vocab: int, strength: float = 30.0) -> tuple[Weights, Tensor]:
-    """Induction by Q-composition ("pointer arithmetic"): a head with ``same_token_pattern``, and one that reads from it
-    where the token stood before, looks one step on, by ``strength`` nats, and copies.
+    """Return induction by Q-composition ("pointer arithmetic").
 
-    Room 0 holds the token, room 1 its position, room 2 the position found. Also returns what each of d_vocab positions
-    adds to the residual stream (pos × d_model; the beginning of the sequence adds nothing): weights hold no positions.
+    The first head has ``same_token_pattern`` and reads the position of the token's earlier occurrence. The second head
+    attends to the position after it by ``strength`` nats and copies. Room 0 holds the token, room 1 its position and
+    room 2 the position found. Also returns what each of d_vocab positions adds to the residual stream (pos × d_model;
+    position 0 adds nothing), because weights do not include positions.
     """
     here, position, found = _rooms(d_vocab, 3)
     nothing = 0 * here
@@ -116,9 +119,9 @@ def pointer_pair(d_vocab: int, strength: float = 30.0) -> tuple[Weights, Tensor]
 
 
 def virtual_head(d_vocab: int) -> Weights:
-    """Two heads that V-compose into a copying head: room 0 → room 1 → room 2, which alone is unembedded.
+    """Return two heads that V-compose into a copying head: room 0 → room 1 → room 2, and only room 2 is unembedded.
 
-    Neither does anything alone, and in the reverse order their product is zero.
+    Neither head has an effect alone, and in the reverse order their product is zero.
     """
     first, second, third = _rooms(d_vocab, 3)
     nothing = 0 * first
@@ -127,21 +130,27 @@ def virtual_head(d_vocab: int) -> Weights:
 
 
 def previous_token_pattern(pos: int) -> Tensor:
-    """Every query attends to the position before; position 0 to itself. query × key."""
+    """Return the pattern (query × key) in which every query attends to the previous position, and position 0 to
+    itself."""
     pattern = torch.diag(torch.ones(pos - 1, dtype=DTYPE), -1)
     pattern[0, 0] = 1
     return pattern
 
 
 def back_pattern(pos: int, distance: int) -> Tensor:
-    """Every query attends to the position ``distance`` before; the first ones to themselves. query × key."""
+    """Return the pattern (query × key) in which every query attends ``distance`` back, and the first ones to
+    themselves."""
     return torch.diag(torch.ones(pos - distance, dtype=DTYPE), -distance) + torch.diag(
         (torch.arange(pos) < distance).to(DTYPE)
     )
 
 
 def same_token_pattern(block: int) -> Tensor:
-    """In ``repeated_tokens``, the second copy attends to the same token in the first; all else to BOS. query × key."""
+    """Return the pattern (query × key) in which the second copy attends to the same token in the first, and all else to
+    BOS.
+
+    The tokens are those of ``repeated_tokens``.
+    """
     pattern = torch.zeros(1 + 2 * block, 1 + 2 * block, dtype=DTYPE)
     pattern[: block + 1, 0] = 1
     pattern.diagonal(-block)[1:] = 1
@@ -149,25 +158,25 @@ def same_token_pattern(block: int) -> Tensor:
 
 
 def even_pattern(pos: int) -> Tensor:
-    """Every query attends evenly to itself and all before. query × key."""
+    """Return uniform causal attention (query × key)."""
     causal = torch.ones(pos, pos, dtype=DTYPE).tril()
     return causal / causal.sum(-1, keepdim=True)
 
 
 def content_pattern(head: Head, x: Tensor) -> Tensor:
-    """What a head attends to in the residual stream ``x`` (batch, pos, d_model) when positions play no part."""
+    """Return the pattern of a head without positions on the residual stream ``x`` (batch, pos, d_model)."""
     scores = x @ head.W_QK.dense() @ x.mT
     future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
     return scores.masked_fill(future, -math.inf).softmax(-1)
 
 
 def repeated_tokens(seed: int, batch: int, d_vocab: int, block: int) -> Tensor:
-    """BOS (token 0) and then a block of other tokens twice, none of them twice in a block."""
+    """Return windows of BOS (token 0) and a block given twice. No token occurs twice in a block."""
     g = torch.Generator().manual_seed(seed)
     blocks = torch.stack([1 + torch.randperm(d_vocab - 1, generator=g)[:block] for _ in range(batch)])
     return torch.cat([torch.zeros(batch, 1, dtype=torch.int64), blocks, blocks], -1)
 
 
 def _rooms(d_vocab: int, n: int) -> list[Tensor]:
-    """``n`` readers (d_vocab × n·d_vocab), each of its own room."""
+    """Return ``n`` matrices (d_vocab × n·d_vocab), each of which reads one room."""
     return list(torch.eye(n * d_vocab, dtype=DTYPE).split(d_vocab))

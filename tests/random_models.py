@@ -1,4 +1,4 @@
-"""Random models in float64, models whose heads are seated by hand, and independent tokens to look at them with."""
+"""Random models in float64, models with hand-made heads at given places, and random tokens for them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def config(**changes: object) -> ModelConfig:
 
 
 def random_model(seed: int, **changes: object) -> Transformer:
-    """In float64, every matrix of order 1."""
+    """Return a float64 model with random matrices of order 1."""
     g = torch.Generator().manual_seed(seed)
     model = Transformer(config(**changes), D_VOCAB, g).double().requires_grad_(False)
     for p in model.parameters():
@@ -45,7 +45,7 @@ def random_model(seed: int, **changes: object) -> Transformer:
 
 
 def loaded(model: Transformer, weights: Weights) -> Transformer:
-    """``model`` with these weights."""
+    """Return ``model`` with these weights."""
     model.W_E.copy_(weights.W_E)
     model.W_U.copy_(weights.W_U)
     for layer, heads in zip(model.layers, weights.layers, strict=True):
@@ -55,7 +55,7 @@ def loaded(model: Transformer, weights: Weights) -> Transformer:
 
 
 def evidence(seed: int = 0) -> EvalData:
-    """Windows of tokens that do not depend on each other, some of which never occur."""
+    """Return windows of independent random tokens. Some tokens never occur."""
     present = torch.ones(D_VOCAB)
     present[0] = 0
     present[UNSEEN] = 0
@@ -71,7 +71,10 @@ def cell_of(model: Transformer) -> CellConfig:
 
 
 def seated(previous: int, induction: int) -> Transformer:
-    """The induction pair at these places among three heads a layer, the others silent and even."""
+    """Return a model of three heads per layer with the induction pair at these places.
+
+    All other heads attend uniformly and write nothing.
+    """
     pair = handmade.induction_pair(D_VOCAB)
     silent = Head(*[0 * getattr(pair.layers[0][0], f.name) for f in fields(Head)])
     layers = tuple(

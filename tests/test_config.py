@@ -1,4 +1,4 @@
-"""A configuration that cannot be run is refused before any work, with every complaint at once."""
+"""A configuration that cannot be run is refused before any work, with all problems in one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports point down only: no file knows more than its room should."""
+"""Each folder imports only from the folders that it is allowed to import from."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def imports(path: Path) -> set[str]:
 
 
 def trespasses(path: Path) -> list[str]:
-    """What ``path`` imports beyond its room."""
+    """Return what ``path`` imports beyond the folders that it is allowed to import from."""
     here, bad = room(path), []
     for name in imports(path):
         top, *rest = name.split(".")
@@ -124,7 +124,7 @@ def test_nothing_is_pickled() -> None:
 
 
 def reached(path: Path, but: set[str]) -> set[Path]:
-    """``path`` and the files of this project that its imports lead to, those of ``but`` and beyond left out."""
+    """Return ``path`` and all files of this project that its imports lead to, except through the files ``but``."""
     found, ahead = set(), [path]
     while ahead:
         here = ahead.pop()
@@ -149,7 +149,7 @@ CONFIGURATION = {"config", "tracker", "dashboard", "paths"}  # there by value; a
 
 
 def stated(stage: str) -> set[Path]:
-    """The files of code that a stage of dvc.yaml depends on."""
+    """Return the code files that a stage of dvc.yaml depends on."""
     about = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"][stage]
     deps = [ROOT / name for name in about.get("do", about)["deps"] if name.endswith(".py") or name.startswith("src")]
     return {p for path in deps for p in ([path] if path.is_file() else path.rglob("*.py"))}
@@ -157,6 +157,7 @@ def stated(stage: str) -> set[Path]:
 
 @pytest.mark.parametrize("stage", ["tokenize", "statistics", "train_cell", "extract", "calibrate", "verify", "report"])
 def test_a_stage_depends_on_all_code_that_it_runs(stage: str) -> None:
-    """But for configuration, which is there by value; a mirror only watches, and ``paths`` changes no number."""
+    """Three exceptions: configuration enters by value, the mirror only watches, and ``paths`` does not affect
+    numbers."""
     missing = reached(ROOT / "pipelines" / f"{stage}.py", but=CONFIGURATION) - stated(stage.removesuffix("_cell"))
     assert sorted(str(p.relative_to(ROOT)) for p in missing) == []

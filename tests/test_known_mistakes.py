@@ -1,20 +1,21 @@
-"""The mistakes of docs/framework.md §9, each put in beside the right way: the right value is known, the other is far
-from it.
+"""The mistakes of docs/framework.md §9, each compared with the right computation.
+
+The right value is known, and the mistake gives a value far from it.
 
 | mistake                               | value                                                    | right | with it |
 |---------------------------------------|----------------------------------------------------------|-------|---------|
-| 1 V-composition in reverse order      | score of a planted pair (chance 0.0625)                  | 0.162 | 0.060   |
-| 2 centring before the norm's gain     | error of the sum of paths, relative                      | 9e-16 | 0.22    |
+| 1 V-composition in reverse order      | score of a hand-made pair (chance 0.0625)                | 0.162 | 0.060   |
+| 2 centering before the norm's gain    | relative error of the sum of paths                       | 9e-16 | 0.22    |
 |                                       | error of the attention pattern                           | 2e-16 | 0.16    |
 | 3 norm after a cyclic permutation     | K-composition of heads at cosine 0.6                     | 0.6   | 0       |
-| 4 another batch's patterns            | the certificate's error, relative                        | 7e-16 | 1.37    |
-|   off by one in the order of terms    | nats of the single heads where a virtual one does it all | 0     | 3.14    |
-| 5 head numbers hard-coded             | of nine places of the induction head, found              | 9     | 3       |
-| 6 a cache edited in place             | attention to BOS of a head that rests there, asked after | 1     | 0       |
+| 4 another batch's patterns            | relative error of the exactness check                    | 7e-16 | 1.37    |
+|   orders of terms shifted by one      | nats of single heads, if a virtual head does everything  | 0     | 3.14    |
+| 5 hard-coded head numbers             | induction head found, of nine places                     | 9     | 3       |
+| 6 a cache changed in place            | attention to BOS, measured after the change              | 1     | 0       |
 | 7 BOS in one copy only                | prefix matching of an induction head                     | 1     | 0.909   |
-|   tokens that were never trained      | share of random tokens                                   | 0     | 0.150   |
-| 8 eigenvalues in bf16                 | positivity where every eigenvalue is 0.05                | 1     | 0.61    |
-| 9 weights that have since changed     | loss of a model that says nothing, nats                  | 3.14  | 3.90    |
+|   tokens that never occur in training | share among random tokens                                | 0     | 0.150   |
+| 8 eigenvalues in bf16                 | positivity, if every eigenvalue is 0.05                  | 1     | 0.61    |
+| 9 weights that have since changed     | loss of a model that predicts nothing, in nats           | 3.14  | 3.90    |
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ EXACT = 1e-12  # float64: 2e-16 a rounding, over sums of some hundreds of terms
 
 
 def planted_pair(d_model: int = 256, d_head: int = 32, fit: float = 0.84) -> tuple[Head, Head]:
-    """Isometries; ``fit`` of the variance that the later head reads is what the earlier one writes."""
+    """Return two isometric heads. The early head writes the share ``fit`` of the variance that the late head reads."""
     g = torch.Generator().manual_seed(1)
     written, other = torch.linalg.qr(handmade.normal(g, d_model, 2 * d_head)).Q.split(d_head, dim=1)
     read, late_written = (torch.linalg.qr(handmade.normal(g, d_model, d_head)).Q for _ in range(2))
@@ -86,7 +87,7 @@ def planted_pair(d_model: int = 256, d_head: int = 32, fit: float = 0.84) -> tup
 
 
 def test_mistake_1_v_composition_in_reverse_order() -> None:
-    """√(0.84/32) = 0.162 by construction; chance is 1/√256."""
+    """By construction the score is √(0.84/32) = 0.162. Chance is 1/√256."""
     early, late = planted_pair()
     right, reverse = composition(early, late, "V"), composition(late, early, "V")
     assert right == pytest.approx((0.84 / 32) ** 0.5, rel=1e-12)
@@ -104,7 +105,8 @@ def centred(W: Tensor) -> Tensor:
 
 
 def with_reads(weights: Weights, change: Callable[[Tensor, Tensor], Tensor], gains: list[Tensor]) -> Weights:
-    """``change`` made to every matrix that reads the residual stream, with the gain of the norm before it."""
+    """Return the weights with ``change`` applied to each of W_Q, W_K, W_V and W_U, with the gain of the norm before
+    it."""
     layers = tuple(
         tuple(Head(change(h.W_Q, g), change(h.W_K, g), change(h.W_V, g), h.W_O) for h in heads)
         for heads, g in zip(weights.layers, gains[:-1], strict=True)
@@ -113,7 +115,7 @@ def with_reads(weights: Weights, change: Callable[[Tensor, Tensor], Tensor], gai
 
 
 def layer_norm_model(weights: Weights, gains: list[Tensor], tokens: Tensor) -> Tensor:
-    """Logits by torch's own LayerNorm with gain, nothing folded."""
+    """Return the logits of torch's own LayerNorm with gain, without folding."""
     d_model, eps = len(weights.W_E), torch.finfo(torch.float64).eps
     x = weights.W_E.mT[tokens]
     for heads, g in zip(weights.layers, gains[:-1], strict=True):
@@ -123,7 +125,8 @@ def layer_norm_model(weights: Weights, gains: list[Tensor], tokens: Tensor) -> T
 
 
 def test_mistake_2_centring_before_the_gain() -> None:
-    """Gain first, centring second: the model's matrices absorb the gain, ``weights`` centres them."""
+    """The gain comes first and the centering second: the matrices absorb the gain, and ``weights`` then centers
+    them."""
     g = torch.Generator().manual_seed(2)
     plain, tokens = handmade.random_weights(2, n_layers=2), torch.randint(D_VOCAB, (BATCH, N_CTX), generator=g)
     gains = [0.5 + torch.rand(13, generator=g, dtype=torch.float64) for _ in range(3)]
@@ -134,7 +137,7 @@ def test_mistake_2_centring_before_the_gain() -> None:
     scaled = trace.scales[0].unsqueeze(-1) * model.embed(tokens)
 
     def errors(weights: Weights) -> tuple[float, float]:
-        """Of the logits, and of the first head's pattern."""
+        """Return the errors of the logits and of the first head's pattern."""
         pattern = handmade.content_pattern(weights.layers[0][0], scaled) - trace.patterns[0][:, 0]
         paths = path_sum(weights, tokens, trace.patterns, trace.scales)
         return exactness(paths, logits), pattern.abs().max().item()
@@ -147,8 +150,10 @@ def test_mistake_2_centring_before_the_gain() -> None:
 
 
 def test_mistake_3_norms_after_a_cyclic_permutation() -> None:
-    """Heads of rank 1: W_OV = a bᵀ, W_QK = q kᵀ. K-composition is the cosine of k and a, here 3/5; once the factors are
-    turned round it is multiplied by the cosine of q and b, here 0."""
+    """Heads of rank 1: W_OV = a bᵀ, W_QK = q kᵀ. K-composition is the cosine of k and a, here 3/5.
+
+    After a cyclic permutation it is multiplied by the cosine of q and b, here 0.
+    """
     e = torch.eye(3, dtype=torch.float64)
     a, b, q, k = e[:, :1], e[:1], e[1:2], 0.6 * e[:1] + 0.8 * e[1:2]
     early, late = Head(0 * b, 0 * b, b, a), Head(q, k, 0 * b, a)
@@ -171,7 +176,7 @@ def test_mistake_4_patterns_of_another_batch(tmp_path: Path, monkeypatch: pytest
 
 
 def test_mistake_4_off_by_one_in_the_order_of_terms() -> None:
-    """Where only a virtual head does anything, it is worth all of log 23 nats, and the single heads nothing."""
+    """If only a virtual head writes to the logits, it reduces the loss by log 23 nats, and single heads by nothing."""
     weights = handmade.virtual_head(D_VOCAB)
     weights = replace(weights, W_U=50 * weights.W_U)
     tokens = torch.arange(1, D_VOCAB)[None]
@@ -179,7 +184,8 @@ def test_mistake_4_off_by_one_in_the_order_of_terms() -> None:
     orders = by_order(weights, tokens, [still] * 2, [torch.ones(1, D_VOCAB - 1).double()] * 3)
 
     def worth(terms: list[Tensor]) -> list[float]:
-        """By how much each order, added to those before, lowers the loss of saying the token again."""
+        """Return by how much each order, added to the orders before it, reduces the loss of predicting the current
+        token."""
         sums = torch.stack(terms).cumsum(0)
         losses = [F.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item() for logits in sums]
         return [before - after for before, after in zip([math.log(D_VOCAB), *losses], losses, strict=False)]
@@ -193,7 +199,7 @@ def test_mistake_4_off_by_one_in_the_order_of_terms() -> None:
 
 
 def test_mistake_5_head_numbers_that_belong_to_another_seed() -> None:
-    """All nine places of the two heads: the scores go with the heads, not with the places."""
+    """At all nine places of the two heads, the scores belong to the heads and not to their places."""
     hard_coded = []
     for previous, induction in product(range(3), repeat=2):
         model = seated(previous, induction)
@@ -216,7 +222,7 @@ def test_mistake_5_head_numbers_that_belong_to_another_seed() -> None:
 
 
 def tensors(thing: Any) -> Iterator[Tensor]:
-    """Every number in it."""
+    """Return every tensor that a value contains."""
     if isinstance(thing, Tensor):
         yield thing
     elif isinstance(thing, float):
@@ -231,8 +237,10 @@ def tensors(thing: Any) -> Iterator[Tensor]:
 
 
 def readers_of_patterns() -> list[Callable[..., Any]]:
-    """Every public function of ``pathsum.circuits`` and ``pathsum.probes`` that makes something of attention patterns,
-    told by their shape."""
+    """Return every public function of ``pathsum.circuits`` and ``pathsum.probes`` that takes attention patterns.
+
+    These functions are found by the shapes in their signatures.
+    """
     rooms = (pathsum.circuits, pathsum.probes)
     found = [module for room in rooms for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")]
     modules = [importlib.import_module(module.name) for module in found]
@@ -242,7 +250,7 @@ def readers_of_patterns() -> list[Callable[..., Any]]:
 
 
 def taken(function: Callable[..., Any]) -> dict[str, Any]:
-    """Types of a function's arguments by name."""
+    """Return the types of a function's arguments by name."""
     return {name: kind for name, kind in get_type_hints(function).items() if name != "return"}
 
 
@@ -251,7 +259,7 @@ SIZES |= {"d_model": 13}  # and 3 of anything else
 
 
 def example(name: str, kind: Any) -> Any:
-    """What a function may be given under this name: of two layers of three heads, on a repeated block."""
+    """Return an example of the argument with this name: a model of two layers of three heads on a repeated block."""
     model, g = random_model(6), torch.Generator().manual_seed(6)
     tokens = handmade.repeated_tokens(6, BATCH, D_VOCAB, BLOCK)
     trace = model.trace(tokens)
@@ -281,7 +289,7 @@ def test_there_are_readers_of_patterns() -> None:
 
 @pytest.mark.parametrize("function", readers_of_patterns(), ids=lambda f: f.__name__)
 def test_mistake_6_a_detector_leaves_what_it_is_given_as_it_was(function: Callable[..., Any]) -> None:
-    """Bit by bit; and asked again, or given a tuple for a list, it says the same."""
+    """Bit by bit. A second call, or a call with a tuple in place of a list, gives the same result."""
     asked = {name: example(name, kind) for name, kind in taken(function).items()}
     before = copy.deepcopy(list(tensors(asked)))
     first = copy.deepcopy(list(tensors(function(**asked))))
@@ -293,7 +301,7 @@ def test_mistake_6_a_detector_leaves_what_it_is_given_as_it_was(function: Callab
 
 
 def test_mistake_6_a_shared_cache_edited_in_place() -> None:
-    """A head that rests on BOS, asked about after a detector that leaves BOS out by overwriting it."""
+    """A head that attends to BOS is measured after a detector that overwrites the attention to BOS."""
     cache = torch.zeros(1, 1, N_CTX, N_CTX, dtype=torch.float64)
     cache[..., 0] = 1
 
@@ -326,8 +334,11 @@ def test_mistake_6_heads_asked_together_score_as_each_alone(score: Callable[[Ten
 
 
 def test_mistake_7_a_copy_with_another_beginning() -> None:
-    """The induction head finds 11 of 11 tokens. With BOS over the second copy's first, it finds 10 and what followed
-    the real BOS: this input is refused wherever tokens are given."""
+    """The induction head finds 11 of 11 tokens.
+
+    With BOS in place of the second copy's first token, it finds 10 and what followed the real BOS. Functions that are
+    given tokens refuse this input.
+    """
     weights = handmade.induction_pair(D_VOCAB)
     right = handmade.repeated_tokens(7, BATCH, D_VOCAB, BLOCK)
     wrong = right.clone()
@@ -348,7 +359,8 @@ def test_mistake_7_a_copy_with_another_beginning() -> None:
 
 
 def test_mistake_7_tokens_that_were_never_trained_and_bos_inside_a_block() -> None:
-    """Three of 22 ids do not occur in the text: a model knows nothing of them, and BOS belongs at position 0."""
+    """Three of 22 ids do not occur in the training text, so the model has learned nothing about them. BOS belongs at
+    position 0."""
     model = random_model(7).float()
     trained = trace_trained(model, cell_of(model), [], evidence(), HOW)
     drawn = trained.repeated_tokens[:, 1:]
@@ -364,7 +376,10 @@ def test_mistake_7_tokens_that_were_never_trained_and_bos_inside_a_block() -> No
 
 
 def defective_head(eigenvalue: float = 0.05) -> Weights:
-    """One head whose circuit is a turned Jordan block: three eigenvalues of 0.05, which an error of ε moves by ε^⅓."""
+    """Return a head whose circuit is a rotated Jordan block with three eigenvalues of 0.05.
+
+    An error of ε moves such eigenvalues by about ε^⅓.
+    """
     eye, across = torch.eye(3, dtype=torch.float64), torch.tensor([[1.0, 2.0, 4.0]]).double()
     mirror = eye - 2 / 21 * across.mT @ across
     W_OV = mirror @ (eigenvalue * eye + eye.roll(1, 1).triu()) @ mirror
@@ -374,7 +389,8 @@ def defective_head(eigenvalue: float = 0.05) -> Weights:
 
 
 def test_mistake_8_eigenvalues_in_half_precision() -> None:
-    """Positivity is 1: every eigenvalue is the same positive number. float32 is enough, bf16 is not, and refused."""
+    """Positivity is 1, because every eigenvalue is the same positive number. float32 suffices; bf16 does not and is
+    refused."""
     exact = defective_head()
     rounded = exact.to(torch.bfloat16)
     scores = [positivity(copying_eigenvalues(w, [w.layers[0][0].W_OV])[0]) for w in (exact, exact.to(torch.float32))]
@@ -393,13 +409,13 @@ def test_mistake_8_eigenvalues_in_half_precision() -> None:
 
 
 def test_mistake_9_a_checkpoint_that_was_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New weights that say nothing lose log 23 nats a token. A cache by path goes on describing the old ones."""
+    """The new weights predict nothing and lose log 23 nats per token. A cache by path would return the old results."""
     monkeypatch.setattr(extraction, "parts", lambda: (framework.tables, content.tables, exactness_checks.tables))
     path, old = tmp_path / "a.safetensors", random_model(9)
     new = loaded(random_model(9), replace(old.weights(), W_U=0 * old.W_U))
 
     def overwritten() -> list[tuple[str, float]]:
-        """Hash and loss, before and after."""
+        """Return the weights' hash and the loss, before and after the file is overwritten."""
         found = []
         for model in (old, new):
             save_checkpoint(path, model, "words")

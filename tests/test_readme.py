@@ -1,4 +1,4 @@
-"""Each command of the README is one that exists: targets, modules, flags, extras; and each override composes."""
+"""Each command of the README exists: its targets, modules, flags and extras. Each override composes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def blocks(language: str) -> list[str]:
 
 
 def written() -> Iterator[str]:
-    """Every shell line of a code block, and every command that stands in a sentence."""
+    """Return every shell line of a code block, and every command in a sentence."""
     for block in blocks("bash"):
         yield from filter(None, block.splitlines())
     prose = re.sub(r"```.*?```", "", README, flags=re.S)
@@ -40,7 +40,7 @@ def written() -> Iterator[str]:
 
 
 def commands(line: str) -> Iterator[list[str]]:
-    """The words of each command of a shell line, without comments and variables set for it."""
+    """Return the words of each command in a shell line, without comments and variables."""
     words = shlex.split(line, comments=True)
     while words:
         end = words.index("&&") if "&&" in words else len(words)
@@ -77,7 +77,8 @@ def check_python(words: list[str]) -> None:
 
 
 def check_overrides(overrides: list[str]) -> None:
-    """The first choice of every sweep composes; of launchers, which may not be installed, the name is known."""
+    """Check that the first choice of each sweep composes. Of launchers, which may not be installed, only the name is
+    checked."""
     parsed = OverridesParser.create().parse_overrides(overrides)
     chosen = [
         f"{o.get_key_element()}={next(o.sweep_string_iterator())}" if o.is_sweep_override() else text

@@ -1,4 +1,4 @@
-"""A pattern without one key: moved from nowhere, or attended to by nobody."""
+"""Patterns with one key removed: its attention is either dropped or redistributed over the other keys."""
 
 from __future__ import annotations
 

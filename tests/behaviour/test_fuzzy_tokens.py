@@ -1,4 +1,4 @@
-"""Pairs of alike tokens, windows that hold one of them, and copies with other names."""
+"""Pairs of tokens that differ by case or a leading space only, windows that contain one of them, and renamed copies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_pairs_differ_by_case_alone_or_by_a_leading_space_alone_and_the_control_
 
 
 def test_a_pair_without_a_control_of_the_variant_s_form_is_left_out() -> None:
-    """The single letters have no other family to take a control from; with a second there is one, and only one."""
+    """Single letters have no other family to take a control from. With a second family there is exactly one control."""
     words = [*WORDS, "q", "Q", "z", "Z"]
     counts = torch.arange(len(words)).float() + RAREST
     for letters, controls in (("q", {"q": "", "Q": ""}), ("qz", {"q": "z", "Q": "Z"})):

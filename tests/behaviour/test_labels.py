@@ -1,4 +1,4 @@
-"""What a head is called, and what it must not be called."""
+"""Labels of heads: heads get the labels of their own behavior and no others."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ POS = 1 + 2 * BLOCK
 
 
 def random_pattern(seed: int, pos: int = POS, heads: int = 3, batch: int = BATCH) -> Tensor:
-    """Softmax of noise over the past."""
+    """Return attention patterns that are softmax of random scores over past keys."""
     scores = 3 * handmade.normal(torch.Generator().manual_seed(seed), batch, heads, pos, pos)
     return scores.masked_fill(torch.ones(pos, pos, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
 
 
 def shifted(distance: int, pos: int = POS) -> Tensor:
-    """Every query looks ``distance`` back, to the beginning where there is nothing. query × key."""
+    """Return the pattern (query × key) in which every query attends ``distance`` back, and to position 0 if there is no
+    such key."""
     pattern = torch.zeros(pos, pos, dtype=torch.float64)
     pattern[torch.arange(pos), (torch.arange(pos) - distance).clamp(min=0)] = 1
     return pattern
 
 
 def random_text(seed: int, batch: int = BATCH, pos: int = POS, d_vocab: int = 5) -> Tensor:
-    """BOS and tokens from a small vocabulary, so that they repeat."""
+    """Return windows of BOS and tokens from a small vocabulary, so that tokens repeat."""
     text = torch.randint(1, d_vocab, (batch, pos), generator=torch.Generator().manual_seed(seed))
     text[:, 0] = 0
     return text
 
 
 def called(pattern: Tensor, copies: Tensor, text: Tensor, on_text: Tensor) -> list[tuple[str, ...]]:
-    """Each head's labels, from its pattern on ``copies`` (BOS, a block twice) and ``on_text``."""
+    """Return each head's labels from its patterns on ``copies`` (BOS and a block given twice) and on ``on_text``."""
     chance = uniform_attention(pattern.shape[-1]).double().expand(1, pattern.shape[1], -1, -1)
     offsets = best_offset(on_text[::2])
 
@@ -84,7 +85,7 @@ def called(pattern: Tensor, copies: Tensor, text: Tensor, on_text: Tensor) -> li
 
 
 def planted(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The hand-made previous-token head and induction head on a block given twice, and on text that repeats."""
+    """Return patterns of the hand-made previous-token head and induction head on repeated random tokens and on text."""
     weights = handmade.induction_pair(D_VOCAB)
     (early,), (late,) = weights.layers
     copies, text = handmade.repeated_tokens(seed, BATCH, D_VOCAB, BLOCK), random_text(seed)
@@ -103,7 +104,7 @@ def test_the_hand_made_pair_gets_its_own_labels() -> None:
 
 
 def test_a_head_that_looks_back_by_a_block_s_length_is_no_induction_head() -> None:
-    """Negative control: on repeated random tokens alone it would be a perfect one."""
+    """Negative control: on repeated random tokens alone, this head would score as a perfect induction head."""
     copies, text = handmade.repeated_tokens(2, BATCH, D_VOCAB, BLOCK), random_text(2, d_vocab=D_VOCAB)
     pattern = shifted(BLOCK - 1).expand(BATCH, 1, POS, POS)
     assert induction.prefix_matching(pattern, BLOCK).item() == 1
@@ -111,7 +112,8 @@ def test_a_head_that_looks_back_by_a_block_s_length_is_no_induction_head() -> No
 
 
 def test_a_previous_token_head_is_no_induction_head_though_text_repeats() -> None:
-    """Negative control: in a b a b … the token before followed the present one's earlier occurrence."""
+    """Negative control: in a b a b …, the previous token is also the token after the earlier occurrence of the current
+    token."""
     copies = handmade.repeated_tokens(3, BATCH, D_VOCAB, BLOCK)
     text = torch.tensor([0, *[1, 2] * BLOCK]).expand(BATCH, POS)
     pattern = handmade.previous_token_pattern(POS).expand(BATCH, 1, POS, POS)
@@ -127,7 +129,7 @@ def test_a_head_that_looks_two_back_is_called_so_and_others_are_not() -> None:
 
 
 def test_heads_that_look_anywhere_have_no_label() -> None:
-    """Negative control: 30 heads with the patterns of random scores, the same on tokens of both kinds."""
+    """Negative control: 30 heads with patterns of random scores, the same on both kinds of tokens."""
     for seed in range(10):
         pattern = random_pattern(seed, batch=17)
         copies, text = handmade.repeated_tokens(seed, 17, D_VOCAB, BLOCK), random_text(seed, 17)
@@ -135,7 +137,7 @@ def test_heads_that_look_anywhere_have_no_label() -> None:
 
 
 def test_untrained_weights_have_no_label() -> None:
-    """Negative control: content alone, two layers deep; the second layer reads what the first one writes."""
+    """Negative control: two random layers without positions; the second layer reads what the first one writes."""
     weights = handmade.random_weights(4, n_layers=2, d_vocab=D_VOCAB)
     copies, text = handmade.repeated_tokens(4, 17, D_VOCAB, BLOCK), random_text(4, 17, d_vocab=D_VOCAB)
     seen = []
@@ -182,7 +184,7 @@ def test_the_mean_over_windows_of_prefix_matching_and_copying_is_the_score_itsel
 
 
 def test_attention_after_an_earlier_occurrence_is_what_a_look_at_each_token_finds() -> None:
-    """Identity, with loops; a window in which nothing repeats is left out."""
+    """Identity: the score equals a loop over all tokens. A window in which no token repeats is left out."""
     tokens, pattern = random_text(9), random_pattern(9)
     tokens[2] = torch.arange(POS)
     expected = []
@@ -198,7 +200,7 @@ def test_attention_after_an_earlier_occurrence_is_what_a_look_at_each_token_find
 
 
 def test_the_even_pattern_scores_chance() -> None:
-    """Known answers: 1 / (query + 1) at any place, and a key in (query + 1) for each follower."""
+    """Known values: uniform causal attention gives 1 / (query + 1) to each key."""
     even = uniform_attention(POS).double()
     torch.testing.assert_close(even[0, 0], handmade.even_pattern(POS), rtol=0, atol=1e-7)
     second = sum(1 / (p + 1) for p in range(BLOCK + 1, POS)) / BLOCK

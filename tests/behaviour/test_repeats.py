@@ -1,4 +1,4 @@
-"""The second copy of repeated random tokens, against guessing."""
+"""The loss on the second copy of repeated random tokens, compared with a uniform guess."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def test_guessing_among_the_tokens_that_are_drawn_costs_the_log_of_their_number(
 
 
 def test_a_model_that_only_stops_being_wrong_gains_nothing_over_guessing() -> None:
-    """The mistake: where the first copy costs more than guessing, a second copy worth guessing was called a gain."""
+    """Guards against counting a gain where the first copy costs more than guessing and the second as much as
+    guessing."""
     tokens, block = copies()
     logits = torch.zeros(13, tokens.shape[1], D_VOCAB)
     sure = torch.arange(tokens.shape[1]) <= block

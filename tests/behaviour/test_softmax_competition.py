@@ -1,4 +1,5 @@
-"""One score moves all other keys alike, and no one-layer head can prefer the token after a match."""
+"""Softmax competition: a higher score lowers all other keys alike, so a one-layer head cannot prefer the token after a
+match."""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ def test_raising_one_score_lowers_every_other_key_alike(raised: float) -> None:
 
 
 def one_layer(tokens: torch.Tensor) -> torch.Tensor:
-    """A head that attends to its own token: the strongest match that one layer can make."""
+    """Return a head that attends to equal tokens, the strongest match that is possible in one layer."""
     same = skip_trigram_head(5 * torch.eye(D_VOCAB, dtype=DTYPE), torch.eye(D_VOCAB, dtype=DTYPE))
     return content_pattern(same.layers[0][0], same.W_E.mT[tokens])
 
 
 def two_layers(tokens: torch.Tensor) -> torch.Tensor:
-    """The handmade induction head."""
+    """Return the hand-made induction head."""
     weights = induction_pair(D_VOCAB, strength=5.0)
     x, previous = weights.W_E.mT[tokens], weights.layers[0][0]
     moved = previous_token_pattern(tokens.shape[1]) @ x @ previous.W_OV.dense().mT

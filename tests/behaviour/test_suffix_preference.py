@@ -1,4 +1,4 @@
-"""Both orders averaged, and what the last query attends to."""
+"""The attention of the last query, averaged over both orders of a sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ G = torch.Generator().manual_seed(0)
 
 
 def test_the_last_row_is_read_at_each_window_s_own_keys() -> None:
-    """Identity, entry by entry."""
+    """Identity: the values are compared entry by entry."""
     pattern, keys = normal(G, 5, 3, 7, 7), torch.randint(7, (5, 2), generator=G)
     found = last_attention(pattern, keys)
     assert found.shape == (3, 5, 2)
@@ -22,7 +22,8 @@ def test_the_last_row_is_read_at_each_window_s_own_keys() -> None:
 
 
 def test_what_hangs_on_place_or_follower_alone_favours_neither_side() -> None:
-    """Negative control: values by place, the same in both orders; and the positive one, values by length of match."""
+    """Negative control: values that depend on the position alone. Positive control: values that depend on the match
+    length."""
     by_place = normal(G, 11, 2)
     longer, shorter = longer_and_shorter(torch.cat([by_place, by_place])).unbind(-1)
     torch.testing.assert_close(longer, shorter)

@@ -1,4 +1,4 @@
-"""Matches of one, two and three tokens, put against each other."""
+"""Generated sequences that contain matches of one, two or three tokens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_nothing_repeats_before_a_match_is_made_and_no_unseen_token_is_drawn(pos
 
 @pytest.mark.parametrize(("first", "second"), list(product(MATCHES, MATCHES)))
 def test_each_occurrence_repeats_what_its_kind_says_and_nothing_else_does(first: str, second: str) -> None:
-    """Looked up token by token: which of the query's last three stand before each follower."""
+    """Token by token: the number of the query's last three tokens that stand before each follower."""
     drawn = trials(SHORTEST_WINDOW)
     tokens = drawn.matched(first, second)
     assert (tokens != drawn.tokens).sum().item() == len(tokens) * (len(MATCHES[first]) + len(MATCHES[second]))

@@ -1,4 +1,4 @@
-"""Exponents are slopes, and what is counted is what the sizes say."""
+"""Growth exponents are fitted slopes, and counts follow from the sizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_parameters_are_counted(positions: str) -> None:
 
 @pytest.mark.parametrize("profile", sorted(p.stem for p in (ROOT / "conf" / "profile").glob("*.yaml")))
 def test_every_profile_fits_the_machine_that_it_is_for(profile: str) -> None:
-    """In GiB, with room for half as much again that is not counted: an 80 GiB GPU for the paper's sizes."""
+    """In GiB, with a margin of one half for memory that is not counted. The paper's sizes need a GPU of 80 GiB."""
     found, (gpu, host) = need(profile), {"paper": (80, 64), "gpu": (16, 32)}.get(profile, (8, 8))
     assert 1.5 * found.training < gpu
     assert 1.5 * found.extraction < host

@@ -1,4 +1,4 @@
-"""The page says what was measured, what is a bound, and what was not measured or run at all."""
+"""The benchmark page names what was measured, what is a bound, and what was not measured or not run."""
 
 from __future__ import annotations
 

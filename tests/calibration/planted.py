@@ -1,4 +1,5 @@
-"""Small worlds, and models that stand in them without having grown up there: their circuits are known exactly."""
+"""Small synthetic corpora, and hand-made models that take the place of trained ones, so that their circuits are
+known."""
 
 from __future__ import annotations
 
@@ -46,21 +47,21 @@ def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **cor
 
 
 def untrained(config: WorldConfig, held_out: int = HELD_OUT) -> PlantedModel:
-    """What ``train_planted`` makes of no tokens at all, in a world that says it trains."""
+    """Return an untrained model whose configuration says that it is trained."""
     without = config.model_copy(update={"train": config.train.model_copy(update={"tokens": 0})})
     (planted,) = small_grow(without, (0,), held_out)
     return replace(planted, world=replace(planted.world, config=config))
 
 
 def small_grow(config: WorldConfig, seeds: Sequence[int], held_out: int = HELD_OUT) -> list[PlantedModel]:
-    """As ``train_planted``, with fewer documents held out."""
+    """Train models as ``train_planted`` does, with fewer held-out documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "HELD_OUT", held_out)
         return train_planted("small", config, seeds, HOW)
 
 
 def small_world(config: WorldConfig, held_out: int = HELD_OUT, seed: int = 0, name: str = "small") -> World:
-    """As ``make_world``, likewise."""
+    """Generate a corpus as ``make_world`` does, with fewer held-out documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "HELD_OUT", held_out)
         return make_world(name, config, seed)
@@ -69,9 +70,11 @@ def small_world(config: WorldConfig, held_out: int = HELD_OUT, seed: int = 0, na
 def stand_in(
     planted: PlantedModel, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None
 ) -> PlantedModel:
-    """``weights`` in the place of the grown model; ``bias`` is what each layer adds to the score of the token before,
-    in nats, and ``smear`` the logit of a key's own share. It is said to have learnt all, and to rely on every edge and
-    every later head."""
+    """Return ``planted`` with its model replaced by hand-made ``weights``.
+
+    ``bias`` is what each layer adds to the score of the previous token, in nats, and ``smear`` the logit of a key's own
+    share. The model counts as having learned all rules, and every edge and every second-layer head as used.
+    """
     model = transformer(weights, planted.world.config.model, bias, smear)
     cell = CellConfig(seed=0, model=model.config, train=planted.world.config.train)
     edges = {(kind, 0, 0): 9.0 for kind in "QKV"} if len(weights.layers) == 2 else {}
@@ -101,13 +104,13 @@ def transformer(
 
 
 def without_qk(weights: Weights, layer: int) -> Weights:
-    """The same, with a head that attends evenly in ``layer``."""
+    """Return the same weights with uniform attention in ``layer``."""
     (head,) = weights.layers[layer]
     even = (replace(head, W_Q=0 * head.W_Q),)
     return replace(weights, layers=(*weights.layers[:layer], even, *weights.layers[layer + 1 :]))
 
 
 def smeared_induction(d_vocab: int, strength: float = 30.0) -> Weights:
-    """One layer that does induction where each key is that of the token before."""
+    """Return a one-layer model that does induction if every key is that of the previous token."""
     eye = torch.eye(d_vocab, dtype=handmade.DTYPE)
     return handmade.skip_trigram_head(strength * eye, eye)

@@ -1,4 +1,4 @@
-"""Each detector finds what it must in models whose circuits are known, and nothing where there is nothing."""
+"""Each detector finds the structure in models whose circuits are known, and finds nothing in models without it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Make = Callable[[WorldConfig], PlantedModel]
 
 @pytest.fixture(scope="module")
 def planted() -> Make:
-    """An untrained model in a world that says that its models are trained; each world is made once."""
+    """Return an untrained model for a configuration that says it is trained. Each corpus is generated once."""
     made = dict[str, PlantedModel]()
 
     def make(config: WorldConfig) -> PlantedModel:
@@ -52,7 +52,7 @@ def units(name: str, *models: PlantedModel) -> list[Unit]:
 
 
 def induction_pair(previous: float = 30.0) -> tuple[Weights, tuple[float, float]]:
-    """And the bias by which its first head looks at the token before."""
+    """Return the hand-made induction pair, and the bias with which its first head attends to the previous token."""
     return handmade.induction_pair(D_VOCAB), (previous, 0.0)
 
 
@@ -60,7 +60,8 @@ def induction_pair(previous: float = 30.0) -> tuple[Weights, tuple[float, float]
 
 
 def bigram_model(planted: PlantedModel, sign: float) -> PlantedModel:
-    """Its direct path is the table of the text, in logs, or the opposite; BOS would follow everything."""
+    """Return a model whose direct path is the bigram table of the text in logs, or its negative. BOS would follow every
+    word."""
     table = torch.full((D_VOCAB, D_VOCAB), 99.0)
     table[1:, 1:] = sign * torch.tensor(planted.world.truth.bigram).log().mT
     return stand_in(planted, handmade.bigram(table))
@@ -87,13 +88,15 @@ SKIPS = config(n_layers=1, tokens=1, n_skip_trigrams=M, max_documents=1009)
 
 @pytest.fixture(scope="module")
 def skips() -> PlantedModel:
-    """Enough text is held out that each triple is there often."""
+    """Return a corpus with skip-trigrams and enough held-out text that each occurs often."""
     return untrained(SKIPS, held_out=907)
 
 
 def skip_head(planted: PlantedModel, out_shift: int = 0, strength: float = 9.0) -> PlantedModel:
-    """From each destination it looks for the source by 9 nats, which raises its out, or another triple's. From all
-    others it looks away from sources."""
+    """Return a head with skip-trigrams: from each destination it prefers the source by 9 nats and raises an output.
+
+    The output is that of the triple itself, or that of another triple. From all other tokens the head avoids sources.
+    """
     truth, qk, ov = planted.world.truth, torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
     qk[:, [source + 1 for source in truth.skip_sources]] = -9
     outs = truth.skip_outs[out_shift:] + truth.skip_outs[:out_shift]
@@ -107,7 +110,7 @@ BOTH = pytest.mark.parametrize("name", ["skip_trigram", "skip_trigram_model"])
 
 @BOTH
 def test_a_head_of_the_planted_skip_trigrams_has_them_all_and_no_others(skips: PlantedModel, name: str) -> None:
-    """The atlas's list is as long as there are triples; the model's own has no length."""
+    """The list of the atlas is as long as the number of triples. The second detector has no fixed length."""
     assert HOW.top_k == M
     assert units(name, skip_head(skips)) == [HIT] * M
 
@@ -120,7 +123,7 @@ def test_a_head_that_writes_nothing_or_the_wrong_outs_has_none_of_them(skips: Pl
 
 @BOTH
 def test_a_triple_that_was_not_planted_is_a_false_find(skips: PlantedModel, name: str) -> None:
-    """The same head, but the truth knows of one triple less."""
+    """The head is the same, but the ground truth lacks one of its triples."""
     model = skip_head(skips)
     fewer = {f: getattr(model.world.truth, f)[1:] for f in ("skip_sources", "skip_destinations", "skip_outs")}
     world = replace(model.world, truth=replace(model.world.truth, **fewer))
@@ -139,7 +142,7 @@ TOLD = config(n_layers=1, tokens=1, two_back_spread=1.0)
 
 
 def one_layer(previous: float) -> tuple[Weights, tuple[float, ...]]:
-    """The first head of an induction pair alone."""
+    """Return a model of the first head of the induction pair alone."""
     weights = handmade.induction_pair(D_VOCAB)
     return replace(weights, layers=weights.layers[:1]), (previous,)
 
@@ -208,14 +211,14 @@ def test_where_nothing_is_to_be_copied_a_head_that_copies_is_a_false_find(plante
 
 
 def test_what_cannot_be_known_of_copying_is_left_out(planted: Make) -> None:
-    """An earlier head may copy for the later one; so may heads that answer."""
+    """First-layer heads may copy for second-layer heads, and heads that answer questions or lookups may copy too."""
     assert units("copying", stand_in(planted(COPIES), *induction_pair())) == [HIT]
     for answering in (ANSWERS, LOOKUPS):
         assert units("copying", stand_in(planted(answering), handmade.virtual_head(D_VOCAB))) == []
 
 
 def test_of_two_heads_in_a_layer_that_must_match_one_is_enough(planted: Make) -> None:
-    """One unit for the layer, and each head of the other layer a negative one."""
+    """There is one positive unit for the second layer, and one negative unit for each head of the first layer."""
     weights, bias = induction_pair()
     (early,), (late,) = weights.layers
     even, silent = replace(late, W_Q=0 * late.W_Q), replace(early, W_O=0 * early.W_O)
@@ -241,7 +244,7 @@ COMPOSING = [
 def test_an_edge_is_held_against_what_depends_on_it_and_left_out_where_that_is_in_doubt(
     planted: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
-    """Whatever depends on the model's other edges. Nothing is known of edges into a head that is not relied on."""
+    """This does not depend on the model's other edges. Edges into an unused head give no units."""
     model, kind = stand_in(planted(where), weights, LOOKS_BACK), name[-1].upper()
     for nats, expected in ((USED_NATS, [HIT]), (0.3, []), (UNUSED_NATS, [FALSE_FIND]), (-1.0, [FALSE_FIND])):
         edges = {(reader, 0, 0): nats if reader == kind else 9.0 for reader in "QKV"}
@@ -263,7 +266,7 @@ def test_a_later_head_that_reads_nothing_of_the_earlier_one_is_missed(
 def test_negatives_are_the_other_kinds_of_edges_of_the_same_model(
     planted: Make, name: str, where: WorldConfig, weights: Weights
 ) -> None:
-    """One edge of three is in the handmade weights; where all but that one are relied on, all are mistaken."""
+    """The hand-made weights have one edge of three. If only the two others are used, all three judgments are wrong."""
     kind, model = name[-1].upper(), stand_in(planted(where), weights, LOOKS_BACK)
     right = {(reader, 0, 0): 9.0 if reader == kind else 0.0 for reader in "QKV"}
     wrong = {edge: 9.0 - nats for edge, nats in right.items()}
@@ -274,7 +277,10 @@ def test_negatives_are_the_other_kinds_of_edges_of_the_same_model(
 
 
 def test_heads_without_structure_do_not_compose(planted: Make) -> None:
-    """At a false-discovery rate of a tenth, in one model of ten but for chance: binomial, more than 5 of 20 in 1 %."""
+    """Negative control at a false-discovery rate of 0.1, so one model in ten may fail.
+
+    Under a binomial distribution, more than 5 of 20 models fail with a probability of 1 %.
+    """
     random = [handmade.random_weights(seed, n_layers=2, n_heads=1, d_vocab=D_VOCAB) for seed in range(20)]
     found = [units("composition", stand_in(planted(COPIES), weights, LOOKS_BACK)) for weights in random]
     assert sum(units != [MISS] * 3 for units in found) <= 5
@@ -323,7 +329,7 @@ def test_a_loss_that_falls_as_prefix_matching_forms_is_a_hit(planted: Make) -> N
 
 @pytest.mark.parametrize("copied", [[5.0, 5.0, 5.0, 5.0, 5.0, 1.0], [5.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
 def test_a_change_at_another_time_is_missed_and_a_false_find(planted: Make, copied: list[float]) -> None:
-    """Later and earlier."""
+    """The onset is after the fall of the loss, and before it."""
     assert units("phase_change", changing(planted(COPIES), FORMS, copied)) == [MISS, FALSE_FIND]
 
 
@@ -347,5 +353,5 @@ def test_models_that_cannot_change_are_left_out(planted: Make) -> None:
 
 @pytest.mark.parametrize("name", ["previous_token", "induction", "copying"])
 def test_in_untrained_models_nothing_is_found(planted: Make, name: str) -> None:
-    """One head in one layer, and two in two; of a world that plants nothing."""
+    """For one head in one layer and two heads in two layers, on a corpus without rules."""
     assert units(name, *[planted(config(n_layers=n)) for n in (0, 1, 2)]) == [NOTHING] * 3

@@ -1,4 +1,4 @@
-"""What hangs on an edge, in models of which it is known."""
+"""The effect of an edge on the loss, in hand-made models where it is known."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(c
 
 
 def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: PlantedModel) -> None:
-    """Two equal induction heads: without the keys of one the other still copies, and the loss hardly moves; but with
-    one alone left, it saves what a lone head does. Nothing hangs on the silent first-layer head in either way."""
+    """Two equal induction heads replace each other: without the key edge of one, the loss hardly changes.
+
+    If only one of the edges is left, it reduces the loss as much as in a single induction head. Edges from the silent
+    first-layer head have no effect in either test.
+    """
     weights = handmade.induction_pair(D_VOCAB)
     (early,), (late,) = weights.layers
     twins = replace(weights, layers=((early, replace(early, W_O=0 * early.W_O)), (late, late)))
@@ -56,8 +59,11 @@ def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(co
 
 
 def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: PlantedModel) -> None:
-    """Both heads attend evenly; without its values the virtual head writes what it makes of the earlier head's mean, or
-    of what that wrote in the window before, whichever does less harm."""
+    """Both heads attend uniformly. Without the V-edge, the late head reads the early head's mean or its write in
+    another window.
+
+    The replacement with the lower loss counts.
+    """
     weights, world = handmade.virtual_head(D_VOCAB), copies.world
     model = transformer(weights, world.config.model, (0.0, 0.0))
     places, inputs = world.copied, world.held_out[:, :-1]
@@ -91,7 +97,7 @@ def test_only_two_layers_with_a_rule_to_learn_have_edges_to_remove() -> None:
 
 
 def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_edge_is(copies: PlantedModel) -> None:
-    """Twins stand in for each other: each is worth what it saves alone."""
+    """Two equal heads replace each other: each has the effect that it has alone."""
     weights, world = handmade.induction_pair(D_VOCAB), copies.world
     (early,), (late,) = weights.layers
     silent = replace(late, W_O=0 * late.W_O)

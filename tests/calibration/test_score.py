@@ -1,4 +1,4 @@
-"""Precision and recall, their intervals, and which worlds count."""
+"""Precision and recall, their intervals, and the corpora that count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.calibration.planted import N_WORDS, config, stand_in, untrained
 
 
 def singles(hits: int, n: int) -> tuple[list[int], list[int]]:
-    """As many worlds as units."""
+    """Return one corpus per unit."""
     return [1] * hits + [0] * (n - hits), [1] * n
 
 
@@ -25,13 +25,13 @@ def singles(hits: int, n: int) -> tuple[list[int], list[int]]:
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
 def test_intervals_of_independent_units_are_those_of_newcombe_1998(hits: int, n: int, low: float, high: float) -> None:
-    """Table I there, method 3, to its four digits."""
+    """Compared with Table I, method 3, to its four digits."""
     assert interval(*singles(hits, n)) == pytest.approx((hits / n, low, high), abs=5e-5)
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 7), (3, 7), (7, 7), (41, 43), (1, 1)])
 def test_at_either_end_the_share_found_is_just_as_far_as_chance_allows(hits: int, n: int) -> None:
-    """Identity: |share − p| = z √(p (1 − p) / n) at both ends p, unless the share is at the end itself."""
+    """Identity: |share − p| = z √(p (1 − p) / n) at both ends p, unless the end is 0 or 1."""
     share, ends = hits / n, wilson(hits / n, float(n))
     assert 0 <= ends[0] <= share <= ends[1] <= 1
     for p in ends:
@@ -40,7 +40,7 @@ def test_at_either_end_the_share_found_is_just_as_far_as_chance_allows(hits: int
 
 @pytest.mark.parametrize(("hits", "n"), [(16, 17), (17, 17), (5, 9)])
 def test_copies_of_a_unit_within_its_world_add_nothing(hits: int, n: int) -> None:
-    """17 skip-trigrams in four models of one text are 17: counted as 68, the interval is half as wide."""
+    """17 skip-trigrams in four equal models count as 17 units. Counted as 68, the interval would be half as wide."""
     once, four_times = singles(hits, n), [[4 * count for count in counts] for counts in singles(hits, n)]
     assert interval(*four_times) == pytest.approx(interval(*once), abs=1e-12)
     _, low, high = interval(*singles(4 * hits, 4 * n))
@@ -50,7 +50,7 @@ def test_copies_of_a_unit_within_its_world_add_nothing(hits: int, n: int) -> Non
 
 
 def test_units_that_differ_within_worlds_as_between_them_count_each() -> None:
-    """Nine in ten in each of twenty worlds: no variance between them, two hundred units."""
+    """Nine of ten units in each of twenty corpora: there is no variance between corpora, so there are 200 units."""
     assert interval([9] * 20, [10] * 20) == pytest.approx((0.9, *wilson(0.9, 200.0)))
 
 
@@ -81,8 +81,10 @@ def test_without_finds_there_is_no_precision_and_without_plants_no_recall() -> N
 
 
 def test_a_world_whose_rules_are_not_learnt_is_left_out_and_counted() -> None:
-    """Three models of words and their successors: one that knows them all, two that know none and have not learnt what
-    was planted either: of one rule nothing, or not quite enough of one of two."""
+    """Of three models on bigram text, one has learned all rules.
+
+    The two others have not learned one rule at all, or one of two rules not quite enough.
+    """
     planted = untrained(config())
     table = torch.full((N_WORDS + 1, N_WORDS + 1), -9.0)
     table[1:, 1:] = torch.tensor(planted.world.truth.bigram).log().mT

@@ -1,4 +1,4 @@
-"""Models that are trained together are what each would be alone."""
+"""Models that are trained together equal models that are trained alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_each_loss_is_the_models_own_and_its_gradient_too(smeared: bool, n_layer
 
 @pytest.mark.parametrize(("smeared", "n_layers"), [(False, 2), (True, 1)])
 def test_trained_together_they_end_where_each_ends_alone(smeared: bool, n_layers: int) -> None:
-    """Both optimisers, the schedule and the windows; orthogonalisation is in float32 or bf16, hence the tolerance."""
+    """With both optimizers, the schedule and the windows. The tolerance allows for orthogonalization in float32 or
+    bf16."""
     alone, together = models(smeared, n_layers), models(smeared, n_layers)
     train_together(together, batches, STEPS, PLAIN, lambda _: None)
     for i, model in enumerate(alone):
@@ -64,7 +65,7 @@ def test_trained_together_they_end_where_each_ends_alone(smeared: bool, n_layers
 
 
 def test_they_have_their_weights_of_then_at_each_evaluation() -> None:
-    """Those of the step, not of the last one."""
+    """At each evaluation, the models hold the weights of that step and not those of the last step."""
     trained, seen = models(), list[tuple[int, Tensor]]()
     start = trained[1].W_U.detach().clone()
     train_together(trained, batches, STEPS, PLAIN, lambda step: seen.append((step, trained[1].W_U.detach().clone())))

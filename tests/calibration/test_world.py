@@ -1,4 +1,4 @@
-"""Independent worlds: their text as tokens, their models, their losses where a rule made the word."""
+"""Synthetic corpora: their text as tokens, their models, and the losses at the words that a rule determined."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_word_is_the_token_after_its_number_and_a_document_a_window() -> None:
 
 
 def test_each_seed_has_rules_and_text_of_its_own_and_each_kind_too() -> None:
-    """The same seed of the same kind the same; else no table and no document is shared."""
+    """Equal seed and kind give equal corpora. Otherwise no table and no document is shared."""
     first, again = (small_world(config(**RULES)) for _ in range(2))
     others = [small_world(config(**RULES), seed=1), small_world(config(**RULES), name="other")]
     assert first.truth == again.truth
@@ -50,7 +50,7 @@ def test_without_documents_to_train_on_a_world_is_refused() -> None:
 
 
 def test_losses_are_those_at_the_words_that_each_rule_made() -> None:
-    """Against −log P(word | word before), added up word by word, of a model that knows bigrams only."""
+    """Compared with −log P(word | previous word), summed by hand, of a model that knows bigrams only."""
     world = small_world(config(**RULES))
     table = handmade.normal(torch.Generator().manual_seed(0), N_WORDS + 1, N_WORDS + 1)
     curve = Curve([], [], {"copied": [], "ruled": []})
@@ -90,14 +90,15 @@ TRAINED: WorldConfig = config(1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2
 
 
 def test_a_worlds_model_is_the_same_whichever_worlds_it_is_trained_beside() -> None:
-    """So results do not depend on how worlds are dealt out to processes; another seed has another model."""
+    """Results therefore do not depend on how corpora are distributed over processes. Another seed gives another
+    model."""
     (first, second), (alone,) = small_grow(TRAINED, (0, 1)), small_grow(TRAINED, (1,))
     torch.testing.assert_close(alone.trained.weights.W_U, second.trained.weights.W_U, rtol=0, atol=1e-4)
     assert (first.trained.weights.W_U - second.trained.weights.W_U).abs().max() > 0.1
 
 
 def test_a_model_is_shown_what_was_held_out_and_has_a_loss_at_each_evaluation() -> None:
-    """And it has learnt something of the words: a flat guess costs log 12."""
+    """The model has learned something about the words: a uniform guess has a loss of log 12."""
     (planted,) = small_grow(TRAINED, (0,))
     world, windows = planted.world, planted.world.held_out
     assert torch.equal(planted.data.held_out, windows)

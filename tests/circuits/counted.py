@@ -1,4 +1,4 @@
-"""Token counts, and a log probability."""
+"""Helpers of the bigram tests: token counts and their log-probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ D_VOCAB = 23
 
 
 def some_counts(seed: int = 0) -> Tensor:
-    """Counts[token, next]; a third of the pairs and one whole row never occur."""
+    """Return counts[token, next] in which a third of the pairs and one whole row are zero."""
     g = torch.Generator().manual_seed(seed)
     counts = torch.randint(0, 40, (D_VOCAB, D_VOCAB), generator=g)
     counts[torch.rand(D_VOCAB, D_VOCAB, generator=g) < 0.33] = 0

@@ -1,4 +1,4 @@
-"""What a skip-trigram is worth on a text, what the text says of it, and what it costs where it is wrong."""
+"""Skip-trigrams: their effect on text, their lift in text, and the cost of skip-trigram bugs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ PHRASES = ((IN, MIND), (AT, BAY))
 
 
 def text(seed: int, *, planted: bool) -> Tensor:
-    """BOS and tokens 8 to 18 at random; where planted, KEEP, then "in mind" or "at bay" after a gap of one."""
+    """Return windows of BOS and random tokens 8 to 18. If planted, they contain KEEP, a gap of one, and "in mind" or
+    "at bay"."""
     g = torch.Generator().manual_seed(seed)
     windows = torch.randint(8, D_VOCAB, (BATCH, POS + 1), generator=g)
     windows[:, 0] = 0
@@ -44,7 +45,7 @@ def text(seed: int, *, planted: bool) -> Tensor:
 
 
 def keeping() -> Weights:
-    """From "in" and "at" it looks for "keep" by 5 nats, which raises both endings by 3 logits."""
+    """Return a head that attends from "in" and "at" to "keep" by 5 nats, and raises both endings by 3 logits."""
     qk, ov = torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
     qk[[IN, AT], KEEP] = 5
     ov[[MIND, BAY], KEEP] = 3
@@ -52,7 +53,8 @@ def keeping() -> Weights:
 
 
 def seen(weights: Weights, windows: Tensor) -> tuple[LowRank, Tensor, Tensor, Occurrences]:
-    """The OV circuit, the logits, what is source_weight, and the occurrences; by content alone, without a norm."""
+    """Return the OV circuit, the logits, the source weights and the occurrences of a model without positions or
+    norm."""
     head, tokens = weights.layers[0][0], windows[:, :-1]
     pattern = handmade.content_pattern(head, weights.W_E.mT[tokens])
     scales = torch.ones(tokens.shape, dtype=torch.float64)
@@ -62,7 +64,7 @@ def seen(weights: Weights, windows: Tensor) -> tuple[LowRank, Tensor, Tensor, Oc
 
 
 def test_planted_skip_trigrams_come_first_with_their_places() -> None:
-    """Calibration: at "in", position 6, keep's share of attention is e⁵ / (e⁵ + 6), times 3 logits above the mean."""
+    """Calibration: at "in", position 6, the attention to "keep" is e⁵ / (e⁵ + 6), times 3 logits above the mean."""
     circuit, _, weight, at = seen(keeping(), text(0, planted=True))
     found = strongest(effects(circuit, weight, at), at, 2)
     assert [(f.triple, f.places) for f in found] == [((KEEP, IN, MIND), 19), ((KEEP, AT, BAY), 18)]
@@ -71,7 +73,7 @@ def test_planted_skip_trigrams_come_first_with_their_places() -> None:
 
 
 def test_the_lift_of_a_planted_skip_trigram_is_that_of_the_text() -> None:
-    """5 of the 24 "in" are not followed by "mind", nor are 7 more that come before any "keep"."""
+    """Of 24 "in" after a "keep", 5 are not followed by "mind". Neither are 7 further "in" before any "keep"."""
     windows = text(0, planted=True)
     windows[:7, 1] = IN
     (found,) = counts(Text.of(windows), [(KEEP, IN, MIND)])
@@ -92,7 +94,7 @@ def test_position_0_and_the_destination_itself_are_no_sources() -> None:
 
 
 def counted_by_hand(windows: Tensor, triple: tuple[int, int, int]) -> Counts:
-    """Place by place: a destination from position 1 on, and what follows it."""
+    """Count place by place: a destination at position 1 or later, and the token that follows it."""
     source, destination, out = triple
     there, all_places = [], []
     for window in windows.tolist():
@@ -104,8 +106,10 @@ def counted_by_hand(windows: Tensor, triple: tuple[int, int, int]) -> Counts:
 
 
 def test_what_is_counted_is_what_is_counted_place_by_place() -> None:
-    """Identity, over all triples of a small vocabulary, of which one token is only ever seen last, one at position 0,
-    and one nowhere."""
+    """Identity over all triples of a small vocabulary.
+
+    One token occurs at the end only, one at position 0 only, and one not at all.
+    """
     windows = torch.randint(1, 4, (7, 11), generator=torch.Generator().manual_seed(0))
     windows[:, 0], windows[::2, -1], windows[1::3, 6] = 0, 5, 0  # some run over the end of a document
     triples = list(product(range(7), repeat=3))
@@ -123,7 +127,8 @@ def test_the_lift_of_a_source_that_tells_nothing_is_one_and_of_few_places_none()
 
 
 def test_effects_add_up_to_what_the_head_adds_to_the_next_token() -> None:
-    """Identity, for a head of no structure and frozen scales: all sources, position 0 and the destination itself."""
+    """Identity for a random head with frozen scales: the sum over all sources, position 0 and the destination
+    itself."""
     g = torch.Generator().manual_seed(1)
     weights = handmade.random_weights(seed=2, n_layers=1, d_vocab=D_VOCAB)
     windows = torch.randint(1, 5, (BATCH, POS + 1), generator=g)
@@ -145,7 +150,7 @@ def test_effects_add_up_to_what_the_head_adds_to_the_next_token() -> None:
 
 
 def test_the_change_in_log_probability_is_that_of_a_model_without_the_head() -> None:
-    """Identity: "keep" is all that the head moves."""
+    """Identity: "keep" is the only source that the head moves."""
     weights = keeping()
     circuit, logits, weight, at = seen(weights, text(0, planted=True))
     without = path_logits(weights, (), at.windows[:, :-1], [torch.zeros(BATCH, 1, POS, POS).double()],
@@ -156,7 +161,8 @@ def test_the_change_in_log_probability_is_that_of_a_model_without_the_head() -> 
 
 
 def test_a_head_without_preference_lists_nothing_that_another_text_bears_out() -> None:
-    """Negative control: its list is of what happened to follow what. The planted head's list holds elsewhere too."""
+    """Negative control: its list holds chance successions of one text. The list of the synthetic head holds in another
+    text."""
     random = handmade.random_weights(seed=2, n_layers=1, n_heads=1, d_vocab=D_VOCAB)
     circuit, _, weight, at = seen(random, text(0, planted=False))
     there = torch.cat([text(seed, planted=False) for seed in range(1, 60)])
@@ -187,7 +193,7 @@ def test_keep_in_mind_and_keep_at_bay_force_keep_in_bay_and_keep_at_mind() -> No
 
 
 def test_a_planted_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_logit() -> None:
-    """Identity, against cross-entropy at each place; a triple whose source is not read is free."""
+    """Identity, against the cross-entropy at each place. A triple whose source gets no attention has price 0."""
     circuit, logits, weight, at = seen(keeping(), text(0, planted=True))
     bug = (KEEP, AT, MIND)
     found = spurious_cost(circuit, logits.log_softmax(-1), weight, at, bug)
@@ -204,7 +210,7 @@ def test_a_planted_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_lo
 
 
 def test_a_true_skip_trigram_pays_on_balance_though_it_costs_where_it_is_wrong() -> None:
-    """Identity, against cross-entropy over all 24 places with "in", 5 of them not before "mind"."""
+    """Identity, against the cross-entropy at all 24 places with "in", of which 5 are not before "mind"."""
     circuit, logits, weight, at = seen(keeping(), text(0, planted=True))
     t = (KEEP, IN, MIND)
     found, here = spurious_cost(circuit, logits.log_softmax(-1), weight, at, t), at.slice(KEEP, IN)
@@ -219,8 +225,11 @@ def test_a_true_skip_trigram_pays_on_balance_though_it_costs_where_it_is_wrong()
 
 
 def test_a_source_is_of_the_destination_s_document() -> None:
-    """The mistake: windows run over the ends of documents, and a token of one counted as a source for the next. After
-    the inner beginning the first 5 is of another document, the second is a source, and that beginning is none."""
+    """Guards against counting tokens of an earlier document of the same window as sources.
+
+    The first 5 is in another document than the destination. The second one is a source. BOS between the documents is
+    none.
+    """
     windows = torch.tensor([[0, 5, 6, 0, 5, 7, 8, 9]])
     found = occurrences(windows)
     triples = [*zip(found.source.tolist(), found.destination.tolist(), found.out.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""Shares of a stream: orthogonal parts, parts that cancel, and what a norm's scale weighs."""
+"""Shares of a residual stream: orthogonal parts, parts that cancel, and weights by norm scale."""
 
 from __future__ import annotations
 

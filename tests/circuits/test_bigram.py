@@ -1,4 +1,4 @@
-"""The direct path against the corpus's bigrams."""
+"""The direct path, compared with the bigrams of the corpus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_zero_layer_model_can_be_the_corpus_s_bigrams_exactly(block: int) -> N
 
 
 def test_correlation_and_divergence_are_what_they_are_called() -> None:
-    """Identity: pair by pair, in plain Python."""
+    """Identity: computed pair by pair in plain Python."""
     counts = some_counts(3).double()
     table = handmade.normal(torch.Generator().manual_seed(4), D_VOCAB, D_VOCAB)
     corpus, model = log_prob(counts, 0.5), table.mT.log_softmax(-1)
@@ -61,7 +61,7 @@ def test_a_reversed_table_correlates_the_other_way() -> None:
 
 
 def test_a_flat_table_has_learnt_nothing() -> None:
-    """Negative control: no correlation, and the divergence is log d_vocab less the corpus's entropy."""
+    """Negative control: no correlation, and a divergence of log d_vocab minus the entropy of the corpus."""
     counts = some_counts(6).double()
     fit = compare_with_corpus(direct_path(handmade.bigram(torch.zeros(D_VOCAB, D_VOCAB))), counts, smoothing=0.0)
     shares = counts / counts.sum(-1, keepdim=True)

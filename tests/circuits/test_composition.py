@@ -1,4 +1,4 @@
-"""Composition between heads, against chance."""
+"""Composition scores between heads, compared with chance."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ ROTATIONS = 211
 
 
 def scores(weights: Weights, seed: int = 0) -> dict[str, CompositionScore]:
-    """Of a model with one edge, by kind."""
+    """Return the scores of a model with one edge, by kind."""
     generator = torch.Generator().manual_seed(seed)
     return {score.kind: score for score in composition_scores(weights, ROTATIONS, generator)}
 
 
 def rotated(head: Head, g: torch.Generator) -> Head:
-    """The same spectra, what it writes turned by a Haar rotation."""
+    """Return the head with its writes multiplied by a Haar rotation; singular values stay the same."""
     Q, R = torch.linalg.qr(handmade.normal(g, len(head.W_O), len(head.W_O)))
     return Head(head.W_Q, head.W_K, head.W_V, Q * R.diagonal().sign() @ head.W_O)
 
 
 def test_composition_scores_are_the_norms_of_whole_products() -> None:
-    """Identity, against AMF's formulas with everything written out; no cyclic permutation: docs/framework.md §9.3."""
+    """Identity with the formulas of Elhage et al. 2021 in full. No factors are permuted cyclically (docs/framework.md
+    §9.3)."""
     (early, *_), (late, *_) = handmade.random_weights(seed=1, n_layers=2).layers
     W_QK = late.W_Q.mT @ late.W_K / math.sqrt(5)
     W_OV, late_W_OV = early.W_O @ early.W_V, late.W_O @ late.W_V
@@ -56,7 +57,8 @@ def test_composition_scores_are_the_norms_of_whole_products() -> None:
 
 
 def test_in_v_composition_the_later_head_stands_on_the_left() -> None:
-    """docs/framework.md §9.1. Isometries of rank 11 that fit score 1/√11; in reverse order, nothing is left."""
+    """docs/framework.md §9.1. Isometries of rank 11 on the same space score 1/√11. In reverse order the product is
+    0."""
     weights = handmade.virtual_head(11)
     early, late = weights.layers[0][0], weights.layers[1][0]
     assert composition(early, late, "V") == pytest.approx(1 / math.sqrt(11), rel=1e-12)
@@ -64,7 +66,7 @@ def test_in_v_composition_the_later_head_stands_on_the_left() -> None:
 
 
 def test_an_induction_pair_composes_through_keys_and_nothing_else() -> None:
-    """Calibration and negative control in one: K is 1/√r, Q and V are 0, where chance is 1/√22."""
+    """Calibration and negative control: K is 1/√r, Q and V are 0, and chance is 1/√22."""
     found = scores(handmade.induction_pair(11))
     assert found["K"].value == pytest.approx(1 / math.sqrt(11), rel=1e-12)
     assert found["K"].p_value == 2 / (1 + ROTATIONS)
@@ -75,12 +77,12 @@ def test_an_induction_pair_composes_through_keys_and_nothing_else() -> None:
 
 
 def test_too_little_composition_is_as_remarkable_as_too_much() -> None:
-    """Two-sided: heads in rooms apart avoid each other."""
+    """The p-value is two-sided: heads that use orthogonal subspaces score significantly below chance."""
     assert scores(handmade.induction_pair(11))["V"].p_value == 2 / (1 + ROTATIONS)
 
 
 def test_chance_is_one_over_the_root_of_d_model() -> None:
-    """E[score²] = 1/d_model exactly, whatever the spectra: here a mean over 503 rotations, within 4 errors."""
+    """E[score²] = 1/d_model exactly, for any spectra: a mean over 503 rotations, within 4 standard errors."""
     (early, *_), (late, *_) = handmade.random_weights(seed=2, n_layers=2).layers
     g = torch.Generator().manual_seed(3)
     for kind in KINDS:
@@ -89,7 +91,10 @@ def test_chance_is_one_over_the_root_of_d_model() -> None:
 
 
 def p_values(attraction: float, draws: int) -> dict[str, list[float]]:
-    """Of pairs of random heads, by kind; the later one's reads lean towards what the earlier one writes."""
+    """Return p-values of pairs of random heads, by kind.
+
+    ``attraction`` times the early head's W_Oᵀ is added to the late head's W_Q, W_K and W_V.
+    """
     generator, found = torch.Generator().manual_seed(0), {kind: [] for kind in KINDS}
     for seed in range(draws):
         random = handmade.random_weights(seed, n_layers=2, n_heads=1)
@@ -102,24 +107,30 @@ def p_values(attraction: float, draws: int) -> dict[str, list[float]]:
 
 
 def test_p_values_of_random_heads_are_uniform() -> None:
-    """Negative control. Exactly so at the values that p can take, the multiples of 2 / (1 + ROTATIONS), for pairs that
-    share no draw. Kolmogorov–Smirnov over 500 pairs, all three kinds at once at 1 % (Bonferroni): a departure of 0.08
-    would be seen, and 211 rotations are steps of 0.009. 20,000 pairs, too slow for here, gave 0.68, 0.85 and 0.45
-    (reports/log.md)."""
+    """Negative control: p-values of pairs that share no rotations are uniform on the multiples of 2 / (1 + ROTATIONS).
+
+    Kolmogorov–Smirnov test over 500 pairs, for three kinds together at 1 % (Bonferroni). A deviation of 0.08 would be
+    detected; with 211 rotations the steps are 0.009. A slower run with 20,000 pairs gave p-values of 0.68, 0.85 and
+    0.45 (reports/log.md).
+    """
     found = p_values(attraction=0.0, draws=500)
     assert min(kstest(some, "uniform").pvalue for some in found.values()) > 0.01 / 3
     assert (benjamini_hochberg(torch.tensor([p for some in found.values() for p in some])) > 0.01).all()
 
 
 def test_p_values_of_heads_that_lean_towards_each_other_are_not_uniform() -> None:
-    """The test above can fail: half of an early head's writes, added to the late one's reads, is plain to see."""
+    """Positive control of the test above: half of the early head's writes, added to what the late head reads, is
+    detected."""
     found = p_values(attraction=0.5, draws=101)
     assert max(kstest(some, "uniform").pvalue for some in found.values()) < 1e-3
 
 
 def test_the_null_keeps_the_spectra_and_its_mean_is_exact() -> None:
-    """Spectra of different lengths and slopes, 5003 rotations, within 4 errors of 1/d_model; and the same spread as
-    turning the head itself."""
+    """For spectra of different lengths and slopes, the mean of score² over 5003 rotations is 1/d_model within 4
+    standard errors.
+
+    Its spread equals that of rotations of the head itself.
+    """
     (early,), (late,) = handmade.random_weights(seed=8, n_layers=2, n_heads=1).layers
     read, written = spectra([reader(late, "K")]), spectra([early.W_OV])
     assert read.sum().item() == pytest.approx(1, abs=1e-12)
@@ -131,7 +142,7 @@ def test_the_null_keeps_the_spectra_and_its_mean_is_exact() -> None:
 
 
 def test_heads_of_full_rank_without_preference_cannot_compose_by_more_than_chance() -> None:
-    """Every rotation of an isometry scores the same: a tie, not a discovery."""
+    """Every rotation of an isometry has the same score. This is a tie, not a discovery."""
     eye = torch.eye(11, dtype=torch.float64)
     head = Head(eye, eye, eye, eye)
     for score in scores(Weights(eye, eye, ((head,), (head,)))).values():
@@ -165,7 +176,7 @@ def test_the_same_seed_gives_the_same_p_values() -> None:
 
 
 def test_benjamini_and_hochberg_s_q_values() -> None:
-    """Worked by hand: 0.02 · 4/2 = 0.04, 0.03 · 4/3 = 0.04, 0.005 · 4 = 0.02, 0.5."""
+    """Computed by hand: 0.02 · 4/2 = 0.04, 0.03 · 4/3 = 0.04, 0.005 · 4 = 0.02, 0.5."""
     q = benjamini_hochberg(torch.tensor([0.03, 0.005, 0.5, 0.02], dtype=torch.float64))
     torch.testing.assert_close(q, torch.tensor([0.04, 0.02, 0.5, 0.04], dtype=torch.float64))
     assert len(benjamini_hochberg(torch.empty(0))) == 0
@@ -180,7 +191,8 @@ def test_no_rotations_and_an_unknown_kind_are_refused() -> None:
 
 
 def test_a_direction_that_is_written_everywhere_composes_and_nothing_that_varies_does() -> None:
-    """A head whose bias, along u, is ten times what varies, along v; a later head reads u alone, or v alone."""
+    """The constant write of a head, along u, is ten times its variation, along v. A late head reads u alone, or v
+    alone."""
     Q = torch.linalg.qr(handmade.normal(torch.Generator().manual_seed(0), 13, 13)).Q
     u, v, nothing = Q[:, 0], Q[:, 1], torch.zeros(2, 13, dtype=Q.dtype)
     early = Head(nothing, nothing, Q[:, 2:4].mT, torch.stack([10 * u, v], 1))
@@ -192,7 +204,7 @@ def test_a_direction_that_is_written_everywhere_composes_and_nothing_that_varies
 
 
 def test_without_its_mean_write_a_head_writes_nothing_along_it_and_all_else_as_before() -> None:
-    """Identity: u·W_O′ = 0, and W_O − W_O′ = u uᵀ W_O; without a mean write, the head itself."""
+    """Identity: u·W_O′ = 0 and W_O − W_O′ = u uᵀ W_O. Without a mean write, W_O′ = W_O."""
     g = torch.Generator().manual_seed(1)
     (head,) = handmade.random_weights(seed=3, n_layers=1, n_heads=1).layers[0]
     mean = handmade.normal(g, len(head.W_O))
@@ -229,7 +241,7 @@ def test_the_one_sided_p_value_counts_scores_as_high_or_higher() -> None:
 
 
 def test_writers_take_the_place_of_earlier_heads_alone() -> None:
-    """The later head's own writes, which are its V-reader too, stay as they are."""
+    """The late head's own writes, which are also its R for V-composition, stay unchanged."""
     weights, writers = (handmade.random_weights(seed, n_layers=2, n_heads=1) for seed in (1, 2))
     (late,), (early,) = weights.layers[1], writers.layers[0]
     for score in composition_scores(weights, 11, torch.Generator().manual_seed(0), writers):

@@ -1,4 +1,4 @@
-"""Streams by hops and by offset: an exact regrouping of the path expansion, with known answers by hand."""
+"""Streams by hops and by offset: an exact regrouping of the path expansion, with values known by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def groupings(n_layers: int) -> tuple[Grouping, Grouping]:
 
 
 def end(weights: Weights, frozen: tuple[Tensor, list[Tensor], list[Tensor]], grouping: Grouping) -> Tensor:
-    """What the unembedding reads, by group."""
+    """Return the normalized final stream, by group."""
     *_, last = reads(weights, *frozen, grouping)
     return last
 
@@ -51,7 +51,8 @@ def test_the_groups_add_up_to_the_sum_of_all_paths(n_layers: int, which: int) ->
 def routes(
     weights: Weights, given: tuple[Tensor, list[Tensor], list[Tensor]]
 ) -> Iterator[tuple[tuple[int, ...], Tensor]]:
-    """Every route through two layers to the last position, head by head: its positions, and what it brings."""
+    """Yield every route through two layers to the last position: the positions at each head, and the content it
+    carries."""
     tokens, patterns, scales = given
     q = POS - 1
     for first, second in product((None, 0, 1, 2), repeat=2):
@@ -76,7 +77,7 @@ def routes(
     ],
 )
 def test_a_group_is_the_sum_of_its_routes_one_by_one(which: int, group_of: Callable[[int, int, int], int]) -> None:
-    """By enumeration: the definition, where the recursion is the shortcut."""
+    """The recursion equals the definition, which enumerates all routes."""
     weights, given = handmade.random_weights(seed=5, n_layers=2), frozen(5, 2)
     found = end(weights, given, groupings(2)[which])[:, :, -1]
     expected = torch.zeros_like(found)
@@ -86,7 +87,7 @@ def test_a_group_is_the_sum_of_its_routes_one_by_one(which: int, group_of: Calla
 
 
 def test_each_layers_reads_are_the_paths_to_it() -> None:
-    """What layer 1 reads, group by group, against each path with its pattern cut to the group."""
+    """The input of layer 1, group by group, equals the paths to it with patterns restricted to the group."""
     weights, (tokens, patterns, scales) = handmade.random_weights(seed=6, n_layers=2), frozen(6, 2)
     _, read, _ = reads(weights, tokens, patterns, scales, by_hops(2, POS))
     moved = [p * (1 - OWN) for p in patterns]
@@ -97,7 +98,7 @@ def test_each_layers_reads_are_the_paths_to_it() -> None:
 
 
 def test_heads_that_attend_to_themselves_move_nothing() -> None:
-    """Negative control: all is of 0 hops and of the current token, whatever the number of heads."""
+    """Negative control: all content has 0 hops and offset 0, for any number of heads."""
     weights, (tokens, _, scales) = handmade.random_weights(seed=7, n_layers=3), frozen(7, 3)
     own = [OWN.expand(BATCH, 3, POS, POS)] * 3
     hops, offsets = (end(weights, (tokens, own, scales), grouping) for grouping in groupings(3))
@@ -110,7 +111,7 @@ def test_heads_that_attend_to_themselves_move_nothing() -> None:
     ("distances", "hops", "offset"), [((1, 1), 2, 2), ((0, 2), 1, 2), ((1, 0), 1, 1), ((2, 2), 2, 3)]
 )
 def test_a_virtual_head_is_filed_by_where_it_moved(distances: tuple[int, int], hops: int, offset: int) -> None:
-    """The only route to the output goes through both heads, each a fixed distance back."""
+    """The only route to the output passes through two heads, each of which attends a fixed distance back."""
     weights = handmade.virtual_head(D_VOCAB)
     tokens = handmade.repeated_tokens(8, BATCH, D_VOCAB, BLOCK)
     patterns = [
@@ -125,7 +126,7 @@ def test_a_virtual_head_is_filed_by_where_it_moved(distances: tuple[int, int], h
 
 
 def pairs(weights: Weights, first: list[Tensor], grouping: Grouping) -> Tensor:
-    """Preference of the later head by group of the query and group of the key, mean over windows."""
+    """Return the mean preference of the late head, by group of the query and group of the key."""
     tokens = handmade.repeated_tokens(9, BATCH, D_VOCAB, BLOCK)
     pattern = torch.stack(first).expand(BATCH, -1, -1, -1)
     later = OWN.expand(BATCH, len(first), POS, POS)  # not asked for
@@ -141,7 +142,7 @@ N_KEYS = torch.arange(BLOCK + 2, POS + 1, dtype=torch.float64)  # of each query 
 
 @pytest.mark.parametrize("carried", [False, True])
 def test_induction_is_the_current_token_against_the_previous_one_whichever_way_the_query_comes(carried: bool) -> None:
-    """By heads the second circuit is Q&K, not K: the case in which a path's name misleads."""
+    """In the second circuit, the pair by heads is Q&K and not K, so the names of paths are misleading."""
     make = handmade.self_attending_pair if carried else handmade.induction_pair
     first = [PREVIOUS, OWN] if carried else [PREVIOUS]
     for grouping in groupings(2):
@@ -153,7 +154,7 @@ def test_induction_is_the_current_token_against_the_previous_one_whichever_way_t
 
 
 def test_induction_on_the_previous_token_is_offset_one_against_two() -> None:
-    """Its first query has BOS before it, as the first key does not; both move once by hops."""
+    """The first query is preceded by BOS, and the first key is not. By hops, query and key both move once."""
     first = [PREVIOUS, handmade.back_pattern(POS, 2), OWN]
     weights = handmade.suffix_matcher(D_VOCAB, current=0, previous=30)
     offsets, hops = pairs(weights, first, by_offset(POS)), pairs(weights, first, by_hops(2, POS))
@@ -165,7 +166,7 @@ def test_induction_on_the_previous_token_is_offset_one_against_two() -> None:
 
 
 def test_random_heads_have_no_group_that_carries_all() -> None:
-    """Negative control of the known circuits: the largest share of 25 pairs under uniform attention."""
+    """Negative control: the largest share of 25 pairs under uniform attention."""
     weights = handmade.random_weights(seed=10, n_layers=2)
     found = pairs(weights, [handmade.even_pattern(POS)] * 3, by_offset(POS))
     assert found.abs().max() < 0.5 * found.abs().sum()

@@ -1,4 +1,4 @@
-"""Copying and matching, told from eigenvalues."""
+"""Copying and matching by eigenvalues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def by_size(eigenvalues: torch.Tensor) -> torch.Tensor:
 
 
 def test_the_small_matrix_has_the_non_zero_eigenvalues_of_the_whole_circuit() -> None:
-    """AB and BA share them: 5 of 23, and the others are 0."""
+    """AB and BA have the same non-zero eigenvalues: 5 of 23. The other 18 are 0."""
     weights = handmade.random_weights(seed=1, n_layers=1)
     W_OV = weights.layers[0][0].W_OV
     (small,) = copying_eigenvalues(weights, [W_OV])
@@ -35,7 +35,7 @@ def test_the_small_matrix_has_the_non_zero_eigenvalues_of_the_whole_circuit() ->
 
 
 def test_each_product_has_its_own_eigenvalues() -> None:
-    """Of a head, a virtual head, and more heads side by side than d_model holds, by their sums of powers, λ and λ²."""
+    """For a head, a virtual head, and a sum of heads of rank above d_model, by the sums of λ, λ² and λ³."""
     weights = handmade.random_weights(seed=1, n_layers=2, n_heads=3)
     (first, *others), (late, *_) = weights.layers
     W_OVs = [first.W_OV, late.W_OV.after(first.W_OV), joint_OV([first, *others])]
@@ -48,7 +48,7 @@ def test_each_product_has_its_own_eigenvalues() -> None:
 
 
 def test_a_copying_head_has_positive_eigenvalues_and_a_deleting_head_negative_ones() -> None:
-    """Calibration: centring the identity over 23 outputs leaves 22 eigenvalues of 1 and one of 0."""
+    """Calibration: the identity centered over 23 outputs has 22 eigenvalues of 1 and one of 0."""
     for weights, sign in [(handmade.copying_head(D_VOCAB), 1), (handmade.deleting_head(D_VOCAB), -1)]:
         (eigenvalues,) = copying_eigenvalues(weights, [weights.layers[0][0].W_OV])
         assert positivity(eigenvalues) == pytest.approx(sign, abs=1e-12)
@@ -56,14 +56,15 @@ def test_a_copying_head_has_positive_eigenvalues_and_a_deleting_head_negative_on
 
 
 def test_a_head_that_raises_the_next_token_does_not_copy() -> None:
-    """Eigenvalues of a cycle lie all around the circle; only the constant vector's is lost to centring."""
+    """The eigenvalues of a cyclic shift lie evenly on the unit circle. Centering removes that of the constant vector
+    only."""
     cycle = torch.eye(D_VOCAB).roll(1, 0)
     weights = handmade.skip_trigram_head(torch.zeros(D_VOCAB, D_VOCAB), cycle)
     assert positivity(copying_eigenvalues(weights, [weights.layers[0][0].W_OV])[0]) == pytest.approx(-1 / 22, abs=1e-12)
 
 
 def test_random_heads_copy_neither_way() -> None:
-    """Negative control: positive and negative about as often."""
+    """Negative control: positivity is as often positive as negative."""
     scores = []
     for seed in range(41):
         weights = handmade.random_weights(seed, n_layers=1, n_heads=1)
@@ -104,7 +105,7 @@ def test_the_diagonal_rank_tells_copying_from_deleting(block: int) -> None:
 
 
 def test_the_diagonal_rank_counts_rivals_and_loses_ties() -> None:
-    """Token t has t rivals above it, so 1 of 23 comes first and 5 of 23 among the five."""
+    """Token t has t tokens above it, so 1 of 23 tokens is first and 5 of 23 are among the first five."""
     ov = torch.eye(D_VOCAB) + 2 * torch.ones(D_VOCAB, D_VOCAB).triu(1)
     weights = handmade.skip_trigram_head(0 * ov, ov)
     rank = diagonal_rank(ov_circuit(weights, weights.layers[0][0].W_OV), ALL)

@@ -1,4 +1,4 @@
-"""Folded weights are the model with its norms: equal logits, by torch's own LayerNorm and RMSNorm."""
+"""Folded weights give the logits of the model with its norms, by torch's LayerNorm and RMSNorm."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
 
 
 def with_norms(weights: Weights, gains: list[Tensor], tokens: Tensor, norm: Norm) -> tuple[Tensor, list, list]:
-    """Logits, patterns and scales of a model whose norms are left as they are."""
+    """Return logits, patterns and scales of a model whose norms are not folded."""
     x, patterns, scales = weights.W_E.mT[tokens], [], []
     for heads, gain in zip(weights.layers, gains, strict=False):
         read = norm(x, gain)
@@ -76,7 +76,7 @@ def test_gains_alone_give_the_logits_of_rms_norm() -> None:
 
 
 def test_the_folded_patterns_are_those_of_the_norms() -> None:
-    """The scores, too: what the first layer's heads attend to in the scaled embeddings."""
+    """The first layer's scores are those of the scaled embeddings."""
     weights, gains, tokens = model(2)
     _, patterns, scales = with_norms(weights, gains, tokens, layer_norm)
     scaled = scales[0].unsqueeze(-1) * weights.W_E.mT[tokens]

@@ -1,4 +1,4 @@
-"""The score of current token × previous token, held against the scores that it is a part of."""
+"""The score of the pair (current token, previous token) is a part of the head's attention scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ D_VOCAB, POS = 23, 11
 
 
 def test_it_is_the_part_of_the_scores_that_pairs_the_current_with_the_previous_token() -> None:
-    """Identity in float64: the same part by content, on windows of a model whose patterns are exact."""
+    """Identity in float64 with the content score of this pair, in a model whose patterns are exact."""
     weights = handmade.random_weights(1, n_layers=2)
     back, own = handmade.previous_token_pattern(POS), torch.eye(POS, dtype=handmade.DTYPE)
     pattern = torch.stack([back, own, (back + own) / 2]).expand(1, -1, -1, -1)

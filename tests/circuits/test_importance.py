@@ -1,4 +1,5 @@
-"""What a term is worth: by hand where one term says everything, and nothing where it says nothing."""
+"""The loss reduction by a term: known where one term makes the whole prediction, and 0 where a term predicts
+nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def sample() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_orders_added_one_by_one_tell_the_whole_fall_of_the_loss() -> None:
-    """Σ added_first = log d_vocab − loss: each order joins exactly those below it (docs/framework.md §9.4)."""
+    """Σ added_first = log d_vocab − loss: each order is added to exactly those below it (docs/framework.md §9.4)."""
     orders = [sample()[0], *(handmade.normal(torch.Generator().manual_seed(s), BATCH, POS, D_VOCAB) for s in (2, 3))]
     targets, everything = sample()[1], sum(orders)
     lower = [torch.zeros_like(orders[0]), orders[0], orders[0] + orders[1]]

@@ -1,4 +1,4 @@
-"""Heads that look at the same places, judged together."""
+"""Heads with similar patterns, judged together."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_similarity_is_the_cosine_over_all_windows() -> None:
 
 
 def test_a_chain_of_likenesses_is_no_group() -> None:
-    """0 is like 1 and 1 like 2, but 0 is not like 2; 3 is like none."""
+    """Head 0 is similar to 1, and 1 to 2, but 0 is not similar to 2. Head 3 is similar to none."""
     similarity = torch.eye(4)
     similarity[0, 1] = similarity[1, 0] = 0.8
     similarity[1, 2] = similarity[2, 1] = 0.7

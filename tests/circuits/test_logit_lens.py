@@ -1,4 +1,4 @@
-"""What a model would say if it stopped after a layer."""
+"""The logit lens: the loss of the model when the stream is unembedded after a layer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POS = 1 + 2 * BLOCK
 
 
 def test_after_each_layer_the_loss_is_that_of_the_paths_through_the_layers_so_far() -> None:
-    """Identity: the stream after l layers is the whole model of the first l layers."""
+    """Identity: the stream after l layers is the final stream of a model of the first l layers."""
     weights = handmade.random_weights(1, n_layers=2, d_vocab=D_VOCAB)
     tokens = torch.randint(D_VOCAB, (BATCH, POS + 1), generator=torch.Generator().manual_seed(2))
     inputs, targets = tokens[:, :-1], tokens[:, 1:]
@@ -36,8 +36,10 @@ def test_after_each_layer_the_loss_is_that_of_the_paths_through_the_layers_so_fa
 
 
 def test_induction_is_read_off_the_second_layer_and_not_off_the_first() -> None:
-    """Known answer: the first layer writes to a room that is not unembedded, so it changes no logit. The pair's output
-    is the token to come, which the second copy's targets are: 20 logits against 22 tokens, with the token's own 1."""
+    """Known values: the first layer writes to a subspace that is not unembedded, so it changes no logit.
+
+    The induction pair raises the next token by 20 logits against 22 other tokens, and the current token has 1 logit.
+    """
     weights = handmade.induction_pair(D_VOCAB)
     (early,), (late,) = weights.layers
     tokens = handmade.repeated_tokens(3, BATCH, D_VOCAB, BLOCK)

@@ -1,4 +1,4 @@
-"""Matching on a pair of paths: the dense product, the old case, and a circuit that matches on one pair alone."""
+"""Matching along a pair of paths: the dense product, AMF's pair, and a circuit that matches along one pair only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identity: the paths are the model. The model here is the plain recursion, written out once more."""
+"""Identity: the sum of all paths is the model, which is computed here by the plain recursion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXACT = 1e-12  # float64: 2e-16 a rounding, over sums of some hundreds of terms
 
 
 def recursion(weights: Weights, tokens: Tensor, patterns: list[Tensor], scales: list[Tensor]) -> Tensor:
-    """docs/framework.md §1.2, position by position and head by head."""
+    """Compute docs/framework.md §1.2 position by position and head by head."""
     logits = torch.zeros(*tokens.shape, weights.W_U.shape[0], dtype=torch.float64)
     for b in range(len(tokens)):
         x = [weights.W_E[:, t] for t in tokens[b]]
@@ -56,7 +56,7 @@ def test_the_orders_add_up_to_the_model_and_there_is_one_more_than_layers(n_laye
 
 
 def test_order_zero_is_the_direct_path_and_order_one_the_single_heads() -> None:
-    """Off by one in the order of terms: docs/framework.md §9.4."""
+    """Guards against orders that are shifted by one (docs/framework.md §9.4)."""
     weights = handmade.random_weights(seed=7, n_layers=2)
     tokens, patterns, scales = frozen(7, 2)
     direct, single, virtual = by_order(weights, tokens, patterns, scales)
@@ -71,7 +71,7 @@ def test_order_zero_is_the_direct_path_and_order_one_the_single_heads() -> None:
 
 
 def test_another_batch_s_patterns_do_not_give_the_model() -> None:
-    """Negative control, and docs/framework.md §9.4."""
+    """Negative control (docs/framework.md §9.4)."""
     weights = handmade.random_weights(seed=11, n_layers=2)
     tokens, patterns, scales = frozen(11, 2)
     other = [pattern.flip(0) for pattern in patterns]
@@ -96,7 +96,7 @@ def test_a_token_reaches_the_logits_through_one_head_or_none_in_each_layer(n_lay
 
 
 def test_a_virtual_head_s_later_ov_stands_on_the_left() -> None:
-    """docs/framework.md §9.1: in the reverse order the product is zero."""
+    """In the reverse order the product is zero (docs/framework.md §9.1)."""
     weights = handmade.virtual_head(11)
     circuit = path_circuit(weights, ((0, 0), (1, 0)))
     torch.testing.assert_close(circuit.dense(), torch.eye(11, dtype=torch.float64), rtol=0, atol=0)
@@ -105,7 +105,7 @@ def test_a_virtual_head_s_later_ov_stands_on_the_left() -> None:
 
 
 def test_a_virtual_head_s_pattern_is_the_product_of_its_heads() -> None:
-    """Two steps back is one step back, twice."""
+    """Two heads that attend one position back attend two positions back together."""
     weights, pos = handmade.virtual_head(11), 7
     tokens = torch.tensor([[0, 3, 1, 4, 10, 5, 9]])
     back = handmade.previous_token_pattern(pos)[None, None]

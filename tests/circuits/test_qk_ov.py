@@ -1,4 +1,4 @@
-"""Circuits over tokens, without what softmax cannot see."""
+"""Circuits over tokens, without the directions that a softmax ignores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_qk_circuit_is_centred_for_each_query_and_changes_no_pattern() -> No
 
 
 def test_what_every_key_adds_to_a_query_s_scores_leaves_no_trace() -> None:
-    """A query that likes every key more is no keener on any: raw scores are not compared across queries."""
+    """A constant added to all scores of a query changes nothing, so raw scores cannot be compared between queries."""
     shift = torch.arange(D_VOCAB, dtype=torch.float64)[:, None].expand(D_VOCAB, D_VOCAB)
     qk = handmade.normal(torch.Generator().manual_seed(3), D_VOCAB, D_VOCAB)
     plain, shifted = (handmade.skip_trigram_head(some, 0 * qk) for some in (qk, qk + shift))
@@ -68,7 +68,7 @@ def test_the_top_entries_are_those_of_the_whole_table(block: int) -> None:
 @pytest.mark.parametrize("block", [1, 7, 256])
 @pytest.mark.parametrize("k", [1, 3, 31, 200, 29 * 19])
 def test_of_equal_entries_the_first_are_kept(block: int, k: int) -> None:
-    """Against the dense table, place by place: small whole numbers tie often, and their products are exact."""
+    """Compared with the dense table. Small integers tie often, and their products are exact."""
     g = torch.Generator().manual_seed(8)
     some = LowRank(*(torch.randint(-2, 3, shape, generator=g).double() for shape in ((29, 5), (5, 19))))
     order = some.dense().flatten().argsort(descending=True, stable=True)[:k]
@@ -83,7 +83,7 @@ def test_of_equal_entries_the_first_are_kept(block: int, k: int) -> None:
 
 
 def test_rows_in_rising_order_hide_nothing() -> None:
-    """Each block beats all before it, and the last one holds the most: the least kept must keep up."""
+    """Every block exceeds all earlier ones, so the threshold for the kept entries must be updated with each block."""
     rising = LowRank(torch.arange(29.0).unsqueeze(1), torch.arange(1.0, 20.0).unsqueeze(0))
     expected = rising.dense().flatten().argsort(descending=True, stable=True)[:31]
     top = top_entries(rising, 31, block=2)

@@ -1,4 +1,4 @@
-"""A head's scores are a sum over pairs of paths; the model here is the plain recursion, written out once more."""
+"""A head's scores are a sum over pairs of paths. The model is computed here by the plain recursion."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def sides(head: Head, parts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def favoured(head: Head, parts: Tensor) -> Tensor:
-    """Preference of each pair of paths, query side × key side, mean over windows."""
+    """Return the mean preference of each pair of paths, query side × key side."""
     return contrasted(*sides(head, parts), PREFERENCE.expand(parts.shape[1], -1, -1)).mean(-1)
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_the_pairs_of_paths_add_up_to_the_scores_of_the_residual_stream(layer: int) -> None:
-    """The stream is the recursion of docs/framework.md §1.2; under the third layer there are paths of order 2."""
+    """The stream is the recursion of docs/framework.md §1.2. Before the third layer there are paths of order 2."""
     weights = handmade.random_weights(seed=layer, n_layers=3)
     tokens, patterns, scales = frozen(layer, 3)
     x = weights.W_E.mT[tokens]
@@ -92,7 +92,7 @@ def test_a_contrast_of_the_scores_is_the_sum_over_pairs() -> None:
 
 
 def test_an_induction_pair_s_preference_is_all_k_composition() -> None:
-    """Calibration: 30 nats at the one key whose predecessor is the query's token, 0 at all others."""
+    """Calibration: 30 nats at the one key whose previous token is the current token, and 0 at all others."""
     weights, tokens = handmade.induction_pair(D_VOCAB), handmade.repeated_tokens(5, BATCH, D_VOCAB, BLOCK)
     patterns = [handmade.previous_token_pattern(POS).expand(BATCH, 1, POS, POS)]
     parts = stream_paths(weights, 1, below(weights, 1), tokens, patterns, [torch.ones(BATCH, POS).double()] * 2)
@@ -102,7 +102,7 @@ def test_an_induction_pair_s_preference_is_all_k_composition() -> None:
 
 
 def test_pointer_arithmetic_s_preference_is_all_q_composition() -> None:
-    """The same behaviour through queries: the pairs tell the mechanisms apart."""
+    """The same behavior by Q-composition: pairs of paths distinguish the two mechanisms."""
     weights, added = handmade.pointer_pair(POS)
     direct = weights.W_E.mT[handmade.repeated_tokens(6, BATCH, POS, BLOCK)] + added
     composed = handmade.same_token_pattern(BLOCK) @ direct @ weights.layers[0][0].W_OV.dense().mT
@@ -115,7 +115,7 @@ def test_pointer_arithmetic_s_preference_is_all_q_composition() -> None:
 
 
 def test_random_heads_favour_no_key() -> None:
-    """Negative control, in standard deviations of the scores over keys: an induction pair has over 3."""
+    """Negative control, in standard deviations of scores over keys. An induction pair has more than 3."""
     weights, tokens = handmade.random_weights(seed=7, n_layers=2), handmade.repeated_tokens(7, 101, D_VOCAB, BLOCK)
     patterns = [handmade.even_pattern(POS).expand(101, 3, POS, POS)]
     parts = stream_paths(weights, 1, below(weights, 1), tokens, patterns, [torch.ones(101, POS).double()] * 2)
@@ -125,7 +125,7 @@ def test_random_heads_favour_no_key() -> None:
 
 
 def test_contrasts_see_nothing_that_softmax_does_not() -> None:
-    """A constant of each query, and keys in the future."""
+    """Neither a constant added to all scores of a query nor future keys change a contrast."""
     g = torch.Generator().manual_seed(8)
     scores = handmade.normal(g, BATCH, POS, POS)
     hidden = scores + handmade.normal(g, BATCH, POS, 1) + 100 * torch.ones(POS, POS).triu(1)
@@ -135,14 +135,14 @@ def test_contrasts_see_nothing_that_softmax_does_not() -> None:
 
 
 def test_the_preference_is_the_score_of_the_right_key_above_the_mean_key() -> None:
-    """Written out, query by query."""
+    """Computed query by query."""
     scores = handmade.normal(torch.Generator().manual_seed(9), POS, POS)
     above = [scores[p, p - BLOCK + 1] - scores[p, : p + 1].mean() for p in range(BLOCK + 1, 2 * BLOCK + 1)]
     assert (PREFERENCE * scores).sum().item() == pytest.approx(torch.stack(above).mean().item(), abs=1e-6)
 
 
 def test_a_share_is_a_covariance_over_the_keys_that_a_query_sees() -> None:
-    """Written out with torch.cov for the last query alone; the scores' own share is 1."""
+    """Computed with torch.cov for the last query alone. The share of the scores themselves is 1."""
     term, rest = handmade.normal(torch.Generator().manual_seed(10), 2, 1, POS, POS)
     contrast = variance_contrast(term + rest, POS - 1)
     covariance = torch.cov(torch.stack([term[0, -1], (term + rest)[0, -1]]))
@@ -153,7 +153,7 @@ def test_a_share_is_a_covariance_over_the_keys_that_a_query_sees() -> None:
 
 
 def test_what_softmax_makes_of_the_sum_is_the_pattern() -> None:
-    """The hand-made pattern of content, from the same weights."""
+    """Compared with the pattern that ``handmade.content_pattern`` computes from the same weights."""
     weights = handmade.random_weights(seed=11, n_layers=1)
     tokens = torch.randint(D_VOCAB, (BATCH, POS), generator=torch.Generator().manual_seed(11))
     parts = stream_paths(weights, 0, [()], tokens, [], [torch.ones(BATCH, POS).double()])

@@ -1,4 +1,4 @@
-"""Where heads write and where others read."""
+"""Subspaces that heads write to and read from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ D_MODEL = 13
 
 
 def rotated(head: Head, R: torch.Tensor) -> Head:
-    """What the head writes, turned."""
+    """Return the head with its writes rotated at random."""
     return Head(head.W_Q, head.W_K, head.W_V, R @ head.W_O)
 
 
@@ -51,7 +51,7 @@ def test_a_virtual_head_is_read_through_its_values_alone() -> None:
 
 
 def test_gains_play_no_part_in_what_is_read() -> None:
-    """A direction read faintly is read."""
+    """A direction counts as read however small its singular value is."""
     early, late = (handmade.random_weights(seed=s, n_layers=1).layers[0][0] for s in (1, 2))
     gains = torch.diag(torch.tensor([1.0, 1e-3, 1e3, 10.0, 0.1], dtype=torch.float64))
     same = Head(late.W_Q, gains @ late.W_K, gains @ late.W_V, late.W_O)
@@ -60,7 +60,10 @@ def test_gains_play_no_part_in_what_is_read() -> None:
 
 
 def test_mean_and_spread_under_random_rotations_are_as_said() -> None:
-    """Negative control: 2000 draws; the standard error of a mean is spread/√n, that of a spread about spread/√(2n)."""
+    """Negative control: mean and spread over 2000 rotations equal the exact moments.
+
+    The standard error is spread/√n for the mean, and about spread/√(2n) for the spread.
+    """
     early, late = (handmade.random_weights(seed=s, n_layers=1).layers[0][0] for s in (1, 2))
     g, n = torch.Generator().manual_seed(3), 2000
     draws = torch.tensor([overlap(rotated(early, haar(g)), late, "V")[0] for _ in range(n)])
@@ -71,7 +74,7 @@ def test_mean_and_spread_under_random_rotations_are_as_said() -> None:
 
 
 def test_a_head_that_writes_everywhere_alike_overlaps_exactly_by_chance() -> None:
-    """Spread 0: no rotation changes it."""
+    """The spread is 0, because no rotation changes the overlap."""
     eye = torch.eye(D_MODEL, dtype=torch.float64)
     late = handmade.random_weights(seed=2, n_layers=1).layers[0][0]
     share, chance, spread = overlap(Head(eye, eye, eye, eye), late, "Q")

@@ -1,4 +1,4 @@
-"""Groups of tokens that a head copies, and what it reads and writes."""
+"""Token clusters that a head copies, and the singular directions that it reads and writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def clusters(weights: Weights, vectors: int = 2, k: int = 4, sources: Tensor = A
 
 
 def grouping(strengths: tuple[float, float]) -> Weights:
-    """A head that raises every token of a group by each other of it."""
+    """Return a head in which each token of a group raises all other tokens of the group."""
     ov = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.float64)
     for group, strength in zip(GROUPS, strengths, strict=True):
         ov[torch.tensor(group)[:, None], torch.tensor(group)] = strength
@@ -30,7 +30,7 @@ def grouping(strengths: tuple[float, float]) -> Weights:
 
 
 def test_tokens_that_raise_each_other_are_found_as_a_group() -> None:
-    """Eigenvalues of a block of four are 4 × its strength, a little less once the mean over outputs is taken away."""
+    """The eigenvalue of a block of four is 4 times its strength, slightly less after centering over outputs."""
     first, second = clusters(grouping((1.0, 3.0)))
     assert (set(first.tokens.tolist()), set(second.tokens.tolist())) == (set(GROUPS[1]), set(GROUPS[0]))
     assert 4 * 3 * (1 - 4 / 23) - 0.5 < first.eigenvalue < 12
@@ -50,7 +50,7 @@ def test_the_small_matrix_s_eigenvectors_are_those_of_the_whole_circuit() -> Non
 
 
 def test_random_heads_have_no_groups_beyond_chance() -> None:
-    """Negative control: the groups of a head without structure are as cohesive as those of its rotations."""
+    """Negative control: the clusters of a random head are as cohesive as those of its random rotations."""
     found = [c for seed in range(41) for c in clusters(handmade.random_weights(seed, n_layers=1), vectors=1)]
     z = torch.tensor([(c.cohesion - c.chance) / c.spread for c in found])
     assert abs(z.mean().item()) < 4 * z.std().item() / len(z) ** 0.5
@@ -78,7 +78,7 @@ def test_only_tokens_that_are_asked_for_are_named() -> None:
 
 
 def test_singular_directions_tell_what_is_read_and_what_is_written() -> None:
-    """Tokens 3, 7 and 11 raise 2, 5 and 13; 17 raises 19, more faintly."""
+    """Tokens 3, 7 and 11 raise 2, 5 and 13. Token 17 raises 19 with a smaller gain."""
     ov = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.float64)
     read, written = torch.tensor([3, 7, 11]), torch.tensor([2, 5, 13])
     ov[written[:, None], read] = torch.tensor([3.0, 2.0, 1.0], dtype=torch.float64)
@@ -95,7 +95,7 @@ def test_singular_directions_tell_what_is_read_and_what_is_written() -> None:
 
 
 def test_a_direction_s_sign_does_not_depend_on_that_of_its_vectors() -> None:
-    """Reading −x and writing −y is reading x and writing y."""
+    """Reading −x and writing −y is the same as reading x and writing y."""
     ov = torch.zeros(D_VOCAB, D_VOCAB, dtype=torch.float64)
     ov[5, 3], ov[7, 3] = 2.0, -1.0
     for sign in (1.0, -1.0):

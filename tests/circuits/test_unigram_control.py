@@ -1,4 +1,4 @@
-"""How much of the direct path's correlation with bigrams a unigram has too."""
+"""The unigram control: how much of the direct path's correlation with bigrams a unigram model also has."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from tests.circuits.counted import D_VOCAB, log_prob, some_counts
 
 
 def skewed_counts() -> Tensor:
-    """Common tokens follow every token, and each token has its own liking besides."""
+    """Return counts in which frequent tokens follow every token, and each token also has its own preferred
+    successors."""
     common = torch.logspace(3, 0, D_VOCAB, dtype=torch.float64)
     return (common * some_counts(11).double().sqrt()).round()
 
 
 def control(table: Tensor, counts: Tensor) -> tuple[float, UnigramControl]:
-    """The correlation of a direct path of ``table``[token, next], and its control."""
+    """Return the correlation of a direct path with logits ``table``[token, next], and its unigram control."""
     direct = direct_path(handmade.bigram(table.mT))
     found = unigram_control(direct, counts, 1.0, torch.Generator().manual_seed(0), block=7)
     return compare_with_corpus(direct, counts, 1.0).correlation, found
@@ -29,7 +30,7 @@ def unigram_table(counts: Tensor) -> Tensor:
 
 
 def test_a_unigram_model_passes_the_old_bar_and_not_the_control() -> None:
-    """The mistake: a correlation of 0.5 was called bigram statistics, and chance 0."""
+    """Guards against taking a correlation of 0.5 for bigram statistics, with a chance level of 0."""
     counts = skewed_counts()
     correlation, found = control(unigram_table(counts), counts)
     assert correlation > 0.5
@@ -47,7 +48,7 @@ def test_a_bigram_model_beats_the_unigram() -> None:
 
 
 def test_the_partial_correlation_is_that_of_residuals() -> None:
-    """Identity: correlate what weighted regressions on log P(next) leave of both tables."""
+    """Identity: the correlation of the residuals of weighted regressions on log P(next)."""
     counts = skewed_counts()
     table = handmade.normal(torch.Generator().manual_seed(3), D_VOCAB, D_VOCAB) + 0.4 * unigram_table(counts)
     here = (counts > 0) & (counts.sum(-1, keepdim=True) > 0)

@@ -1,4 +1,4 @@
-"""Where what a head moves comes from."""
+"""Value-weighted attention: the share of each key in what a head moves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def test_values_of_one_size_leave_the_pattern_as_it_is() -> None:
 
 
 def test_a_head_that_rests_where_it_moves_nothing_does_not_rest_by_value() -> None:
-    """Known answer: token 0 has no value, so a query that gives it nine tenths moves the last tenth's token alone."""
+    """Known value: token 0 has value 0, so a query that attends to it by nine tenths moves only the token with the last
+    tenth."""
     eye = torch.eye(D_VOCAB, dtype=torch.float64)
     silent = eye.clone()
     silent[0, 0] = 0

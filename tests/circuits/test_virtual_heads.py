@@ -1,4 +1,4 @@
-"""Two heads in a row as one: their pattern, and what the model loses without them."""
+"""Virtual heads: the pattern of two heads in succession, and the loss of the model without them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_virtual_head_looks_two_steps_back_through_two_previous_token_heads() 
 
 
 def test_the_later_pattern_stands_on_the_left() -> None:
-    """The later head looks back by one, the earlier at what stood at the start: together, at the start."""
+    """The late head attends one position back, and the early head to position 0. Together they attend to position 0."""
     back, rest = handmade.previous_token_pattern(POS), torch.zeros(POS, POS, dtype=torch.float64)
     rest[2, 2] = 1
     rest[[0, 1, 3, 4, 5, 6], 0] = 1
@@ -33,7 +33,11 @@ def test_the_later_pattern_stands_on_the_left() -> None:
 
 
 def test_the_virtual_head_alone_carries_the_model_that_is_made_of_it() -> None:
-    """Text of period two, ten times as sure: without it the loss is that of even odds, and no other path matters."""
+    """Text of period two, with logits ten times as large: without the virtual head, the loss is that of a uniform
+    guess.
+
+    No other path changes the loss.
+    """
     weights = handmade.virtual_head(D_VOCAB)
     windows = torch.tensor([[4, 7, 4, 7, 4, 7, 4, 7], [1, 9, 1, 9, 1, 9, 1, 9]])
     patterns = [handmade.previous_token_pattern(POS).expand(2, 1, POS, POS)] * 2

@@ -1,4 +1,5 @@
-"""Each claim is reproduced where the paper holds, refused where it does not, and untestable without its cells."""
+"""Claims are reproduced where the papers' statements hold, not reproduced where they do not, and not testable without
+models."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def test_a_zero_layer_loss_far_below_the_bigram_model_is_as_suspect_as_one_above
 
 
 def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdict_alike() -> None:
-    """The mistake: the answer and the claim each subtracted two means, whatever windows they were over."""
+    """Guards against differences of two means that are computed on different windows."""
     moved = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=-0.2), "L0S1", bigram_excess_nats=0.01)
     assert judge(claim("zero_layer_bigram"), moved).values == {"L0S0": -0.2, "L0S1": 0.01}
     assert "0.200 nats below that of the best smoothed bigram model" in answer(moved)[0]
@@ -89,7 +90,7 @@ def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdic
 
 
 def test_a_unigram_model_holds_no_bigram_statistics() -> None:
-    """The mistake: where the unigram alone correlates by 0.55, a path that scores 0.56 was said to hold bigrams."""
+    """Guards against accepting a correlation of 0.56 as bigram statistics where a unigram model has 0.55."""
     alike = {"bigram_correlation": 0.56, "unigram_correlation": 0.55, "beyond_unigram_low": -0.02}
     assert judge(claim("direct_path_bigram"), _with_summary(WORKS, "L0S0", **alike)).verdict == PARTLY
     beyond = alike | {"beyond_unigram_low": 0.005}
@@ -97,7 +98,8 @@ def test_a_unigram_model_holds_no_bigram_statistics() -> None:
 
 
 def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
-    """The mistake: the first copy costs more than guessing, so a model that guesses the second gained by 3 nats."""
+    """Guards against a gain of 3 nats for a model that guesses the second copy and is worse than guessing on the
+    first."""
     guesses = {"repeat_first_loss_nats": 9.8, "repeat_second_loss_nats": 6.8, "repeat_guessing_nats": 6.86}
     assert judge(claim("repeat_loss"), _with_summary(WORKS, "L2H2S0", **guesses)).verdict == PARTLY
 
@@ -118,12 +120,12 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
     ],
 )
 def test_chance_levels_come_from_the_records(name: str, level: str) -> None:
-    """The mistake: chance was 0 where a unigram model scores 0.4."""
+    """Guards against a chance level of 0 where a unigram model scores 0.4."""
     assert claim(name).chance(WORKS) == level
 
 
 def test_chance_over_no_candidates_is_unknown() -> None:
-    """The mistake: 0 of 0 was printed as 0.00."""
+    """Guards against printing 0 of 0 as 0.00."""
     cell = WORKS.cells["L1H2S0"]
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [dataclasses.replace(t, **nothing) for t in cell.rows(SkipTrigramTallyRow)]
@@ -217,7 +219,7 @@ def detail_of(name: str, cell: Cell) -> str:
 
 
 def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None:
-    """The mistake: a share of 0.52 ± 0.1 was reproduced without a mark."""
+    """Guards against reporting a share of 0.52 ± 0.1 as reproduced without marking it as unsure."""
     cell = WORKS.cells["L2H4S0"]
 
     def known_to(error: float) -> Cell:
@@ -231,7 +233,7 @@ def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None
 
 
 def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> None:
-    """The mistake: a loss drop of 0.14 ± 0.05 before the onset was under 0.15 without a mark."""
+    """Guards against reporting a loss drop of 0.14 ± 0.05 as below 0.15 without marking it as unsure."""
     cell = WORKS.cells["L2H4S0"]
 
     def known_to(error: float) -> Cell:
@@ -246,7 +248,7 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
 
 
 def test_fewer_other_heads_are_no_control() -> None:
-    """The mistake: where a layer had one other head for two induction heads, or none, the claim passed without it."""
+    """Guards against a claim without control, where a layer has fewer other heads than induction heads."""
     cell = WORKS.cells["L2H2S0"]
     two = [dataclasses.replace(r, n_heads=2) if r.ablated == "induction" else r for r in cell.rows(JointAblationRow)]
     none = [r for r in two if r.ablated == "induction"]
@@ -261,7 +263,8 @@ def test_fewer_other_heads_are_no_control() -> None:
 
 
 def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
-    """The mistake: a loss of half ± a fifth was not marked, nor a control level with the induction heads."""
+    """Guards against unmarked findings: a lost share of 0.5 ± 0.2, or a control that equals the ablation of induction
+    heads."""
     cell = WORKS.cells["L2H2S0"]
     mark = "the threshold lies within the 95 % interval of L2H2S0"
     assert mark not in detail_of("joint_ablation", cell)
@@ -279,7 +282,7 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
 
 
 def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
-    """The mistake: the share was by zero and resample ablation, and the controls also by mean ablation."""
+    """Guards against comparing zero and resample ablation with controls by mean ablation."""
     cell = WORKS.cells["L2H2S0"]
     rows = [
         dataclasses.replace(r, loss_drop_lost=0.0 if r.ablated == "induction" else 0.5, behind_low=-0.1)
@@ -294,7 +297,7 @@ def test_mean_ablation_decides_neither_the_share_nor_the_controls() -> None:
 
 
 def test_what_the_judging_documents_do_not_hold_is_neither_copying_nor_not() -> None:
-    """The mistake: copying skip-trigrams that only the choosing documents held made up the share."""
+    """Guards against counting copying skip-trigrams that only the choosing documents contain."""
     cell = WORKS.cells["L1H2S0"]
     (first, *others) = cell.rows(SkipTrigramRow)
     rows = [dataclasses.replace(first, out="other"), *(dataclasses.replace(r, text_hits=10) for r in others)]

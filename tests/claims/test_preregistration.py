@@ -1,4 +1,5 @@
-"""Claims are judged as they were frozen, or each change since is listed; tuning and verdict seeds are disjoint."""
+"""Claims are judged as they were frozen, or every later change is listed. Tuning seeds and verdict seeds are
+disjoint."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FROZEN = Preregistration(frozen=DAY, protocol=Protocol(tuning_seeds=(100, 101)),
 
 
 def changed(*changes: tuple[str, str, str, str]) -> Preregistration:
-    """FROZEN with these (claim, what, old, new) listed."""
+    """Return FROZEN with these changes listed, each as (claim, what, old, new)."""
     listed = tuple(Change(claim=c, date=DAY, what=w, why="why", old=o, new=n) for c, w, o, n in changes)  # type: ignore[arg-type]
     return FROZEN.model_copy(update={"changes": listed})
 

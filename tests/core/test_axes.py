@@ -1,4 +1,4 @@
-"""Every axis word in a shape is in the table of axes."""
+"""Every axis name in a shape annotation is in the table of ``pathsum.core.axes``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpora: the same documents everywhere, and every unusable source named at once."""
+"""Corpora give the same documents on every machine, and name all unusable sources at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def python_corpus(*names: str, max_documents: int = 100) -> PythonCorpus:
 
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A distribution `pathsum-fake` 1.7 of five files: one empty, one a duplicate, in an order that is not sorted."""
+    """Install a distribution `pathsum-fake` 1.7 of five unsorted files, of which one is empty and one a duplicate."""
     files = {
         "fake/b.py": "b = 1\n",
         "fake/a.py": "a = 'é'\n",

@@ -1,4 +1,4 @@
-"""The planted corpus: what its truth says can be counted in its text, and not in shuffled text."""
+"""The rules of a synthetic corpus can be measured in its text, and not in shuffled text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def word_ids(config: PlantedCorpus, truth: PlantedTruth) -> list[list[int]]:
 
 
 def marked(config: PlantedCorpus) -> Iterator[tuple[list[int], list[bool], list[bool]]]:
-    """The words of each document, which of them are copied, and which a rule gave."""
+    """Return the words of each document, which of them are copied, and which a rule determined."""
     for text in planted_text(config, planted(config)[1]):
         yield from zip(text.words.tolist(), text.copied.tolist(), text.ruled.tolist(), strict=True)
 
@@ -55,7 +55,7 @@ def shuffled(texts: list[list[int]]) -> list[list[int]]:
 
 
 def deviation(counts: np.ndarray, p: np.ndarray) -> float:
-    """Largest deviation of ``counts`` from ``p``, whose rows sum to 1, in standard deviations."""
+    """Return the largest deviation of ``counts`` from ``p``, in standard deviations. Rows of ``p`` sum to 1."""
     n = counts.sum(axis=-1, keepdims=True)
     enough = n * p * (1 - p) > 9
     return float(np.max(np.abs(counts - n * p)[enough] / np.sqrt(n * p * (1 - p))[enough]))
@@ -81,7 +81,7 @@ def test_the_bigram_table_is_recovered_from_the_text_and_not_from_shuffled_text(
 
 
 def test_the_word_two_back_tells_what_the_table_says_and_not_in_shuffled_text() -> None:
-    """P(c | a b) ∝ bigram[b, c] · exp two_back[a, c]; the bigrams alone do not fit."""
+    """P(c | a b) ∝ bigram[b, c] · exp two_back[a, c]. Bigrams alone do not fit."""
     config = corpus(n_words=7, two_back_spread=1.0)
     truth = planted(config)[1]
     bigram, two_back = np.array(truth.bigram), np.array(truth.two_back)
@@ -95,7 +95,7 @@ def test_the_word_two_back_tells_what_the_table_says_and_not_in_shuffled_text() 
 
 
 def test_words_are_as_frequent_as_zipf_says() -> None:
-    """Independent draws where nothing tells of the next word: P(rank r) ∝ 1 / r."""
+    """Words are independent if no previous word has an effect: P(rank r) ∝ 1 / r."""
     shares = np.array([1 / r for r in range(1, 32)])
     shares /= shares.sum()
     config = corpus(zipf=1.0, bigram_spread=0.0)
@@ -111,7 +111,7 @@ def test_words_are_as_frequent_as_zipf_says() -> None:
 
 
 def due(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
-    """Where is which word due, by the truth's own words?"""
+    """Return where rules apply and which word each determines, by the definitions in ``PlantedTruth``."""
     yield from due_skips(text, truth)
     if truth.asker is not None:
         yield from due_answers(text, truth)
@@ -147,7 +147,8 @@ def due_lookups(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
 
 
 def hits_deviation(texts: list[list[int]], truth: PlantedTruth, rate: float) -> float:
-    """By how many standard deviations do due words stand there oftener than at ``rate``, and else by the table?"""
+    """Return by how many standard deviations determined words deviate from ``rate``, and others from the bigram
+    table."""
     places = hits = expected = variance = 0.0
     for text in texts:
         for at, word in due(text, truth):
@@ -171,7 +172,7 @@ def test_a_word_that_is_due_stands_there_as_often_as_the_truth_says_and_not_in_s
 
 
 def test_without_its_source_a_destination_is_followed_as_the_table_says() -> None:
-    """In documents that are shorter than the reach of a source, too: a source that has not come yet is not there."""
+    """Also in documents that are shorter than the reach of a source."""
     for length, count in ((211, 307), (13, 5003)):
         config = corpus(n_skip_trigrams=7, words_per_document=length, max_documents=count)
         truth = planted(config)[1]
@@ -204,7 +205,7 @@ def test_marker_and_asker_are_drawn_by_their_share() -> None:
 
 
 def test_lookups_begin_and_find_keys_by_their_shares() -> None:
-    """And their first word is followed by one of the second words, each alike, as often as a rule is obeyed."""
+    """The first word is followed by each of the second words equally often, with the probability of a rule."""
     truth = planted(corpus(**LOOKUPS, zipf=1.0, bigram_spread=0.0))[1]
     (first, second), keys = truth.selectors, list(chain(*chain(*truth.keys)))
     for word, row in enumerate(truth.bigram):
@@ -219,8 +220,11 @@ def test_lookups_begin_and_find_keys_by_their_shares() -> None:
 
 
 def test_two_words_of_a_lookup_tell_more_than_either_and_that_more_than_none() -> None:
-    """In the text that models are trained on. The last key of the drawer is the answer; the last key in the first
-    word's row is, or is not; and drawers of all words hold the same answers."""
+    """Compares guesses of the answer in the text that models are trained on.
+
+    The last key of the pair always gives the answer. The last key among those of one word of the pair often belongs to
+    another pair. The most common answer of the pair is a weaker guess still.
+    """
     config = corpus(
         n_words=97, n_answers=4, zipf=1.0, bigram_spread=0.7, two_back_spread=1.0, words_per_document=64,
         max_documents=1003,
@@ -276,20 +280,23 @@ def test_where_text_is_copied_no_rule_made_the_word() -> None:
 
 
 def runs(copied: list[bool]) -> list[tuple[int, int]]:
-    """Begin and end of each run of copied words, with the unmarked first word of the copy."""
+    """Return begin and end of each run of copied words, including the unmarked first word of the copy."""
     edges = [at for at in range(1, len(copied)) if copied[at] != copied[at - 1]] + [len(copied)]
     return [(begin - 1, end) for begin, end in zip(edges[::2], edges[1::2], strict=False)]
 
 
 def sources(words: list[int], begin: int, end: int) -> list[int]:
-    """Where, before ``begin``, do the same words stand?"""
+    """Return the positions before ``begin`` at which the same words occur."""
     return [s for s in range(begin - (end - begin) + 1) if words[s : s + end - begin] == words[begin:end]]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_the_share_of_copied_words_is_that_of_the_truth(share: float) -> None:
-    """Fresh stretches and copies take turns, some fifty of each a document: a standard deviation of 0.004 or less, and
-    half a turn at its begin. Of the twelve words of a mean copy, eleven are marked."""
+    """Fresh stretches and copies alternate about fifty times per document.
+
+    The standard deviation of the share is at most 0.004, and the first stretch may be cut. Of the twelve words of an
+    average copy, eleven are marked.
+    """
     config = corpus(repeat_share=share, words_per_document=2003, max_documents=53)
     found = np.mean([copied[LONGEST:] for _, copied, _ in marked(config)]) * 12 / 11
     assert abs(found - share) < 0.02
@@ -297,7 +304,8 @@ def test_the_share_of_copied_words_is_that_of_the_truth(share: float) -> None:
 
 
 def test_copies_are_of_every_length_and_begin_anywhere_at_no_fixed_distance() -> None:
-    """The first copy of each document, which always is whole; its six words or more stood once before."""
+    """Tested on the first copy of each document, which is always whole and has at least six words that occur once
+    before."""
     config = corpus(repeat_share=0.3, n_words=211, max_documents=509)
     lengths, places, distances = Counter[int](), [], Counter[int]()
     for words, copied, _ in marked(config):
@@ -315,7 +323,7 @@ def test_copies_are_of_every_length_and_begin_anywhere_at_no_fixed_distance() ->
 
 
 def test_every_copied_word_continues_an_earlier_stretch_and_the_first_of_a_copy_is_not_marked() -> None:
-    """Short documents, where many a copy is of the document's first words: nothing comes before them."""
+    """Documents are short, so that many copies begin at the first word of the document."""
     config = corpus(repeat_share=0.6, n_words=211, words_per_document=64, max_documents=1009)
     from_the_beginning = 0
     for words, copied, _ in marked(config):
@@ -328,7 +336,7 @@ def test_every_copied_word_continues_an_earlier_stretch_and_the_first_of_a_copy_
 
 
 def repeated_stretches(texts: list[list[int]], length: int) -> float:
-    """Share of words that end a stretch of ``length`` words seen before in their document."""
+    """Return the share of words that end a stretch of ``length`` words that occurred before in the document."""
     found = total = 0
     for text in texts:
         seen: set[tuple[int, ...]] = set()
@@ -368,7 +376,7 @@ def test_the_same_seed_gives_the_same_text_and_another_seed_another() -> None:
 
 
 def test_the_documents_are_the_words_of_the_marked_text() -> None:
-    """Over more documents than are made at a time."""
+    """With more documents than are generated at a time."""
     config = corpus(**EVERYTHING, words_per_document=23, max_documents=1031)
     truth = planted(config)[1]
     assert word_ids(config, truth) == [words for words, _, _ in marked(config)]

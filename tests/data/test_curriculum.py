@@ -1,4 +1,4 @@
-"""Repetition: what pairs that a window repeats cost a bigram model; a curriculum starts where it is largest."""
+"""Repetition is the bigram loss of repeated pairs, and a curriculum starts with the windows where it is largest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ D_VOCAB = 13
 
 
 def windows(count: int = 41, n_ctx: int = 23) -> Windows:
-    """Each window of its own few words, so that some repeat more than others."""
+    """Return windows that each use a few words of their own, so that some repeat more than others."""
     rng = np.random.default_rng(5)
     rows = [rng.integers(1, rng.integers(3, D_VOCAB), n_ctx) for _ in range(count)]
     return Windows(np.concatenate(rows).astype(np.uint16), n_ctx)
 
 
 def by_hand(text: Windows) -> list[float]:
-    """The definition, a pair at a time."""
+    """Compute the definition, pair by pair."""
     rows = [r.tolist() for r in text.batch(text.spread(len(text)))]
     pairs = Counter(pair for row in rows for pair in pairwise(row))
     sources = Counter(a for row in rows for a in row[:-1])
@@ -50,8 +50,11 @@ def test_repetition_does_not_depend_on_how_the_text_is_cut_for_counting(monkeypa
 
 
 def test_known_windows() -> None:
-    """1 2 1 2 1 2 repeats 1→2 twice and 2→1 once; 1→2 has 3 of the 4 places after 1, 2→1 2 of the 4 after 2, which also
-    stands before 3 and 4. The other windows repeat nothing."""
+    """1 2 1 2 1 2 repeats 1→2 twice and 2→1 once.
+
+    1→2 has 3 of the 4 places after 1, and 2→1 has 2 of the 4 after 2, which also precedes 3 and 4. The other windows
+    repeat nothing.
+    """
     text = Windows(np.array([[1, 2, 1, 2, 1, 2], [2, 3, 1, 4, 5, 6], [7, 2, 4, 8, 9, 10]], dtype=np.uint16).ravel(), 6)
     expected = [(2 * math.log(4 / 3) + math.log(4 / 2)) / 6, 0, 0]
     assert repetition(text, D_VOCAB) == pytest.approx(expected, abs=1e-12)

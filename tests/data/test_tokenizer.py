@@ -1,4 +1,4 @@
-"""The tokenizer: exactly the vocabulary asked for, nothing that a text can say becomes BOS, all tokens visible."""
+"""The tokenizer has exactly the configured vocabulary, encodes no text as BOS, and prints all tokens visibly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token files: every document after a BOS, exactly its own tokens, and no file that lies about itself."""
+"""Token files hold BOS before each document and exactly its tokens. Incomplete or changed files are refused."""
 
 from __future__ import annotations
 

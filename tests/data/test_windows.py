@@ -1,4 +1,4 @@
-"""Windows and their order: every token predicted once, and a resumed run sees what the first would have seen."""
+"""Every token is predicted once, and a resumed run sees the windows that an uninterrupted run would have seen."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_shuffled_windows_keep_their_tokens_and_their_start() -> None:
 
 
 def documents(*lengths: int) -> np.ndarray:
-    """A BOS and ``length`` tokens of each document's own."""
+    """Return documents of BOS and ``length`` tokens that occur in no other document."""
     return np.concatenate([[BOS, *([1 + i] * length)] for i, length in enumerate(lengths)])
 
 

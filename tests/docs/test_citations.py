@@ -1,4 +1,4 @@
-"""Each section of the documents that a file cites exists, and each link between documents leads somewhere."""
+"""Each cited section of the documents exists, and each link between documents has a target."""
 
 from __future__ import annotations
 

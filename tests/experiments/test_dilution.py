@@ -1,4 +1,4 @@
-"""What a text repeats is measured where it is known, mixtures hold their shares, and a known law is read off."""
+"""Measured repetition equals its known value, mixtures keep their shares, and a known law is recovered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ D_VOCAB, N_CTX = 64, 48
 
 
 def text(seed: int, repeats: bool, count: int = 400) -> Windows:
-    """Windows of words drawn evenly; with ``repeats``, half a window all different and then the same again."""
+    """Return windows of uniformly sampled words. With ``repeats``, a half of distinct words is repeated."""
     rng = np.random.default_rng(seed)
     if not repeats:
         return Windows(rng.integers(1, D_VOCAB, count * N_CTX).astype(np.uint16), N_CTX)
@@ -31,7 +31,8 @@ def test_nothing_is_saved_where_nothing_repeats() -> None:
 
 
 def test_what_a_copy_saves_is_its_words() -> None:
-    """All but the first word of the second copy are predicted; without, they are one of the window's words so far."""
+    """All words of the second copy but the first are predicted. Without repetition, each is one of the words seen so
+    far."""
     share = (N_CTX / 2 - 1) / N_CTX
     found = induction_saving(text(0, True), text(1, True), D_VOCAB)
     assert share * math.log(N_CTX / 2) < found < share * math.log(N_CTX)  # log(D_VOCAB) beyond bigrams alone

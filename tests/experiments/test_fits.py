@@ -1,4 +1,4 @@
-"""A known line is read off, with Student's interval, also where some values are bounds."""
+"""A known line is recovered with Student's interval, also if some values are bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_power_is_its_own_slope() -> None:
 
 
 def test_the_interval_is_students() -> None:
-    """Of y = 0, 1, 1, 2 on x = 0 … 3: slope 0.6, standard error √(0.2 / 2 / 5), t(0.975, 2) = 4.302653."""
+    """For y = 0, 1, 1, 2 at x = 0 … 3: slope 0.6, standard error √(0.2 / 2 / 5), t(0.975, 2) = 4.302653."""
     half = 4.302653 * math.sqrt(0.2 / 2 / 5)
     found = slopes(np.array([0.0, 1.0, 1.0, 2.0]), np.arange(4.0))
     assert found == [pytest.approx((0.6, 0.6 - half, 0.6 + half), abs=1e-6)]
@@ -27,7 +27,8 @@ def test_too_few_measurements_are_refused() -> None:
 
 
 def test_without_bounds_predictions_have_students_interval() -> None:
-    """By hand: y = 1, 3, 2 and again at x = −1, 0, 1: slope 0.5, residual variance 0.75, at x = 2 a mean of 3."""
+    """By hand: y = 1, 3, 2, given twice at x = −1, 0, 1: slope 0.5, residual variance 0.75, and a mean of 3 at x =
+    2."""
     x, y = np.tile([-1.0, 0.0, 1.0], 2), np.tile([1.0, 3.0, 2.0], 2)
     slope, more = predicted(x, y, np.zeros(6, bool), 2.0)
     t = 2.776445

@@ -1,4 +1,4 @@
-"""The exponents of a law that is known are found, with intervals that hold them."""
+"""The exponents of a known law are recovered, and their intervals contain the true values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a recipe counts as changed, how recipes take turns, and what a bound is; no training, no clock."""
+"""When a recipe counts as changed, how recipes take turns, and what a bound is. No training and no clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.training.small import D_VOCAB, windows
 
 
 class Scripted(Run):
-    """A run whose clock and scores are given: ``pace`` seconds an evaluation, formed from the ``nth`` on."""
+    """A run with scripted clock and scores: ``pace`` seconds per evaluation, induction from evaluation ``nth`` on."""
 
     def __init__(self, recipe: str, pace: float, nth: float, seed: int = 0, steps: float = math.inf) -> None:
         about = {"recipe": recipe, "seed": seed}
@@ -99,7 +99,7 @@ def test_every_recipe_trains_and_is_asked(recipe: object) -> None:
 
 
 def test_the_plain_models_patterns_are_those_that_it_mixes_by() -> None:
-    """Two layers' logits from its own patterns, and from torch's fused attention."""
+    """The logits of two layers from the model's own patterns equal those from torch's fused attention."""
     torch.manual_seed(0)
     model = PlainTransformer(Shape("", 2, 2, n_heads=2, d_head=5, d_model=10, n_ctx=13, d_vocab=D_VOCAB)).double()
     tokens = torch.randint(D_VOCAB, (2, 11))

@@ -1,4 +1,4 @@
-"""A small trained model taken apart, and what it is looked at with."""
+"""A small trained model with its extracted records and the data that it is evaluated on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def evidence() -> EvalData:
 
 @functools.cache
 def taken_apart(tokens: int = TRAIN.tokens, **model: object) -> Cell:
-    """The same cell, trained and taken apart once a process: to be read, not changed."""
+    """Return the records of a small trained model. They are made once per process; do not change them."""
     changed = {"model": {**MODEL.model_dump(), **model}, "train": {**TRAIN.model_dump(), "tokens": tokens}}
     cell = CellConfig(**{**CELL.model_dump(), **changed})
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def taken_apart(tokens: int = TRAIN.tokens, **model: object) -> Cell:
 
 
 def subject_of(folder: Path, **model: object) -> TrainedModel:
-    """A trained model, examined."""
+    """Return a trained model with its traces."""
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
     trained(folder, cell)
     return trace_trained(load_checkpoint(max((folder / "checkpoints").iterdir()), "words"), cell, [], evidence(), HOW)

@@ -1,4 +1,4 @@
-"""The tables of skip-trigrams and of their bugs, of whatever depth."""
+"""The tables of skip-trigrams and of their bugs, for models of any depth."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layer
 
 
 def test_a_bug_costs_something_and_the_text_does_not_bear_it_out(tmp_path: Path) -> None:
-    """Of a cycle with steps of one and two, most crossings of what a head raises never occur."""
+    """In a cycle with steps of one and two, most crossed triples of what a head raises never occur."""
     found = tables(subject_of(tmp_path, n_layers=1), evidence(), HOW)
     bugs, listed = found["skip_trigram_bugs"], found["skip_trigrams"]
     assert 0 < len(bugs) <= BUGS * 2
@@ -51,8 +51,7 @@ LONG = MODEL.model_copy(update={"n_ctx": 29})
 
 
 def resting_text() -> Tensor:
-    """Three tokens that make up most of the text, none of which tells of another; in a fifth of the windows "in" before
-    whatever comes."""
+    """Return text of three frequent tokens, none of which predicts another. A fifth of the windows contain "in"."""
     shares = torch.ones(D_VOCAB)
     shares[[0, KEEP, IN, MIND]], shares[[REST, OFTEN, NEXT]] = 0, 9
     windows = shares.multinomial(451 * (LONG.n_ctx + 1), True, generator=torch.Generator().manual_seed(0))
@@ -62,15 +61,18 @@ def resting_text() -> Tensor:
 
 
 def keeping(windows: Tensor, every: slice) -> Tensor:
-    """Put "keep … in mind" into some of the windows."""
+    """Insert "keep … in mind" into some of the windows."""
     windows[every, 3] = KEEP
     windows[every, 5:7] = torch.tensor([IN, MIND])
     return windows
 
 
 def tabled(held_out: Tensor) -> tuple[list[SkipTrigramRow], SkipTrigramTallyRow]:
-    """Of a head that looks for "keep" from "in", which raises "mind", and elsewhere rests on a common token, which
-    raises another common one. Every window is a document, so every second one judges."""
+    """Return the tables of a head that attends from "in" to "keep" and raises "mind".
+
+    Elsewhere it attends to a frequent token and raises another frequent one. Every window is a document, so every
+    second window judges.
+    """
     qk, ov = torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
     qk[:, REST], qk[IN, REST], qk[IN, KEEP] = 5, 0, 5
     ov[NEXT, REST], ov[MIND, KEEP] = 2, 2
@@ -91,7 +93,8 @@ def by_rank(rows: list[SkipTrigramRow]) -> list[tuple[str, str, str]]:
 
 
 def test_a_bias_is_a_candidate_and_not_listed() -> None:
-    """A head with nothing to look for rests somewhere, and what it writes there is no skip-trigram, however often."""
+    """A head without a matching key attends somewhere. What it then writes is no skip-trigram, however often it
+    occurs."""
     rows, tally = tabled(keeping(resting_text(), slice(0, None, 5)))
     assert by_rank(rows)[0] == KEEP_IN_MIND
     assert BIAS not in by_rank(rows)
@@ -104,8 +107,10 @@ def test_a_bias_is_a_candidate_and_not_listed() -> None:
 
 
 def test_the_base_rate_passes_the_same_tests_as_what_is_listed() -> None:
-    """The mistake: a list that the text had to bear out was compared with all places of the text. Here many places
-    repeat their source by chance, and of the triples that the text holds beyond chance none does."""
+    """Guards against comparing triples that pass the tests of the text with all triples of the text.
+
+    Here many triples repeat their source by chance, but none of the triples beyond chance does.
+    """
     rows, tally = tabled(keeping(resting_text(), slice(0, None, 5)))
     assert rows[0].borne_out
     assert tally.base_rate == 0
@@ -121,7 +126,7 @@ def test_the_base_rate_passes_the_same_tests_as_what_is_listed() -> None:
 
 
 def test_what_only_the_choosing_documents_hold_is_listed_and_not_borne_out() -> None:
-    """The mistake: the counts that chose a skip-trigram bore it out, 400 of 400."""
+    """Guards against confirming a skip-trigram by the counts that selected it."""
     rows, _ = tabled(keeping(resting_text(), slice(0, None, 10)))  # even windows alone
     assert by_rank(rows)[0] == KEEP_IN_MIND
     assert rows[0].text_places == rows[0].text_hits == 0

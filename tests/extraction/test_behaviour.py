@@ -1,4 +1,4 @@
-"""What heads are called, what is known after each layer and how losses moved, on a cell trained for a second."""
+"""Labels of heads, the logit lens and the losses on single tokens, for a model that is trained for a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEN = evidence()
 
 
 def untrained(**model: object) -> TrainedModel:
-    """Random weights, the later layers' outputs too."""
+    """Return a model with random weights, including the outputs of later layers."""
     cell = CellConfig(**{**CELL.model_dump(), "model": {**MODEL.model_dump(), **model}})
     found = Transformer(cell.model, D_VOCAB, torch.Generator().manual_seed(1)).eval().requires_grad_(False)
     for layer in found.layers:
@@ -40,7 +40,7 @@ def test_what_is_read_unembeds_to_the_models_own_loss(norm: str) -> None:
 
 
 def test_a_score_is_the_mean_that_the_circuits_give_and_no_untrained_head_has_a_label() -> None:
-    """Negative control; offsets are scored on every other window, and position 0 may be rested on by chance."""
+    """Negative control. Offsets are scored on every second window, and position 0 may get high attention by chance."""
     trained = untrained(norm="rms")
     rows = behaviour.tables(trained, SEEN, HOW)["labels"]
     found = {(r.layer, r.head, r.behaviour): r for r in rows}

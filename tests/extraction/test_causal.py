@@ -1,4 +1,4 @@
-"""The tables of interventions: complete at every depth, and each difference the one it says it is."""
+"""The tables of interventions are complete for every depth, and each effect is the difference that its name states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cell taken apart: what the records say is what the weights do."""
+"""The records of a trained model agree with its weights."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_records_survive_the_disk_and_are_the_same_bytes_twice(tmp_path: Path) -
 
 
 def test_a_bare_tokens_tables_are_read_at_the_scale_of_its_norm(tmp_path: Path) -> None:
-    """With a norm and zero layers, the logits after a token are exactly its column of W_U W_E, at that scale."""
+    """With a norm and zero layers, the logits after a token are exactly its column of W_U W_E, times its norm scale."""
     shape = {**MODEL.model_dump(), "norm": "layer", "n_layers": 0}
     trained(tmp_path, CellConfig(**{**CELL.model_dump(), "model": shape}))
     model: Transformer = load_checkpoint(max((tmp_path / "checkpoints").iterdir()), "words", torch.float64)

@@ -1,4 +1,5 @@
-"""Rows by content under every depth, norm and position scheme; the pair of paths that matches; the stream's balance."""
+"""Tables by content for every depth, norm and position scheme; the matching pair of paths; the balance of the
+stream."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def balance_of(trained: TrainedModel) -> list[BalanceRow]:
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
 @pytest.mark.parametrize(("positions", "more"), [("none", 0), ("relative", 1), ("sinusoidal", 11)])
 def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str, positions: str, more: int) -> None:
-    """In float64 against the model; what pairs of contents are worth adds up to what log A says."""
+    """Identity in float64 with the model: the preferences of all pairs of contents add up to that of log A."""
     trained = shown(random_model(1, norm=norm, positions=positions).float())
     made = content.tables(trained, evidence(), HOW)
     assert all(isinstance(row, registry.tables()[name]) for name, rows in made.items() for row in rows)
@@ -64,7 +65,8 @@ def test_the_rows_are_logits_and_scores_under_every_norm_and_position(norm: str,
 
 @pytest.mark.parametrize("n_layers", [0, 1, 3])
 def test_every_depth_has_its_hops_and_what_they_add_is_the_models_loss(n_layers: int) -> None:
-    """The sum of what joins is log d_vocab minus the loss, at frozen scales and at own scale."""
+    """The loss reductions of terms added first sum to log d_vocab minus the loss, at frozen scales and at own
+    scales."""
     model = random_model(2, n_layers=n_layers, norm="rms", positions="relative").float()
     trained, windows = shown(model), evidence().windows
     loss = torch.nn.functional.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten()).item()
@@ -93,7 +95,7 @@ def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest
 
 
 def self_attending() -> Transformer:
-    """``handmade.self_attending_pair`` in a model: a bias makes head 0 look one back and head 1 at itself."""
+    """Return ``handmade.self_attending_pair`` in a model: by its bias, head 0 attends one back and head 1 to itself."""
     weights = handmade.self_attending_pair(D_VOCAB)
     shape = {"d_model": 3 * D_VOCAB, "d_head": D_VOCAB, "n_heads": 2, "positions": "relative"}
     model = Transformer(config(**shape), D_VOCAB, torch.Generator()).requires_grad_(False)
@@ -106,8 +108,11 @@ def self_attending() -> Transformer:
 
 
 def test_a_head_that_attends_to_itself_is_q_and_k_by_heads_and_current_against_previous_token_by_content() -> None:
-    """The case in which a path's name misleads: by heads K-composition carries nothing, by content all of it is what
-    AMF calls K. The corner on AMF's own path is empty, on the pair that carries the score it is full."""
+    """The names of paths are misleading here: by heads the preference is Q&K, by content it is what AMF calls
+    K-composition.
+
+    Matching along AMF's own pair of paths is 0, and along the pair that carries the preference it is 1.
+    """
     trained = shown(self_attending())
     by_heads = {(r.query, r.key): r for r in score_paths.tables(trained, evidence(), HOW)["score_paths"] if r.head == 0}
     by_content = {(r.query, r.key): r for r in scores_of(trained) if r.head == 0}
@@ -132,14 +137,14 @@ def test_where_the_query_is_direct_both_measures_agree(previous: int, induction:
 
 
 def test_random_heads_match_nothing() -> None:
-    """Negative control: the positivity of random circuits is a sum of some signs, around 0."""
+    """Negative control: the positivity of random circuits is a sum of few random signs, around 0."""
     found = [row.positivity for seed in range(7) for row in matching_of(shown(random_model(seed, norm="rms").float()))]
     assert abs(sum(found) / len(found)) < 0.3
 
 
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
 def test_the_parts_that_are_read_add_up(norm: str) -> None:
-    """Projections on what is read: embedding and layers are all of it, heads are their layer."""
+    """Projection shares of embedding and layers add up to 1, and those of heads add up to that of their layer."""
     rows = balance_of(shown(random_model(6, n_layers=3, norm=norm).float()))
     assert [len([r for r in rows if r.reader == n]) for n in range(4)] == [1, 5, 9, 13]
     for reader in range(4):
@@ -151,7 +156,8 @@ def test_the_parts_that_are_read_add_up(norm: str) -> None:
 
 
 def test_a_small_embedding_is_seen_in_the_balance() -> None:
-    """Calibration without a norm: scaled down a thousand times, it is a millionth of the power of what else is read."""
+    """Calibration without a norm: an embedding that is scaled down by 1000 has a millionth of the power of the other
+    parts."""
     model = random_model(7).float()
     before = {(r.reader, r.part): r for r in balance_of(shown(model))}
     assert before[0, "embedding"].power_share == before[0, "embedding"].projection_share == 1

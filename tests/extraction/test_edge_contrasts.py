@@ -1,4 +1,4 @@
-"""The edge that induction is said to need against the strongest other one, paired by window."""
+"""The K-edge of the induction circuit, compared with the strongest other edge, paired by window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_windows_that_differ_do_not_hide_a_difference_that_each_window_has() -> 
 
 
 def test_an_edge_that_leads_by_less_than_its_error_does_not_lead() -> None:
-    """The mistake: K was ahead of Q by 0.036 [−0.017, 0.091], and ranked first."""
+    """Guards against ranking K first where it exceeds Q by 0.036 [−0.017, 0.091]."""
     lead = 0.036 + 0.1 * (noise(3) - noise(3).mean())
     (found,) = contrasts({KEY: 1 + lead, QUERY: torch.ones(N, dtype=torch.float64)})
     assert found.difference_nats == pytest.approx(0.036)

@@ -1,4 +1,4 @@
-"""What the explorers are given: patterns as the model has them, predictions as sums of paths, tables of the weights."""
+"""The data of the explorers: the model's patterns, predictions as sums of paths, and tables of the weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tokens_of(row: Any, data: EvalData) -> list[int]:
 
 @pytest.mark.parametrize(("norm", "n_layers"), [("none", 0), ("rms", 1), ("layer", 2)])
 def test_the_parts_of_a_prediction_add_up_to_the_models_logit(tmp_path: Path, norm: str, n_layers: int) -> None:
-    """Exactly in float64; in float32 up to the rounding of d_model products in each of the layers and of the scores."""
+    """Exact in float64. In float32 up to the rounding of d_model products in each layer and in the scores."""
     trained, data, found = explored(tmp_path, norm=norm, n_layers=n_layers)
     assert len(found["splits"]) > 0
     for number, passage in enumerate(found["passages"]):

@@ -1,4 +1,4 @@
-"""Curves of training on single windows average to the log's, and change only where something forms."""
+"""Training curves of single windows average to those of the log, and have change-points only where something forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact matchers and fuzzy ones, told apart."""
+"""Heads that match exactly and heads that match alike tokens are distinguished."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def blank(n_layers: int = 2) -> Transformer:
 
 
 def matcher(case: float, space: float) -> dict[tuple[str, str], FuzzyMatchingRow]:
-    """An induction head, where the embeddings of a word's variants have these cosines with the word's own."""
+    """Return an induction head in a model in which the embeddings of a word's variants have these cosines with the
+    word's."""
     weights = handmade.induction_pair(D_VOCAB, STRENGTH)
     W_E = weights.W_E.clone()
     for variants, cosine in ((TITLE, case), (SPACED, space)):
@@ -60,7 +61,7 @@ def matcher(case: float, space: float) -> dict[tuple[str, str], FuzzyMatchingRow
 
 
 def attention(cosine: float) -> float:
-    """To the follower of a token whose embedding has this cosine with the query's."""
+    """Return the attention to the follower of a token whose embedding has this cosine with that of the query."""
     return math.exp(cosine * STRENGTH) / (math.exp(cosine * STRENGTH) + N_CTX - 1)
 
 
@@ -94,7 +95,7 @@ def test_variants_that_share_an_embedding_are_matched_as_equal_tokens_are_and_ot
 
 
 def test_an_untrained_model_tells_nothing_apart() -> None:
-    """Negative control: no difference of attention, of expectation or of score."""
+    """Negative control: no difference in attention, in log-probability or in scores."""
     rows = tables(trained(blank()), evidence(), HOW)["fuzzy_matching"]
     apart = [r for r in rows if r.measure.endswith("over unrelated") or "−" in r.kind]
     assert len(apart) == 3 * 4 + 2 * 3
@@ -114,7 +115,8 @@ def test_a_copy_helps_where_names_are_kept_and_an_exact_matcher_gains_nothing_fr
 
 
 def test_a_head_that_copies_the_tokens_of_its_context_in_any_order_gains_nothing_over_them_shuffled() -> None:
-    """Bag of words: uniform attention, and the last layer copies. The target is in the first copy, in any order."""
+    """A bag-of-words model: attention is uniform and the last layer copies, so the order of the first copy has no
+    effect."""
     weights = handmade.induction_pair(D_VOCAB)
     (previous,), (copying,) = weights.layers
     nothing = 0 * copying.W_Q

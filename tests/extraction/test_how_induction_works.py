@@ -28,7 +28,7 @@ PREVIOUS, INDUCTION = 2, 1
 
 
 def log_of(previous: int, induction: int) -> Evaluation:
-    """An evaluation of training that names these heads of three a layer."""
+    """Return an evaluation of training whose scores select these heads among three per layer."""
     scores = [[float(h == head) for h in range(3)] for head in (previous, induction)]
     return replace(LOG[-1], previous_token=scores, prefix_matching=[[0.0] * 3, scores[1]])
 
@@ -59,7 +59,7 @@ def test_without_an_induction_head_past_the_first_layer_there_is_no_circuit() ->
 
 
 def ablated(model: Transformer, heads: list[tuple[int, int]], method: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Loss drop and gain from repetition of each window without ``heads``."""
+    """Return the loss drop and the gain of each window without ``heads``."""
     shown = trained(model)
     rotation = random_rotation(model.W_E.shape[0], torch.Generator().manual_seed(0)).to(model.W_E.dtype)
     windows, copies, block = evidence().windows, shown.repeated_tokens[:5], shown.block

@@ -1,4 +1,4 @@
-"""The pairs of paths in a head's scores, of whatever depth, norm and positions."""
+"""The pairs of paths in attention scores, for every depth, norm and position scheme."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows_of(trained: TrainedModel) -> list[ScorePathRow]:
 @pytest.mark.parametrize("norm", ["none", "rms", "layer"])
 @pytest.mark.parametrize(("positions", "more"), [("none", 0), ("relative", 1), ("sinusoidal", 9)])
 def test_the_pairs_are_the_scores_under_every_norm_and_position(norm: str, positions: str, more: int) -> None:
-    """In float64, against the attention that the model computes; and what they are worth adds up to what log A says."""
+    """Identity in float64 with the model's attention: the preferences of all pairs add up to that of log A."""
     model = random_model(1, norm=norm, positions=positions)
     trained = shown(model.float())
     rows = rows_of(trained)

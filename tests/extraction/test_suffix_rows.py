@@ -1,4 +1,4 @@
-"""One-token and two-token matchers, told apart by behaviour and by intervention."""
+"""Heads that match one token and heads that match two tokens are distinguished by behavior and by intervention."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evidence() -> EvalData:
 
 
 def evaluation(layers: int, heads: int) -> Evaluation:
-    """The first head of each layer is the one that training's last evaluation points at."""
+    """Return the last evaluation of training, whose scores select the first head of each layer."""
     scores = [[0.9, *[0.1] * (heads - 1)] for _ in range(layers)]
     return Evaluation(9, 9, 1.0, 0.1, 9.0, 1.0, scores, scores, scores, [1.0])
 
@@ -64,7 +64,7 @@ def records(current: float, previous: float) -> dict[str, list[Any]]:
 
 
 def matches(strengths: tuple[float, float]) -> dict[str, SuffixMatchRow]:
-    """Of the induction head, by condition."""
+    """Return the results of the induction head, by condition."""
     return {r.condition: r for r in records(*strengths)["suffix_matches"] if (r.layer, r.head) == (1, 0)}
 
 
@@ -76,7 +76,7 @@ ONE, TWO = (5.0, 0.0), (4.0, 3.0)  # nats for the current token and for the one 
 
 
 def test_a_one_token_matcher_prefers_neither_occurrence() -> None:
-    """Negative control, exactly: both followers have the current token before them, and nothing else is compared."""
+    """Negative control, exact: both followers come after the current token, and the head compares nothing else."""
     rows = matches(ONE)
     assert set(rows) == set(CONDITIONS)
     shared = math.exp(5) / (2 * math.exp(5) + N_CTX - 2)
@@ -107,7 +107,7 @@ def test_the_longer_match_s_follower_is_predicted_and_a_one_token_matcher_cannot
 
 
 def test_random_heads_prefer_nothing() -> None:
-    """Negative control: within 4 standard errors for every head and condition."""
+    """Negative control: the advantage is 0 within 4 standard errors for every head and condition."""
     model = blank()
     for layer in model.layers:
         layer.W_O.copy_(torch.randn(layer.W_O.shape, generator=torch.Generator().manual_seed(3)) / 20)
@@ -161,7 +161,7 @@ def test_the_same_model_gives_the_same_rows() -> None:
 
 
 def test_heads_that_share_a_job_are_cut_together() -> None:
-    """One of two previous-token heads would carry on without the other."""
+    """If only one of two previous-token heads were ablated, the other would replace it."""
     found = matcher(*TWO)
     last = dataclasses.replace(found.log[-1], previous_token=[[0.9, 0.1, 0.5], [0.0, 0.0, 0.0]])
     roles = Roles.of(dataclasses.replace(found, log=[last]))
@@ -170,7 +170,7 @@ def test_heads_that_share_a_job_are_cut_together() -> None:
 
 
 def alone(current: float, previous: float) -> dict[str, list[float]]:
-    """What is left of prefix matching with the key edge alone, by what that edge comes from."""
+    """Return the share of prefix matching that is left with the key edge alone, by the edge that is kept."""
     last = dataclasses.replace(evaluation(2, 3), prefix_matching=[[0.0] * 3, [0.9, 0.1, 0.1]])
     shown = dataclasses.replace(matcher(current, previous), log=[last])
     rows = sufficiency.tables(shown, evidence(), HOW)["sufficiency"]
@@ -178,7 +178,7 @@ def alone(current: float, previous: float) -> dict[str, list[float]]:
 
 
 def test_the_key_edge_does_not_suffice_where_only_the_previous_tokens_are_compared() -> None:
-    """Queries and keys resampled from one window would match each other, whatever edge is kept."""
+    """If queries and keys were resampled from one window, they would match each other whichever edge is kept."""
     left = alone(0.0, 30.0)
     assert set(left) == {sufficiency.CIRCUIT, sufficiency.OTHER, sufficiency.NOTHING}
     assert max(max(shares) for shares in left.values()) < 0.3
@@ -186,7 +186,7 @@ def test_the_key_edge_does_not_suffice_where_only_the_previous_tokens_are_compar
 
 
 def test_what_is_left_without_an_edge_is_a_share_with_the_error_of_both_means() -> None:
-    """Of a two-token matcher neither edge leaves an advantage; of a one-token matcher there is none to share."""
+    """Without either edge, a two-token matcher has no advantage left. A one-token matcher has none to begin with."""
     two, one = ablated(TWO), ablated(ONE)
     assert (two["none", ""].left, two["none", ""].left_low, two["none", ""].left_high) == pytest.approx((1, 1, 1))
     for (cut, method), r in two.items():

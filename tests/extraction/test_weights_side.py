@@ -1,4 +1,4 @@
-"""The tables of what heads are made of, of whatever depth."""
+"""The tables of single heads' weights, for models of any depth."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_same_model_gives_the_same_tables(tmp_path: Path) -> None:
 
 
 def test_a_virtual_head_through_a_silent_head_costs_nothing(tmp_path: Path) -> None:
-    """Its late head writes nothing: negative control."""
+    """Negative control: the late head writes nothing."""
     trained(tmp_path, CELL)
     model = load_checkpoint(max((tmp_path / "checkpoints").iterdir()), "words")
     with torch.no_grad():

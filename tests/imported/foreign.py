@@ -1,4 +1,4 @@
-"""Random weights in TransformerLens's naming, and tokens for them."""
+"""Random weights with TransformerLens's names, and tokens for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ POSITIONS: list[dict[str, Any]] = [
 
 
 def written(seed: int, n_layers: int = 2, **config: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A random state dict in TransformerLens's naming, with every bias that it may have, and its configuration."""
+    """Return a random state dict with TransformerLens's names and every bias that it may have, and its
+    configuration."""
     g = torch.Generator().manual_seed(seed)
     config = {"n_ctx": N_CTX, "n_layers": n_layers, "eps": 1e-3, **config}
 

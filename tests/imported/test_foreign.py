@@ -1,4 +1,4 @@
-"""Weights that TransformerLens wrote give its logits. Its forward pass is written out once more, in its own words."""
+"""Weights that TransformerLens wrote give its logits. Its forward pass is written out here independently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXACT = 1e-10  # float64: 2e-16 a rounding, over some thousands of terms
 
 
 def plain(state: dict[str, Tensor], config: dict[str, Any], tokens: Tensor) -> Tensor:
-    """TransformerLens's forward pass, rows on the left as there, a head at a time."""
+    """Compute TransformerLens's forward pass head by head, with row vectors as there."""
 
     def normed(name: str, x: Tensor) -> Tensor:
         kind = config["normalization_type"]
@@ -60,7 +60,7 @@ def plain(state: dict[str, Tensor], config: dict[str, Any], tokens: Tensor) -> T
 
 
 def turned(x: Tensor, config: dict[str, Any]) -> Tensor:
-    """Each pair as a complex number, times e^(i · position · frequency)."""
+    """Return each pair as a complex number, multiplied by e^(i · position · frequency)."""
     x, wave = x.clone(), config.get("rotary_dim", D_HEAD)
     for j in range(wave // 2):
         pair = [2 * j, 2 * j + 1] if config.get("rotary_adjacent_pairs") else [j, j + wave // 2]
@@ -112,7 +112,7 @@ def test_the_wrong_order_of_folding_gives_other_logits() -> None:
 
 
 def test_each_kind_of_position_makes_a_difference() -> None:
-    """Negative control: read as another kind, the same weights are another model."""
+    """Negative control: with another position scheme, the same weights give other logits."""
     state, config = written(4, normalization_type="LN", **POSITIONS[0])
     assert difference(from_transformer_lens(state, config | POSITIONS[1]), state, config) > 0.05
     state, config = written(4, normalization_type="LN", **POSITIONS[2])

@@ -1,4 +1,4 @@
-"""A model from elsewhere, taken apart: the paths of its tokens, positions and biases are the model."""
+"""The records of an imported model: the paths of its tokens, positions and biases add up to the model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_the_paths_of_tokens_positions_and_biases_are_the_model(
 
 
 def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: residual positions, and each layer's constant. Both are in the logits, and neither is small."""
+    """Negative control: without position vectors or without the constant of a layer, the sum clearly differs from the
+    logits."""
     whole = model(2, "LN", POSITIONS[1])
     assert [e.layer for e in whole.extras] == [0, 1, 2]
     for left_out in range(3):

@@ -1,4 +1,4 @@
-"""Text and words of other tokenizers, with id 0 for the beginning of the sequence."""
+"""Text and words of other tokenizers, with id 0 for BOS (beginning of sequence)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXT = "the café and the tea, the cup and the spoon\n" * 7
 
 
 def byte_level(bos: str) -> Tokenizer:
-    """As GPT-2's: the special token comes last."""
+    """Return a tokenizer like that of GPT-2, with the special token last."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     trainer = BpeTrainer(vocab_size=277, initial_alphabet=sorted(ByteLevel.alphabet()), show_progress=False)

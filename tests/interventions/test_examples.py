@@ -1,4 +1,4 @@
-"""The examples of docs/interventions.md run, and say what they show."""
+"""The examples of docs/interventions.md run and show what the page says."""
 
 from __future__ import annotations
 

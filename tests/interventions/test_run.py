@@ -1,4 +1,7 @@
-"""Interventions: none is the model, all are the direct path, and with frozen patterns each is a difference of paths."""
+"""Without interventions a run equals the model. With all heads ablated it equals the direct path.
+
+With frozen patterns, every intervention is a difference of paths.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ CLOSE = {"rtol": 0, "atol": 1e-10}  # float64; logits of some tens, over sums of
 
 
 def unchanged(clean: Run, place: Place) -> Run:
-    """The head replaced by what it does."""
+    """Replace the head by its own activation."""
     return clean.replace({place: HeadActivation(clean.pattern(place), clean.output(place))})
 
 
@@ -80,7 +83,7 @@ def test_a_head_that_does_not_read_another_s_output_as_value_loses_their_virtual
 
 @pytest.mark.parametrize("reader", ["Q", "K"])
 def test_a_score_without_an_edge_lacks_what_the_early_head_adds_to_it(reader: str) -> None:
-    """By W_QK in full: x_qᵀ W_QK x_k + b[q − k], with y taken from one side."""
+    """Computed with W_QK in full: x_qᵀ W_QK x_k + b[q − k], with the early head's write subtracted on one side."""
     model, tokens = build(config()), sample()
     clean, late = Run(model, tokens), model.weights().layers[1][1]
     x = clean.streams[1]
@@ -135,7 +138,7 @@ def test_a_given_pattern_moves_what_it_attends_to() -> None:
 
 
 def induction_model(d_vocab: int) -> Transformer:
-    """handmade.induction_pair, whose first head looks one back by its position bias."""
+    """Return ``handmade.induction_pair`` in a model whose first head attends one position back by its bias."""
     weights = handmade.induction_pair(d_vocab)
     cell = config().model_copy(update={"n_heads": 1, "d_head": d_vocab, "d_model": 2 * d_vocab, "n_ctx": 23})
     model = Transformer(cell, d_vocab, torch.Generator()).double().requires_grad_(False)
@@ -149,7 +152,7 @@ def induction_model(d_vocab: int) -> Transformer:
 
 
 def test_induction_depends_on_the_key_edge_alone() -> None:
-    """AMF "how induction heads work": K-composition with the previous-token head, neither Q nor V."""
+    """Elhage et al. 2021, "How Induction Heads Work": K-composition with the previous-token head, neither Q nor V."""
     block, d_vocab = 11, 29
     model, tokens = induction_model(d_vocab), handmade.repeated_tokens(3, 5, d_vocab, block)
     clean = Run(model, tokens)
@@ -178,7 +181,8 @@ def test_heads_that_are_not_there_and_edges_that_run_backwards_are_refused() -> 
 
 
 def test_edges_patched_at_once_add_up_in_what_is_read() -> None:
-    """Values are linear in what is read, whose scale stays: two edges change them by the sum of both changes."""
+    """Values are linear in their input, whose scale is kept, so two patched edges change them by the sum of both
+    changes."""
     clean = Run(build(config(2, norm="rms")), sample())
     silent = torch.zeros_like(clean.streams[0])
 
@@ -209,7 +213,7 @@ def test_losses_are_of_the_next_tokens_or_of_those_given() -> None:
 
 
 def test_all_edges_into_a_head_leave_it_the_embedding_alone() -> None:
-    """Without a norm the head then is what it would be right after the embedding."""
+    """Without a norm, the head then does what it would do directly after the embedding."""
     model, tokens = build(config(2, "relative", "none", False)), sample()
     clean = Run(model, tokens)
     edges = {(reader, (0, h)): torch.zeros_like(clean.streams[0]) for reader in "QKV" for h in range(3)}
@@ -229,7 +233,7 @@ def test_an_edge_from_the_same_layer_or_to_no_side_is_refused(edge: tuple[str, P
 
 @pytest.mark.parametrize("place", [(-1, 0), (0, 9)])
 def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place) -> None:
-    """The mistake: layer −1 was the last layer, and an edge from it was patched."""
+    """Guards against layer −1, which Python would take for the last layer."""
     run = Run(build(config(2)), sample())
     for intervene in (
         lambda: run.patch_edge(place, (1, 0), "K", run.streams[0]),
@@ -241,7 +245,7 @@ def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place)
 
 
 def test_an_ablation_that_would_change_nothing_is_refused() -> None:
-    """The mistake: of a single window, the mean and another window's write are its own."""
+    """In a single window, the mean over windows and the write of another window are the head's own write."""
     model, tokens = build(config(2)), sample()
     one, several = Run(model, tokens[:1]), Run(model, tokens)
     for ablate in (

@@ -1,4 +1,4 @@
-"""Transformers of every norm and kind of position, and tokens for them."""
+"""Transformers with every norm and position scheme, and tokens for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def config(n_layers: int = 2, positions: str = "relative", norm: str = "none", s
 
 
 def build(cell: ModelConfig) -> Transformer:
-    """A float64 model far from its initial zeros: every parameter, position biases too, is random."""
+    """Return a float64 model in which every parameter is random, including position biases, which are initialized as
+    zero."""
     generator = torch.Generator().manual_seed(5)
     model = Transformer(cell, VOCAB, generator).double()
     for p in model.parameters():

@@ -1,4 +1,4 @@
-"""Checkpoints: equal weights, equal bytes; nothing foreign is read."""
+"""Equal weights give equal checkpoint bytes, and files of other origin are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_equal_weights_give_equal_bytes(tmp_path: Path) -> None:
 def test_a_writer_killed_half_way_leaves_one_draft_that_the_next_takes_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer that names its drafts at random leaves one more at each kill."""
+    """A writer with random draft names would leave one more file at each kill."""
     path = tmp_path / "a.safetensors"
     with monkeypatch.context() as killed:
         killed.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -1,4 +1,4 @@
-"""The loss and its gradient in one pass are those of cross-entropy."""
+"""The loss and its gradient in one pass equal those of cross-entropy."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_it_is_as_exact_as_the_products(autocast: bool) -> None:
 
 
 def test_a_hopeless_prediction_costs_what_it_should() -> None:
-    """No underflow: e^−200 is no float32."""
+    """No underflow, although e^−200 is 0 in float32."""
     x, W_U = torch.tensor([[[1.0]]]), torch.tensor([[200.0], [0.0]])
     assert next_token_loss(x, W_U, torch.tensor([[1]])).item() == 200

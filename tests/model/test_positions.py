@@ -1,4 +1,4 @@
-"""Position schemes: a new one is a class and its name, and what no model can have is refused by name."""
+"""A new position scheme needs a class and its name. Unsupported combinations are refused by name."""
 
 from __future__ import annotations
 

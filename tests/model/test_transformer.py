@@ -34,7 +34,7 @@ def test_the_logits_are_the_sum_over_all_paths(positions: str, norm: str, smeare
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
 def test_no_token_sees_its_future(positions: str, norm: str, smeared: bool) -> None:
-    """By gradient, with exact zeros: the logits at ``query`` do not move with the embeddings after it."""
+    """By gradient, with exact zeros: the logits at ``query`` do not depend on later embeddings."""
     model, tokens = build(config(2, positions, norm, smeared)), sample()
     query = 4
     embedded = model.embed(tokens).detach().requires_grad_()
@@ -52,14 +52,14 @@ def test_patterns_are_causal_distributions() -> None:
 
 
 def test_relative_positions_are_seen_by_scores_alone() -> None:
-    """A window of one repeated token: whatever the pattern, every position's residual stream is the same."""
+    """In a window of one repeated token, the residual stream is the same at all positions, whatever the pattern is."""
     model = build(config())
     logits = model(torch.full((1, POS), 3))
     torch.testing.assert_close(logits, logits[:, :1].expand_as(logits))
 
 
 def test_a_relative_bias_depends_on_distance_alone() -> None:
-    """One-layer scores without content: patterns of two queries agree once shifted and renormalised."""
+    """Without content, the patterns of two queries in a one-layer model agree after shifting and renormalizing."""
     model = build(config(n_layers=1))
     layer = model.layers[0]
     layer.W_Q.data.zero_()  # type: ignore[union-attr, operator]
@@ -69,7 +69,7 @@ def test_a_relative_bias_depends_on_distance_alone() -> None:
 
 
 def test_zero_layers_are_a_bigram_table() -> None:
-    """AMF "zero-layer transformers": the logits are W_U W_E t, whatever came before."""
+    """Elhage et al. 2021, "Zero-Layer Transformers": the logits are W_U W_E t, whatever the context is."""
     model, tokens = build(config(n_layers=0)), sample()
     table = (model.W_U @ model.W_E).mT
     torch.testing.assert_close(model(tokens), table[tokens])
@@ -91,8 +91,7 @@ def test_the_hand_written_gradients_are_autograds(
 
 @pytest.mark.parametrize(("batch", "n_heads"), [(1, 1), (1, 3), (2, 1)])
 def test_one_window_and_one_head_are_no_special_case(batch: int, n_heads: int) -> None:
-    """Regression: one head's bias, expanded over windows, is one piece of memory, and scores must not be added up in
-    it."""
+    """Guards against adding scores in place to one head's bias that is expanded over windows and shares its memory."""
     cell = ModelConfig(**{**config(2, norm="rms").model_dump(), "n_heads": n_heads})
     model, tokens = build(cell), sample()[:batch]
     names = dict(model.named_parameters())
@@ -105,8 +104,10 @@ def test_one_window_and_one_head_are_no_special_case(batch: int, n_heads: int) -
 
 
 def test_smeared_keys_mix_in_their_predecessor() -> None:
-    """k_j ← σ(α) k_j + (1 − σ(α)) k_{j−1} (docs/framework.md §1.5). With σ(α) → 0 a query scores the key one to
-    the right."""
+    """k_j ← σ(α) k_j + (1 − σ(α)) k_{j−1} (docs/framework.md §1.5).
+
+    For σ(α) → 0, the score of a key is that of the key before it.
+    """
     plain, smeared = build(config(1, "none")), build(config(1, "none", smeared=True))
     smeared.load_state_dict(plain.state_dict(), strict=False)
     smeared.layers[0].smear.data.fill_(-1e9)  # type: ignore[union-attr, operator]

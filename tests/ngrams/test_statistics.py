@@ -1,4 +1,4 @@
-"""Corpus statistics: counts and losses equal those done by hand, dense or sparse."""
+"""Corpus statistics: counts and losses equal those computed by hand, with dense and with sparse tables."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_entropy_of_a_uniform_distribution_is_its_log() -> None:
 
 
 def test_skip_trigrams_are_those_whose_source_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Token 5 is followed by 6 after a 1 and by 7 after a 2; nothing else tells."""
+    """Token 5 is followed by 6 after a 1, and by 7 after a 2. No other token predicts anything."""
     one, two = [1, 3, 5, 6, 8, 9, 10], [2, 3, 5, 7, 8, 9, 10]
     windows = Windows(np.array((one + two) * 13), 7)
     bigram = pair_counts(windows, 11)

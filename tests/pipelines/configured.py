@@ -1,4 +1,4 @@
-"""A copy of conf/ to be changed at will, and what the check stage says of it."""
+"""A copy of conf/ that tests can change, and the result of the check stage on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.paths import ROOT
 
 
 def copy(folder: Path) -> Path:
-    """The parts of the repository that composition needs, to be changed at will."""
+    """Copy the parts of the repository that composition needs."""
     for name in ("conf", "pipelines"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "params.yaml", folder)
@@ -26,7 +26,7 @@ def copy(folder: Path) -> Path:
 
 
 def check_as_command(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The stage as DVC runs it."""
+    """Run the check stage as DVC does."""
     path = os.pathsep.join([str(folder), str(ROOT / "src")])
     return subprocess.run(
         [sys.executable, "-m", "pipelines.check"],
@@ -36,7 +36,7 @@ def check_as_command(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def check(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """The same in this process, which has imported torch already."""
+    """Run the check stage in this process, which has already imported torch."""
     said, code, threads = io.StringIO(), 0, torch.get_num_threads()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(said):
         patch.delenv("DVC_EXP_NAME", raising=False)

@@ -1,4 +1,5 @@
-"""conf/ → params.yaml → cells: every profile and corpus composes, and what is stale or wrong is refused by name."""
+"""conf/ → params.yaml → models: every profile and corpus composes, and stale or wrong configurations are refused by
+name."""
 
 from __future__ import annotations
 
@@ -32,14 +33,14 @@ CORPORA = sorted(p.stem for p in (ROOT / "conf" / "corpus").glob("*.yaml"))
 
 @functools.cache
 def _text(_root: Path, overrides: tuple[str, ...]) -> str:
-    """Composition takes a second, and the default is asked for again and again."""
+    """Compose and cache the configuration, because composition takes a second."""
     with tempfile.TemporaryDirectory() as folder:
         compose(Path(folder) / "params.yaml", list(overrides))
         return (Path(folder) / "params.yaml").read_text()
 
 
 def composed(folder: Path, *overrides: str) -> dict[str, Any]:
-    """What conf/ composes to, also left in ``folder``."""
+    """Return the configuration that conf/ composes to, and write it to ``folder``."""
     ask = _text if composition.ROOT == ROOT else _text.__wrapped__  # a copy may change between two calls
     text = ask(composition.ROOT, overrides)
     (folder / "params.yaml").write_text(text)
@@ -125,7 +126,7 @@ RECIPE = ("lr_embedding", "lr_unembedding", "warmup_steps")  # that the first re
 
 
 def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_path: Path) -> None:
-    """And smeared keys in the rate at which they, too, are learnt."""
+    """Smeared keys also differ in the learning rate of the smearing."""
     cells = composed(tmp_path)["cells"]
     of = {
         "small_embedding": ("L2H4S2", ["model.embedding_std", *(f"train.{k}" for k in RECIPE)]),
@@ -142,7 +143,7 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
 
 
 def test_every_planted_world_is_complete_and_is_what_its_name_and_all_worlds_say(tmp_path: Path) -> None:
-    """A world's own word goes before that of all worlds, and theirs before that of the cells."""
+    """Settings of one kind of corpus override those of all kinds, and these override those of the grid."""
     values = composed(tmp_path)
     shared, differing = values["calibrate"], values["calibrate"]["worlds"]
     assert list(values["worlds"]) == list(differing)

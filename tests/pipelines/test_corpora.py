@@ -1,4 +1,4 @@
-"""`make corpora`: which corpora it is asked for, what it writes, and one run on two tiny texts."""
+"""`make corpora`: the corpora that it uses, the rows that it writes, and one run on two tiny texts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_rows_that_were_judged_by_other_claims_go(tmp_path: Path) -> None:
 
 
 def prose(path: Path, seed: int) -> None:
-    """Two thousand short documents."""
+    """Return two thousand short documents."""
     rng = random.Random(seed)
     words = ["".join(rng.choices("abcdefghij", k=5)) for _ in range(80)]
     path.write_text("\n\n".join(" ".join(rng.choices(words, k=100)) for _ in range(2000)))

@@ -1,4 +1,4 @@
-"""`make extract`: from files that another library wrote to a folder of tables, and every refusal as one message."""
+"""`make extract`: from files of another library to a folder of tables. Every mistake is reported in one message."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(**given: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model in TransformerLens's naming, a tokenizer that begins sequences with its last id, and a text."""
+    """Return a folder with weights in TransformerLens's names, a tokenizer whose BOS has the last id, and a text."""
     names = ["the", "cup", "and", "spoon", "<unk>", "<|endoftext|>"]
     tokenizer = Tokenizer(WordLevel({name: i for i, name in enumerate(names)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = Whitespace()

@@ -1,4 +1,4 @@
-"""`python -m pipelines.freeze`, and the stages that hold the configuration and the claims to what it wrote."""
+"""`python -m pipelines.freeze`, and the stages that compare configuration and claims with the frozen file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = datetime.date(2025, 3, 7)
 
 @pytest.fixture
 def draft(tmp_path: Path) -> Path:
-    """A protocol whose claims are not frozen yet."""
+    """Return a protocol whose claims are not frozen yet."""
     protocol = {"tuning_seeds": [100, 101], "statements": {"Tuned on": "Seeds 100 and 101."}}
     path = tmp_path / "claims.yaml"
     path.write_text(yaml.safe_dump({"frozen": None, "protocol": protocol, "claims": {}, "changes": []}))

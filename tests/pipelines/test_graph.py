@@ -1,7 +1,7 @@
-"""The whole graph on the smoke profile, in a scratch copy: it runs, and afterwards reruns exactly what changed.
+"""The whole graph on the smoke profile in a scratch copy: it runs, and then reruns exactly what has changed.
 
-One graph is made, and each test goes on where the one before left it. The test that makes models again does so in a
-copy, from which all that follow go on.
+One graph is made, and each test continues where the previous one ended. The test that trains models again works on a
+copy.
 """
 
 from __future__ import annotations
@@ -99,8 +99,10 @@ TRAINS = {f"train@{name}" for name in (*CELLS, *CONTROLS)}
 def test_an_edit_makes_stale_what_depends_on_it_alone(
     graph: Path, file: str, directly: set[str], in_the_end: set[str]
 ) -> None:
-    """A caption is drawn again and nothing is measured; a circuit is measured again in every model and planted world,
-    none of which is trained again; training is begun again."""
+    """A changed caption reruns the report alone. A changed circuit reruns extraction and calibration as well.
+
+    A change in training reruns everything from training on.
+    """
     path = graph / "src" / "pathsum" / file
     text = path.read_text()
     path.write_text(text + "# a remark\n")
@@ -122,15 +124,17 @@ AGAIN = ("L2H2S0", "untrained")
 
 
 def runs_like(folder: Path, name: str) -> list[Path]:
-    """The stored runs with this model's loss curve."""
+    """Return the stored runs with this model's loss curve."""
     curve = (folder / "models" / name / "log.jsonl").read_bytes()
     return [p.parent for p in (folder / "runs").glob("*/log.jsonl") if p.read_bytes() == curve]
 
 
 @pytest.fixture(scope="module")
 def again(graph: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """A copy of the graph in which two models are missing and a third one's configuration diverges, run two at a time;
-    and what that said."""
+    """Run a copy of the graph, two models at a time, and return what it printed.
+
+    Two models are missing, and the configuration of a third one makes training diverge.
+    """
     folder = tmp_path_factory.mktemp("again") / "smoke"
     shutil.copytree(graph, folder, symlinks=True)
     shutil.rmtree(folder / ".dvc" / "cache" / "runs")  # what DVC would take the outputs from
@@ -151,7 +155,7 @@ def again(graph: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
 def test_two_models_at_a_time_give_the_same_bytes_as_one_after_another(
     graph: Path, again: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> None:
-    """Beside a third that fails, of which nothing is left."""
+    """A third model fails at the same time and leaves nothing."""
     folder, _ = again
     assert all(len(runs_like(folder, name)) == 1 for name in AGAIN)  # both were trained again
     before, after = locked(graph), locked(folder)
@@ -197,7 +201,7 @@ def test_a_stale_params_file_stops_the_graph_before_any_work(
 def test_what_was_missing_or_has_another_value_is_made_and_nothing_else(
     again: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
-    """The model that failed, with another number of tokens than it had before."""
+    """The model that failed is trained with another number of tokens."""
     folder, _ = again
     sh(folder, sys.executable, "-m", "pipelines.compose")
     stages = started(sh(folder, sys.executable, "-m", "pipelines.repro", "1"))
@@ -209,7 +213,7 @@ def test_what_was_missing_or_has_another_value_is_made_and_nothing_else(
 
 @pytest.fixture(scope="module")
 def workspace(again: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
-    """Where every model is made."""
+    """Return the workspace in which every model is trained."""
     return again[0]
 
 

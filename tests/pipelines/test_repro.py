@@ -1,4 +1,5 @@
-"""`make repro`, `make sweep`: which cells are begun, with how many threads, and what a mistake is told, without DVC."""
+"""`make repro` and `make sweep`: the models that are started, their threads, and messages about mistakes, without
+DVC."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.commands import command
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
-    """Cell, or last argument → threads, of each `dvc` that was begun; cell B's fails."""
+    """Return the threads of each `dvc` call by model, or by its last argument. The call for model B fails."""
     found: dict[str, int] = {}
 
     def dvc(*arguments: str, threads: int = 2, line: int = 0, out: int | None = None) -> int:
@@ -131,7 +132,7 @@ def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:
-    """Its import takes longer than the answer."""
+    """Importing torch would take longer than the answer."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     asks = "import sys, pipelines.repro; sys.exit('torch' in sys.modules)"
     assert (

@@ -1,4 +1,4 @@
-"""Commands in a scratch copy of the project, and what they say."""
+"""Run commands in a scratch copy of the project, and read what they print."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def sh(folder: Path, *command: str) -> str:
-    """The command's output; its failure is the test's."""
+    """Return the output of a command. If it fails, the test fails."""
     done = run(folder, *command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
@@ -50,27 +50,27 @@ def commit(folder: Path) -> None:
 
 
 def locked(folder: Path) -> Any:
-    """Every stage's command, dependencies, parameters and outputs, by hash."""
+    """Return every stage's command, dependencies, parameters and outputs, by hash."""
     return yaml.safe_load((folder / "dvc.lock").read_text())["stages"]
 
 
 def started(output: str) -> set[str]:
-    """The stages that this output of `dvc repro` says it ran."""
+    """Return the stages that ran, by the output of `dvc repro`."""
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
 
 
 def would_run(folder: Path) -> set[str]:
-    """The stages that `dvc repro` would run now."""
+    """Return the stages that `dvc repro` would run now."""
     return started(sh(folder, "dvc", "repro", "--dry"))
 
 
 def stale(folder: Path) -> set[str]:
-    """The stages one of whose own dependencies has changed."""
+    """Return the stages with a direct dependency that has changed."""
     return set(json.loads(run(folder, "dvc", "status", "--json").stdout))
 
 
 def with_what_follows(stages: set[str], lock: dict[str, Any]) -> set[str]:
-    """These, and every stage that reads what they write, or what those write, and so on."""
+    """Return these stages and all stages downstream of them."""
     found = set(stages)
     while True:
         outs = [Path(out["path"]) for name in found for out in lock[name].get("outs", [])]

@@ -1,4 +1,4 @@
-"""How much is learnt from context."""
+"""The in-context loss drop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathsum.probes.in_context import in_context_loss_drop
 
 
 def test_the_loss_drop_is_from_the_50th_token_to_the_500th() -> None:
-    """Entry i predicts token i + 1; on a straight line a window's mean is its middle."""
+    """Entry i predicts token i + 1. On a straight line, the mean over neighbors is the value in the middle."""
     losses = 7.0 - 0.002 * torch.arange(1, 513, dtype=torch.float64)
     assert in_context_loss_drop(losses) == pytest.approx(0.002 * 450, abs=1e-12)
     assert in_context_loss_drop(losses[:-1]) == pytest.approx(0.002 * 450, abs=1e-12)
@@ -25,7 +25,7 @@ def test_only_the_neighbours_of_both_tokens_count(at: int) -> None:
 
 
 def test_in_a_short_window_the_ends_are_shares_of_it() -> None:
-    """256 positions: 20 … 30 against 231 … 255."""
+    """With 256 positions, 20 … 30 are compared with 231 … 255."""
     losses = torch.rand(256, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     expected = losses[20:31].mean() - losses[231:].mean()
     assert in_context_loss_drop(losses) == pytest.approx(expected.item(), abs=1e-12)

@@ -1,4 +1,4 @@
-"""Induction on repeated random tokens."""
+"""Measures of induction on repeated random tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POS = 1 + 2 * BLOCK
 
 
 def induction_run(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Tokens, patterns, outputs (batch, head, …) of the previous-token and the induction head, and logits."""
+    """Return tokens, patterns, outputs and logits of the hand-made previous-token head and induction head."""
     weights = handmade.induction_pair(D_VOCAB)
     (early,), (late,) = weights.layers
     tokens = handmade.repeated_tokens(seed, BATCH, D_VOCAB, BLOCK)
@@ -31,8 +31,7 @@ def induction_run(seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def test_the_induction_head_finds_what_came_next_and_the_previous_token_head_does_not() -> None:
-    """Calibration: 30 nats against 22 keys at most that match nothing; the last query has one key more that does: the
-    token after the block's end is there once."""
+    """Calibration: the matching key has 30 nats more than at most 22 other keys."""
     _, patterns, _, _ = induction_run()
     score = prefix_matching(patterns, BLOCK)
     assert score[1].item() == pytest.approx(1, abs=POS * math.exp(-30))
@@ -40,7 +39,7 @@ def test_the_induction_head_finds_what_came_next_and_the_previous_token_head_doe
 
 
 def test_prefix_matching_reads_the_key_after_the_first_occurrence() -> None:
-    """Identity, with the token itself looked up: which also shows that no key is BOS."""
+    """Identity: the earlier occurrence is searched for by token. This also shows that no key is BOS."""
     tokens = handmade.repeated_tokens(3, BATCH, D_VOCAB, BLOCK)
     pattern = torch.rand(BATCH, 2, POS, POS, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     cells, keys = [], set()
@@ -68,7 +67,7 @@ def test_the_induction_head_copies_and_the_previous_token_head_does_not() -> Non
 
 
 def test_copying_is_the_share_of_next_tokens_raised_above_the_mean() -> None:
-    """Identity, with all logits written out."""
+    """Identity, with all logits computed in full."""
     g = torch.Generator().manual_seed(6)
     tokens = handmade.repeated_tokens(7, BATCH, D_VOCAB, BLOCK)
     output, W_U = handmade.normal(g, BATCH, 3, POS, 13), handmade.normal(g, D_VOCAB, 13)
@@ -83,7 +82,7 @@ def test_copying_is_the_share_of_next_tokens_raised_above_the_mean() -> None:
 
 
 def test_an_output_that_knows_nothing_of_the_token_copies_neither_way() -> None:
-    """Negative control: 101 windows of 10 tokens, within 4 errors of 0."""
+    """Negative control: 101 windows of 10 tokens, within 4 standard errors of 0."""
     g = torch.Generator().manual_seed(8)
     tokens = handmade.repeated_tokens(9, 101, D_VOCAB, BLOCK)
     output, W_U = handmade.normal(g, 101, 2, POS, 13), handmade.normal(g, D_VOCAB, 13)
@@ -91,7 +90,8 @@ def test_an_output_that_knows_nothing_of_the_token_copies_neither_way() -> None:
 
 
 def test_induction_foretells_the_second_copy_and_not_the_first() -> None:
-    """The second copy's loss is that of 20 logits against 22 other tokens. The induction head is of no use before."""
+    """The loss on the second copy is that of 20 logits against 22 other tokens. On the first copy induction has no
+    effect."""
     tokens, _, _, logits = induction_run()
     losses = repeat_losses(logits, tokens, BLOCK)
     assert losses.second_nats == pytest.approx(22 * math.exp(-20), rel=1e-3)
@@ -106,7 +106,7 @@ def test_a_model_that_knows_nothing_loses_the_same_on_both_copies() -> None:
 
 
 def test_the_second_copy_s_first_token_counts_in_neither_loss() -> None:
-    """Nothing foretells it: a model that is wrong there alone loses nothing."""
+    """It cannot be predicted. A model that is wrong only there has the same losses."""
     tokens = handmade.repeated_tokens(1, BATCH, D_VOCAB, BLOCK)
     right = torch.nn.functional.one_hot(tokens[:, 1:], D_VOCAB).double()
     logits = 50 * torch.cat([right, right[:, :1]], 1)
@@ -145,7 +145,8 @@ def test_a_window_of_another_length_is_refused() -> None:
 
 
 def test_a_constant_output_seems_to_copy_where_logits_are_skewed_and_no_more_than_by_other_windows() -> None:
-    """Why the behaviour's chance is measured: with a mean far from the median, a sign is not as often up as down."""
+    """Shows why the chance level of copying is measured: if mean and median of the logits differ, the mean sign is not
+    0."""
     tokens = handmade.repeated_tokens(seed=5, batch=61, d_vocab=43, block=17)
     W_U = -torch.rand(43, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64).pow(6)
     constant = torch.ones(len(tokens), 1, tokens.shape[1], 1, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Where heads look, whatever the tokens."""
+"""Attention by position, independent of the tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POS = 7
 
 
 def patterns() -> torch.Tensor:
-    """One window; a previous-token head, a head that rests on BOS, an even head, a head that stays where it is."""
+    """Return four heads in one window: previous token, BOS, uniform, and current token."""
     rest = torch.zeros(POS, POS, dtype=torch.float64)
     rest[:, 0] = 1
     heads = [handmade.previous_token_pattern(POS), rest, handmade.even_pattern(POS), torch.eye(POS).double()]
@@ -20,13 +20,13 @@ def patterns() -> torch.Tensor:
 
 
 def test_previous_token_heads_and_no_others_look_at_the_token_before() -> None:
-    """An even head scores the mean of 1/3 … 1/7."""
+    """Uniform causal attention scores the mean of 1/3 … 1/7."""
     even = sum(1 / (i + 1) for i in range(2, POS)) / (POS - 2)
     assert previous_token(patterns()).tolist() == pytest.approx([1, 0, even, 0], abs=1e-12)
 
 
 def test_resting_on_the_beginning_is_not_looking_at_the_token_before() -> None:
-    """The query after it is left out."""
+    """Query 1, whose previous token is BOS, is left out."""
     pattern = patterns()
     assert pattern[0, 1, 1, 0] == 1
     assert previous_token(pattern)[1] == 0

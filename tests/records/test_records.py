@@ -1,4 +1,4 @@
-"""Records on disk: the same content, the same bytes; what is not a record is refused."""
+"""Equal records give equal bytes on disk, and files that are not records are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads are chosen at training's last evaluation, whatever the windows that judge them say."""
+"""Roles of heads are chosen at the last evaluation of training, independently of the windows that judge."""
 
 from __future__ import annotations
 

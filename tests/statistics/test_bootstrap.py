@@ -1,4 +1,4 @@
-"""The bootstrap of a mean: it holds the mean, narrows with the sample and covers as often as it says."""
+"""The bootstrap interval of a mean contains the mean, narrows with the sample size, and has its nominal coverage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_interval_is_that_of_the_normal_where_windows_are_many() -> None:
 
 
 def test_sixteen_windows_cover_the_true_mean_nearly_as_often_as_they_say() -> None:
-    """Expected about 92 %: 1.96 · √(15/16) of Student's t with 15 degrees of freedom."""
+    """About 92 % are expected: 1.96 · √(15/16) of Student's t with 15 degrees of freedom."""
     values = normal(generator(2), 2000, 16)
     found = mean_intervals(values, independent(values), generator())
     covered = sum(i.low <= 0 <= i.high for i in found) / 2000
@@ -49,16 +49,19 @@ def test_one_document_tells_nothing_of_its_error() -> None:
 
 
 def clustered(rows: int, documents: int, windows: int, within: float, g: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Values of mean 0 and variance 1, of which two of one document correlate at ``within``."""
+    """Return values of mean 0 and variance 1. Values of the same document have correlation ``within``."""
     of = torch.arange(documents).repeat_interleave(windows)
     shared, own = normal(g, rows, documents)[:, of], normal(g, rows, documents * windows)
     return within**0.5 * shared + (1 - within) ** 0.5 * own, of
 
 
 def test_intervals_over_documents_cover_and_those_over_windows_do_not() -> None:
-    """Windows of one document that correlate at 0.45, as their losses do in the default corpus, make the mean's
-    variance 1 + 7 · 0.45 = 4.15 times that of independent windows: intervals of these reach 1.96 / √4.15 = 0.96
-    standard deviations, and cover 66 %. The test fails with intervals that ignore documents."""
+    """The losses of windows of one document correlate at 0.45 in the default corpus.
+
+    The variance of the mean is then 1 + 7 · 0.45 = 4.15 times that of independent windows. Intervals for independent
+    windows reach 1.96 / √4.15 = 0.96 standard deviations and cover 66 %. The test fails with intervals that ignore
+    documents.
+    """
     values, of = clustered(2000, 41, 8, 0.45, generator(4))
     covered = {}
     for kind, groups in (("documents", of), ("windows", independent(values))):
@@ -86,8 +89,10 @@ def test_each_document_is_drawn_whole() -> None:
 
 
 def test_a_ratio_has_the_error_of_its_denominator_and_none_where_both_move_together() -> None:
-    """The mistake: the upper end of the numerator over the mean of the denominator. By the delta method the error of a
-    ratio r of independent means is √(var(part) + r² var(whole)) / mean(whole)."""
+    """Guards against dividing the upper end of the numerator by the mean of the denominator.
+
+    By the delta method, a ratio r of independent means has the error √(var(part) + r² var(whole)) / mean(whole).
+    """
     g = generator(5)
     part, whole = 2 + normal(g, 4001), 4 + 4 * normal(g, 4001)
     found = ratio_interval(part, whole, independent(part), generator())

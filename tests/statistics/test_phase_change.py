@@ -1,4 +1,4 @@
-"""When in-context learning begins."""
+"""The onset of prefix matching, and the bend of the loss."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.handmade import normal
 
 
 def test_the_phase_change_is_where_half_of_the_rise_is_crossed() -> None:
-    """From 0.1 to 0.9: 0.5 is a quarter of the way from 0.3 to 1.1."""
+    """From 0.1 to 0.9: the middle, 0.5, is a quarter of the way from 0.3 to 1.1."""
     assert onset([0, 10, 20, 40, 80], [0.1, 0.0, 0.3, 1.1, 0.9]) == Onset(tokens_seen=25, low=20, high=40)
 
 
 def test_a_sigmoid_s_onset_is_its_middle() -> None:
-    """Calibration: evaluated every 10 around 503, within the curvature of one interval."""
+    """Calibration: evaluations every 10 around 503, with a tolerance for the curvature within one interval."""
     tokens = list(range(0, 1001, 10))
     found = onset(tokens, [0.05 + 0.6 / (1 + math.exp(-(t - 503) / 20)) for t in tokens])
     assert found is not None
@@ -31,7 +31,7 @@ def test_a_crossing_that_is_lost_again_is_not_the_phase_change() -> None:
 
 
 def test_without_a_rise_there_is_no_phase_change() -> None:
-    """Negative control: flat, falling, and risen by less than asked for."""
+    """Negative control: a flat series, a falling series, and a rise that is too small."""
     for series in ([0.1, 0.1, 0.1], [0.9, 0.5, 0.1], [0.0, 0.1, 0.19], [0.0, 0.9, 0.1]):
         assert onset([0, 10, 20], series) is None
     assert onset([0, 10, 20], [0.0, 0.1, 0.19], least_rise=0.1) is not None
@@ -57,7 +57,7 @@ EVERY = range(1000, 20_001, 1000)
 
 
 def test_a_loss_that_turns_down_bends_where_it_turns() -> None:
-    """Calibration: two lines over log tokens that meet at 7000, and the same under noise a tenth of the step."""
+    """Calibration: two lines over log tokens that meet at 7000, also with noise of a tenth of the step."""
     exact = [4.0 - 0.2 * math.log(t) - 0.8 * max(0.0, math.log(t / 7000)) for t in EVERY]
     assert bend(EVERY, exact) == Onset(tokens_seen=7000, low=6000, high=8000)
     for noise in (0.01 * normal(torch.Generator().manual_seed(seed), len(EVERY)) for seed in range(20)):
@@ -93,8 +93,11 @@ def test_a_bend_needs_tokens() -> None:
 
 
 def test_the_interval_over_documents_covers_the_change_of_all_documents() -> None:
-    """Calibration: documents change at times spread by 100 around 1000. The mean curve changes at 1000; sixteen
-    documents say so in nearly 95 % of samples, within about 2 · 100 / √16."""
+    """Calibration: the changes of single documents are spread by 100 around 1000, and the mean curve changes at 1000.
+
+    Intervals from sixteen documents contain 1000 in nearly 95 % of samples, with a width of about 2 · 100 / √16 on
+    either side.
+    """
     tokens = range(0, 2001, 50)
     covered, width = 0, 0
     for seed in range(100):
@@ -110,7 +113,8 @@ def test_the_interval_over_documents_covers_the_change_of_all_documents() -> Non
 
 
 def test_a_change_that_hangs_on_one_document_has_no_interval() -> None:
-    """Negative control: one curve in four rises by enough for all; a quarter to a third of draws miss it."""
+    """Negative control: the rise of one curve in four makes the whole change, and a quarter to a third of draws miss
+    it."""
     tokens, flat = [0, 10, 20], [0.0, 0.0, 0.0]
     curves = torch.tensor([flat, flat, flat, [0.0, 0.5, 1.0]], dtype=torch.float64).mT
     drawn = resampled_means(curves, independent(curves), torch.Generator().manual_seed(0), 200)

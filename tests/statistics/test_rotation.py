@@ -1,4 +1,4 @@
-"""Rotations that favour no direction."""
+"""Random rotations are Haar-distributed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathsum.statistics.rotation import random_rotation
 
 
 def test_rotations_are_orthogonal_and_have_no_trace_on_average() -> None:
-    """E tr = 0 and E tr² = 1 under Haar; without the signs the mean is −2.2 at d = 17."""
+    """E tr = 0 and E tr² = 1 under the Haar distribution. Without the correction of signs, the mean is −2.2 at d =
+    17."""
     generator = torch.Generator().manual_seed(0)
     turns = [random_rotation(17, generator) for _ in range(1009)]
     torch.testing.assert_close(turns[0] @ turns[0].mT, torch.eye(17, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""The path of the losses on single tokens."""
+"""Trajectories of the losses on single tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS, COLUMNS = 11, 101
 
 
 def test_all_components_together_keep_every_distance() -> None:
-    """Identity: squared distances are mean squared differences of the losses, and the shares add up to 1."""
+    """Identity: squared distances equal mean squared differences of losses, and explained shares add up to 1."""
     losses = handmade.normal(torch.Generator().manual_seed(1), ROWS, COLUMNS)
     found = principal_components(losses, ROWS - 1)
     for a in range(ROWS):
@@ -25,8 +25,10 @@ def test_all_components_together_keep_every_distance() -> None:
 
 
 def test_a_path_that_turns_once_turns_at_that_checkpoint() -> None:
-    """Known answer: losses of one half of the tokens fall first, those of the other half after checkpoint 6; the plane
-    holds all of it, both legs are straight, and they stand at right angles."""
+    """Known answer: the losses of one half of the tokens fall up to checkpoint 6, and those of the other half after it.
+
+    Two components explain everything. Both legs of the path are straight and at right angles.
+    """
     losses = torch.full((ROWS, COLUMNS), 4.0, dtype=torch.float64)
     losses[:, :50] -= torch.arange(ROWS).clamp(max=6)[:, None] / 3
     losses[:, 50:] -= (torch.arange(ROWS) - 6).clamp(min=0)[:, None] / 2

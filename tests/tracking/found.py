@@ -1,4 +1,4 @@
-"""What W&B is told."""
+"""An evaluation that the tests of the mirror send to Weights & Biases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard as code: every key that it shows is one that is logged, and without an account it says so."""
+"""The dashboard shows only keys that are logged. Without an account it says so in one line."""
 
 from __future__ import annotations
 

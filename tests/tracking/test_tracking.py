@@ -1,4 +1,4 @@
-"""W&B mirrors what was written down: an offline run, read back."""
+"""Weights & Biases mirrors what is on disk: an offline run is written and read back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQV
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """What an offline run holds, as W&B's own tool reads it."""
+    """Return the records of an offline run, read with the service's own tool."""
     (log,) = folder.glob("wandb/offline-run-*/*.wandb")
     command = [Path(sys.executable).parent / "wandb", "leet", "inspect", "--json", log]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""A cell small enough to train in a second, on text with something to learn."""
+"""A model that trains in a second, on text with a structure to learn."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ TAUGHT = CellConfig(
 
 
 def text(seed: int = 0, count: int = 3000) -> np.ndarray:
-    """Tokens of a noisy cycle 1 → 2 → … → 18 → 1."""
+    """Return tokens of a noisy cycle 1 → 2 → … → 18 → 1."""
     noise = np.random.default_rng(seed).integers(0, 2, count)
     return (np.cumsum(1 + noise) % (D_VOCAB - 1) + 1).astype(np.uint16)
 
 
 def windows(seed: int = 0, count: int = 3000) -> Windows:
-    """Windows of that text."""
+    """Return windows of that text."""
     return Windows(text(seed, count), MODEL.n_ctx)
 
 
 def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
-    """What training says."""
+    """Train a model in ``folder``, and return the evaluations that training reports."""
     told: list[Evaluation] = []
     train(cell, D_VOCAB, "words", (windows(0), windows(1)), folder, told.append, "cell")
     return told
@@ -72,7 +72,7 @@ def run(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
 
 @functools.cache
 def _trained(cell: str) -> Path:
-    """A folder that goes when the process does, with the run of this configuration."""
+    """Return the folder of a trained run of this configuration. It is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="small-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     run(folder, CellConfig.model_validate_json(cell))
@@ -80,6 +80,7 @@ def _trained(cell: str) -> Path:
 
 
 def trained(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:
-    """As ``run``, for tests that only read what it leaves: each cell is trained once a process, and copied."""
+    """Copy a finished run into ``folder``, and return its evaluations. Each configuration is trained once per
+    process."""
     shutil.copytree(_trained(cell.model_dump_json()), folder, dirs_exist_ok=True)
     return read_lines(folder / "log.jsonl", Evaluation)

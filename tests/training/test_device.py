@@ -1,4 +1,4 @@
-"""A cell is trained on the GPU where there is one, and its record says on what."""
+"""A model is trained on a GPU if there is one, and its record names the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training ends with the same bytes however often it is killed, and says clearly why it stops."""
+"""Training ends with the same bytes however often it is killed, and states clearly why it stops."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
 
 
 def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
-    """Kills a child twice while it trains, each time some steps after it has shown that it got on."""
+    """Kills a training process twice, each time some steps after it has made progress."""
     longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 16 * TRAIN.tokens}})
     run(tmp_path / "whole", longer)
     code = (
@@ -183,13 +183,14 @@ def test_no_tokens_leave_the_initial_weights_and_one_evaluation(tmp_path: Path) 
 
 
 def test_shuffled_text_teaches_no_order(tmp_path: Path) -> None:
-    """The cycle is lost on it, and what is left is the even frequency of 18 tokens."""
+    """The cycle is lost in shuffled text. What remains is the uniform frequency of 18 tokens."""
     told = run(tmp_path, CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "shuffled": True}}))
     assert told[-1].val_loss_nats > math.log(18) - 0.1
 
 
 def test_a_golden_step(tmp_path: Path) -> None:
-    """The loss after one step in float32: may change with the recipe or the initialisation, never with a speed-up."""
+    """The loss after one step in float32. It may change with the recipe or the initialization, never with an
+    optimization of speed."""
     plain = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "autocast": False}))
     told = run(tmp_path, plain)
     torch.testing.assert_close(

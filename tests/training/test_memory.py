@@ -1,4 +1,4 @@
-"""A step asks the system for no memory that the step before it freed."""
+"""A training step reuses the memory that the step before it freed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 5)
 
 
 def faults(how: str) -> int:
-    """Page faults a step, after ten steps."""
+    """Return the page faults per step, after ten steps."""
     set_by_hand = ("MALLOC_", "GLIBC_", "LD_PRELOAD")
     own = {name: value for name, value in os.environ.items() if not name.startswith(set_by_hand)}
     done = subprocess.run([sys.executable, "-c", STEPS, how], cwd=ROOT, env=own, capture_output=True, text=True)

@@ -26,7 +26,7 @@ def test_orthogonalising_keeps_the_singular_vectors() -> None:
 
 
 def test_muon_treats_the_heads_of_a_matrix_together_and_W_O_as_its_transpose() -> None:
-    """d_head × d_model heads of W_V and d_model × d_head heads of W_O with transposed gradients move alike."""
+    """Heads of W_V (d_head × d_model) and of W_O (d_model × d_head) with transposed gradients get the same update."""
     g = torch.Generator().manual_seed(2)
     grad = torch.randn(3, 5, 15, generator=g)
     W_V, W_O = torch.zeros(3, 5, 15, requires_grad=True), torch.zeros(3, 15, 5, requires_grad=True)

@@ -1,4 +1,4 @@
-"""One cell over two processes, by torchrun: the run that one process makes, to rounding, and whole after a kill."""
+"""One model trained by two processes with torchrun equals the run of one process up to rounding, also after a kill."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-p
 
 
 def project(folder: Path, **train: Any) -> Path:
-    """Tokens and a params.yaml of one small cell, in float32."""
+    """Return a folder with tokens and the params.yaml of one small model in float32."""
     for name, seed in (("train", 0), ("tuning", 1)):
         tokens = text(seed).astype("<u2")
         path = folder / "data" / "tokens" / f"{name}.bin"
@@ -66,7 +66,7 @@ def curve(folder: Path) -> list[Evaluation]:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The same cell in one process and in two."""
+    """Return the runs of the same model by one process and by two."""
     one, two = (project(tmp_path_factory.mktemp(name)) for name in ("one", "two"))
     finish(start(one, ONE))
     finish(start(two, TWO))
@@ -74,7 +74,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_two_processes_have_the_loss_curve_of_one(pair: tuple[Path, Path]) -> None:
-    """Float32 sums in another order; Muon rounds to bf16 on the way, and carries that on from step to step."""
+    """Float32 sums are in another order, and Muon rounds to bf16, so differences grow from step to step."""
     alone, together = (curve(folder) for folder in pair)
     assert [e.tokens_seen for e in alone] == [e.tokens_seen for e in together]
     assert alone[0] == together[0]

@@ -1,4 +1,4 @@
-"""A step on a batch in shares is the step on the whole batch."""
+"""A step on the parts of a batch equals the step on the whole batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.training.small import D_VOCAB, MODEL, windows
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_shares_of_a_batch_add_up_to_its_gradient(size: int) -> None:
-    """Five windows fall into shares of three and two; the loss of each counts by its size."""
+    """Five windows are split into parts of three and two. The loss of each part is weighted by its size."""
     model = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(0)).double()
     plain = copy.deepcopy(model)
     batch = windows().batch(torch.arange(size))
@@ -33,7 +33,7 @@ def test_shares_of_a_batch_add_up_to_its_gradient(size: int) -> None:
 
 @pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
 def test_a_gradient_lies_in_memory_as_its_parameter_does(positions: str) -> None:
-    """Fused AdamW walks memory, whatever the strides: a gradient with others would reach other weights."""
+    """Fused AdamW ignores strides, so a gradient with another memory layout would update the wrong weights."""
     shape = ModelConfig(**{**MODEL.model_dump(), "positions": positions, "smeared_keys": True, "norm": "rms"})
     model = Transformer(shape, D_VOCAB, torch.Generator().manual_seed(0))
     strides: dict[str, bool] = {}

@@ -1,4 +1,5 @@
-"""The run store: a name that depends on what matters, one process a run, whole results only."""
+"""The run store: names depend on what determines a run, one process trains a run, and only whole results are
+adopted."""
 
 from __future__ import annotations
 

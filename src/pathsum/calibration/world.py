@@ -53,7 +53,7 @@ class World:
 
     @property
     def words(self) -> list[str]:
-        """The word of each token."""
+        """Return the word of each token."""
         return ["<bos>", *self.truth.words]
 
     @property

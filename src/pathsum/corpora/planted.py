@@ -21,7 +21,7 @@ CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
 RULE_PROBABILITY = 0.9  # probability that a rule determines the next word, where the rule applies
 SKIP_REACH = 24  # largest distance in words between source and destination of a skip-trigram
 COPY_LENGTHS = (6, 18)  # words in a copied stretch; with a fixed length, a head could learn a fixed distance
-QUESTION_SHARE = 0.16  # share of fresh words that are the marker, and share that are the asking word
+QUESTION_SHARE = 0.16  # share of the marker among fresh words; the asking word has the same share
 SELECTORS = 3  # number of first words of lookups, and of second words; with 2, one word of the pair would suffice
 SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # shares of fresh words: first words of lookups, and keys
 BATCH = 512  # documents generated at a time
@@ -37,13 +37,13 @@ class PlantedTruth:
 
     * skip-trigram: ``skip_outs[i]`` follows ``skip_destinations[i]`` if ``skip_sources[i]`` is among the ``skip_reach``
       words before the destination;
-    * question: after ``asker`` follows the word that stands before the last ``marker``, if this is an ordinary word
-      that has not been asked for yet;
-    * lookup: ``answers[k]`` follows the pair ``selectors[0][i] selectors[1][j]`` if, of all words in ``keys[i][j]``,
-      the last one in the text is word k of the list and has not been looked up yet.
+    * question: the word before the last ``marker`` follows ``asker``, if it is an ordinary word that has not been asked
+      for yet;
+    * lookup: ``answers[k]`` follows the pair ``selectors[0][i] selectors[1][j]`` if ``keys[i][j][k]`` is the last word
+      of ``keys[i][j]`` in the text and has not been looked up yet.
 
-    After the first ``copy_lengths[1]`` words, a share of about ``repeat_share`` of the words are in copies of earlier
-    stretches of the document. A copied stretch begins anywhere and has any length in ``copy_lengths``.
+    After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are in copies of earlier stretches of
+    the document. A copied stretch begins anywhere and has any length between the two ``copy_lengths``.
     """
 
     words: list[str]  # without leading space; in descending frequency, except words whose frequency a rule sets

@@ -51,8 +51,7 @@ class SkipTrigrams:
 
 
 class Questions:
-    """Questions: after ``asker`` follows the word that stands before the last ``marker``, if it has not been asked for
-    yet."""
+    """Questions: the word before the last ``marker`` follows ``asker``, if it has not been asked for yet."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker

@@ -147,8 +147,10 @@ def due_lookups(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
 
 
 def hits_deviation(texts: list[list[int]], truth: PlantedTruth, rate: float) -> float:
-    """Return by how many standard deviations determined words deviate from ``rate``, and others from the bigram
-    table."""
+    """Return by how many standard deviations due words occur more often than expected.
+
+    Expected is the due word with probability ``rate``, and otherwise a word by the bigram table.
+    """
     places = hits = expected = variance = 0.0
     for text in texts:
         for at, word in due(text, truth):

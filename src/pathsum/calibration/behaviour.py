@@ -10,11 +10,11 @@ from pathsum.extraction import framework
 
 
 def previous_token(planted: PlantedModel) -> Iterator[Unit]:
-    """Judge the label "previous token" of heads in one-layer and in untrained models.
+    """Judge the label "previous token" of heads in one-layer models and in untrained models.
 
-    The head of a trained one-layer model must have the label if the word two back predicts the next word, and must not
-    have it otherwise. No head of an untrained model must have it. Deeper trained models are left out, because it is not
-    known which of their heads attends to the previous token.
+    The head of a trained one-layer model must have the label if the word two back predicts the next word. Otherwise it
+    must not have the label, and neither must any head of an untrained model. Deeper trained models are left out,
+    because it is not known which of their heads attends to the previous token.
     """
     config = planted.world.config
     if config.model.n_layers == 1 or not config.train.tokens:
@@ -26,7 +26,7 @@ def previous_token(planted: PlantedModel) -> Iterator[Unit]:
 def induction(planted: PlantedModel) -> Iterator[Unit]:
     """Judge the label "induction: uniform" of heads, layer by layer.
 
-    Some head of the layer must have the label if ``copies`` holds for the layer. Otherwise none must have it.
+    If ``copies`` holds for a layer, at least one of its heads must have the label. Otherwise no head may have it.
     """
     rows = [row for row in planted.labels if row.behaviour == "induction: uniform"]
     for layer in range(planted.world.config.model.n_layers):
@@ -36,8 +36,9 @@ def induction(planted: PlantedModel) -> Iterator[Unit]:
 def copying(planted: PlantedModel) -> Iterator[Unit]:
     """Judge whether heads copy by the eigenvalues of their OV (output-value) circuits, layer by layer.
 
-    Some head of the layer must copy if ``copies`` holds for the layer, as induction heads do. No head must copy if the
-    text has no copies, questions or lookups. All other layers are left out, because their heads may copy or not.
+    If ``copies`` holds for a layer, at least one of its heads must copy, as induction heads do. If the text has no
+    copies, questions or lookups, no head may copy. All other layers are left out, because it is not known whether their
+    heads must copy.
     """
     corpus, rows = planted.world.config.corpus, framework.head_rows(planted.trained, planted.data)
     plain = not (corpus.repeat_share or corpus.questions or corpus.n_answers)

@@ -36,7 +36,8 @@ def compared(present: set[T], found: set[T]) -> Iterator[Unit]:
 
 
 def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
-    """Yield one unit for a layer in which some head must have the structure, or one unit per head if none must have it.
+    """Yield one unit for a layer if at least one of its heads must have the structure, and one unit per head if none
+    may.
 
     ``heads`` tells which heads of the layer have been found to have the structure.
     """

@@ -43,8 +43,8 @@ def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> C
 
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the share Σ hits / Σ n over synthetic corpora, and its 95 % interval. Return None three times if there are
-    no units.
+    """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval, or None for each without
+    units.
 
     This is the Wilson (1927) interval for an effective number of units, n / d. d ≥ 1 is the design effect: the ratio of
     the variance of the share between corpora to the variance if units were independent (Korn and Graubard 1998;

@@ -65,7 +65,9 @@ class SpuriousCost:
 
 
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
-    """List every occurrence of a skip-trigram in ``windows``. Costs batch · pos² numbers and a sort of half as many."""
+    """List every occurrence of a skip-trigram in ``windows`` (docs/framework.md §3.8).
+
+    Needs memory for batch · pos² numbers, and sorts half as many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
     places = torch.arange(tokens.shape[1], device=windows.device)
     begins = tokens == tokens[:, :1]

@@ -21,7 +21,7 @@ from pathsum.core.weights import Weights
 from pathsum.statistics.bootstrap import independent, resampled_means
 
 FLAT_NATS = 1e-12  # a table whose entries vary by less than this counts as constant
-ROUNDING = 1e-9  # smallest √((1 − r_xu²)(1 − r_yu²)) of which more than rounding is left
+ROUNDING = 1e-9  # below this √((1 − r_xu²)(1 − r_yu²)), the partial correlation is rounding, and set to 0
 
 
 @runtime_checkable

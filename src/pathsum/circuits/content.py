@@ -37,17 +37,18 @@ class Grouping:
 
 
 def by_hops(n_layers: int, pos: int) -> Grouping:
-    """Group routes by the number of heads at which they change position: 0, 1, …, ``n_layers``."""
+    """Group routes of content by the number of heads at which they change position: 0, 1, …, ``n_layers``
+    (docs/framework.md §2.5)."""
     moved = torch.arange(n_layers + 1).unsqueeze(-1) + (torch.arange(pos) > 0)
     names = tuple(str(n) for n in range(n_layers + 1))
     return Grouping(HOPS, names, torch.zeros(pos, dtype=torch.int64), moved.clamp(max=n_layers))
 
 
 def by_offset(pos: int, exact: int = 3) -> Grouping:
-    """Group routes by the distance back to their token: 0, 1, …, exact − 1, and all larger offsets together.
+    """Group routes of content by the distance back to their token: 0, 1, …, exact − 1, and all larger offsets together.
 
     Routes that start at position 0, the beginning-of-sequence token (BOS) and often an attention sink, form a separate
-    group at any offset."""
+    group at any offset. See docs/framework.md §2.5."""
     offsets = (torch.arange(exact + 1).unsqueeze(-1) + torch.arange(pos)).clamp(max=exact)
     moved = torch.cat([offsets, torch.full((1, pos), exact + 1)])
     start = torch.where(torch.arange(pos) == 0, exact + 1, 0)

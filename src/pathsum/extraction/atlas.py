@@ -44,7 +44,7 @@ CROSSED = 60  # skip-trigrams per head whose spurious combinations are examined
 ENOUGH = 30  # fewest places with source … destination that a spurious skip-trigram needs
 DRAWN = 6000  # occurrences sampled from the text for the base rate of copying
 _SEED = 2026
-SUSPECTS, BUGS = 40, 3  # spurious combinations per head, the costliest, that are counted, and that are listed
+SUSPECTS, BUGS = 40, 3  # spurious combinations per head of highest cost: counted in the text, listed
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,8 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], suspect_counts: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """Yield the costliest suspects of each head that the text contains no more often than expected, with their rank."""
+    """Yield the suspects of highest cost of each head that the text contains no more often than expected, with their
+    rank."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, suspect_counts, strict=True):
         circuits, _, cost = suspect

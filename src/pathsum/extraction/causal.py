@@ -109,7 +109,8 @@ class Trial:
 class Measured:
     """The losses and scores under an intervention, as Python numbers.
 
-    Small tensors that stay between freed logits would keep their memory from the next trial."""
+    Small tensors that are kept between the freed logits of two trials would fragment the memory that the next trial
+    needs."""
 
     loss: list[float]  # on held-out text, by window; nats per token
     loss_drop: float

@@ -56,8 +56,8 @@ Values = dict[str, Float[Tensor, "batch"]]  # by quantity, one value per window
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``formation``, ``changes`` and ``token_losses``.
 
-    ``formation`` has a row for the first checkpoint and for each settled checkpoint, ``changes`` has the change point
-    of each quantity, and ``token_losses`` has a row for each settled checkpoint."""
+    ``formation`` has a row for the first checkpoint and for each settled checkpoint (from 5 % of training on),
+    ``changes`` has the change point of each quantity, and ``token_losses`` has a row for each settled checkpoint."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept = sorted({0, *settled})
     each, token_losses = [], []

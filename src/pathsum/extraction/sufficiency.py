@@ -1,10 +1,10 @@
 """Measure whether the edge from the previous-token head to the keys of the induction head is sufficient for induction.
 
-Everything else is resampled: the writes of all other heads, and what the induction head reads besides the kept edge.
-Its queries and keys are resampled from different windows. All windows repeat at the same positions, so queries and keys
-from one window would still match, two tokens at a time. The direct path to the logits and to the induction head's
-queries and values stays, since it is the token itself. See "how induction heads work" in A Mathematical Framework for
-Transformer Circuits (AMF), and docs/framework.md §5.10.
+Everything else is resampled: the writes of all other heads, and what the induction head reads in addition to the kept
+edge. Its queries and keys are resampled from different windows. All windows repeat at the same positions, so queries
+and keys from one window would still match each other at these positions. The direct path to the logits and to the
+induction head's queries and values stays, since it is the token itself. See "how induction heads work" in A
+Mathematical Framework for Transformer Circuits (AMF), and docs/framework.md §5.10.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathsum.statistics.bootstrap import independent, ratio_interval
 
 WINDOWS = 12
 CIRCUIT, OTHER, NOTHING = "circuit", "another head", "nothing"  # the head from which the key edge is kept
-SHIFTS = {"Q": 2, "K": 1, "V": 1}  # number of windows back from which each reader is resampled
+SHIFTS = {"Q": 2, "K": 1, "V": 1}  # number of windows back from which queries, keys and values are resampled
 _SEED = 2024
 
 Values = Mapping[str, Float[Tensor, "batch"]]

@@ -40,7 +40,7 @@ CONDITIONS = {  # kinds of the longer and the shorter match, keys of ``MATCHES``
 }
 RIVALS, ALONE = "two against one", "one alone"
 METHODS = ("resample", "mean")
-SHIFTS = {"Q": 1, "K": 2}  # windows back from which each reader is resampled; from one window, both would match
+SHIFTS = {"Q": 1, "K": 2}  # windows back for resampling; queries and keys from one window would match
 _SEED = 2025
 
 Edges = tuple[tuple[str, Place], ...]

@@ -72,7 +72,8 @@ def _terms(
 def _at_own_scale(
     model: Transformer, clean: Run, targets: Tensor, documents: Tensor, generator: torch.Generator
 ) -> list[Interval]:
-    """Measure the loss reduction by each order, with the norm scales of the paths up to that order."""
+    """Measure the loss reduction by each order of paths, with the norm scales of the paths up to that order
+    (docs/framework.md §2.7)."""
     losses = [window_losses(F.linear(read, model.W_U), targets) for read in clean.order_by_order()]
     nothing = torch.full_like(losses[0], math.log(len(model.W_U)))
     return mean_intervals(-torch.stack([nothing, *losses]).diff(dim=0), documents, generator)

@@ -12,7 +12,7 @@ G = torch.Generator().manual_seed(0)
 
 
 def test_the_last_row_is_read_at_each_window_s_own_keys() -> None:
-    """Identity: the values are compared entry by entry."""
+    """Identity: each value is the attention of the last query to that window's key."""
     pattern, keys = normal(G, 5, 3, 7, 7), torch.randint(7, (5, 2), generator=G)
     found = last_attention(pattern, keys)
     assert found.shape == (3, 5, 2)

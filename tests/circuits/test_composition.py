@@ -57,8 +57,8 @@ def test_composition_scores_are_the_norms_of_whole_products() -> None:
 
 
 def test_in_v_composition_the_later_head_stands_on_the_left() -> None:
-    """docs/framework.md §9.1. Isometries of rank 11 on the same space score 1/√11. In reverse order the product is
-    0."""
+    """Isometries of rank 11 on the same space score 1/√11. In the reverse order, the product is 0 (docs/framework.md
+    §9.1)."""
     weights = handmade.virtual_head(11)
     early, late = weights.layers[0][0], weights.layers[1][0]
     assert composition(early, late, "V") == pytest.approx(1 / math.sqrt(11), rel=1e-12)

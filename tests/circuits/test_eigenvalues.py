@@ -118,7 +118,7 @@ def test_the_diagonal_rank_counts_rivals_and_loses_ties() -> None:
 
 
 def test_eigenvalues_in_half_precision_are_refused() -> None:
-    """docs/framework.md §9.8."""
+    """Rounding to bfloat16 changes the eigenvalues of non-normal matrices too much (docs/framework.md §9.8)."""
     weights = handmade.random_weights(seed=0, n_layers=2).to(torch.bfloat16)
     early, late = weights.layers[0][0], weights.layers[1][0]
     with pytest.raises(ValueError, match=r"eigenvalues need float32 at least, got torch\.bfloat16"):

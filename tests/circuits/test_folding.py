@@ -63,7 +63,8 @@ def test_gain_first_and_centring_second_give_the_logits_of_layer_norm() -> None:
 
 
 def test_the_wrong_order_or_half_of_it_gives_other_logits() -> None:
-    """Negative control, and docs/framework.md §9.2."""
+    """Negative control: centering before the gain (docs/framework.md §9.2), or one of the two alone, changes the
+    logits."""
     weights, gains, _ = model(1)
     for wrong in (fold_gains(centre(weights), gains), fold_gains(weights, gains), centre(weights), weights):
         assert error(wrong, layer_norm) > 0.05

@@ -71,7 +71,8 @@ def test_order_zero_is_the_direct_path_and_order_one_the_single_heads() -> None:
 
 
 def test_another_batch_s_patterns_do_not_give_the_model() -> None:
-    """Negative control (docs/framework.md §9.4)."""
+    """Negative control: with patterns of other windows, the paths do not add up to the logits (docs/framework.md
+    §9.4)."""
     weights = handmade.random_weights(seed=11, n_layers=2)
     tokens, patterns, scales = frozen(11, 2)
     other = [pattern.flip(0) for pattern in patterns]

@@ -67,7 +67,7 @@ def test_the_pairs_of_paths_add_up_to_the_scores_of_the_residual_stream(layer: i
 
 
 def test_a_pair_left_out_and_scales_left_out_are_noticed() -> None:
-    """Negative control of the identity."""
+    """Negative control: without one pair of paths, or without norm scales, the sum is not the score."""
     weights = handmade.random_weights(seed=3, n_layers=2)
     tokens, patterns, scales = frozen(3, 2)
     none, head = torch.zeros(POS, dtype=torch.float64), weights.layers[1][0]

@@ -54,7 +54,7 @@ def test_the_virtual_head_alone_carries_the_model_that_is_made_of_it() -> None:
 
 
 def test_in_the_reverse_order_there_is_no_virtual_head() -> None:
-    """Negative control, docs/framework.md §9.1."""
+    """Negative control: with the two layers exchanged, the product of the OV matrices is 0 (docs/framework.md §9.1)."""
     weights = handmade.virtual_head(D_VOCAB)
     reversed_order = type(weights)(weights.W_E, weights.W_U, weights.layers[::-1])
     windows = torch.tensor([[4, 7, 4, 7, 4, 7, 4, 7]])

@@ -40,7 +40,10 @@ def test_what_is_read_unembeds_to_the_models_own_loss(norm: str) -> None:
 
 
 def test_a_score_is_the_mean_that_the_circuits_give_and_no_untrained_head_has_a_label() -> None:
-    """Negative control. Offsets are scored on every second window, and position 0 may get high attention by chance."""
+    """Negative control: random heads have no label, except that position 0 may get high attention by chance.
+
+    Offsets are scored on every second window only.
+    """
     trained = untrained(norm="rms")
     rows = behaviour.tables(trained, SEEN, HOW)["labels"]
     found = {(r.layer, r.head, r.behaviour): r for r in rows}

@@ -86,8 +86,8 @@ def test_where_scores_do_not_split_the_logits_still_do(changes: dict[str, object
     assert max(row.exactness for row in content_of(trained, "hops")) < 1e-10
 
 
-def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control."""
+def test_other_weights_than_the_model_s_fail_the_exactness_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: with the weights of another model, the groups do not add up to the logits."""
     model, other, windows = random_model(4, norm="rms"), random_model(5, norm="rms"), evidence().windows[:, :-1]
     monkeypatch.setattr(model, "weights", other.weights)
     logits, by_head = content.group_errors(model, windows)

@@ -46,8 +46,8 @@ def test_three_layers_have_paths_of_order_two() -> None:
     assert {row.key for row in rows if row.layer == 2} >= {"direct", "L0H1", "L1H2", "L0H1→L1H2", "position"}
 
 
-def test_other_weights_than_the_model_s_fail_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control."""
+def test_other_weights_than_the_model_s_fail_the_exactness_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: with the weights of another model, the pairs of paths do not add up to the scores."""
     model, other = random_model(3, norm="rms"), random_model(4, norm="rms")
     windows = evidence().windows[:, :-1]
     trace = model.trace(windows)

@@ -98,7 +98,7 @@ def test_what_may_be_left_out_may_be(left_out: str) -> None:
 
 
 def test_the_wrong_order_of_folding_gives_other_logits() -> None:
-    """docs/framework.md §9.2."""
+    """Negative control: centering before the gain (docs/framework.md §9.2) changes the logits."""
     state, config = written(3, normalization_type="LN", **POSITIONS[0])
     gains = [state["blocks.0.ln1.w"], state["blocks.1.ln1.w"], state["ln_final.w"]]
     bare = from_transformer_lens(

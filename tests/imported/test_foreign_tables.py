@@ -70,7 +70,7 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found > 1e-3
 
 
-def test_this_project_s_own_models_have_the_certificate_too() -> None:
+def test_this_project_s_own_models_have_an_exactness_check_too() -> None:
     own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
     found = exactness_check(Own(own), some_tokens())
     assert found is not None

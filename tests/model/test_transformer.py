@@ -28,7 +28,7 @@ def test_the_logits_are_the_sum_over_all_paths(positions: str, norm: str, smeare
     trace = model.trace(tokens)
     total = path_sum(model.weights(), tokens, trace.patterns, trace.scales)
     assert exactness(total, model(tokens)) < 1e-12
-    other = model.trace(tokens.flip(0))  # patterns of another batch: the certificate must notice
+    other = model.trace(tokens.flip(0))  # patterns of another batch: the exactness check must fail
     assert exactness(path_sum(model.weights(), tokens, other.patterns, other.scales), model(tokens)) > 1e-3
 
 

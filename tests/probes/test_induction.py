@@ -120,7 +120,8 @@ def test_the_second_copy_s_first_token_counts_in_neither_loss() -> None:
 
 
 def test_a_beginning_of_sequence_in_one_copy_or_inside_a_block_is_refused() -> None:
-    """docs/framework.md §9.7."""
+    """BOS in one copy only breaks the repetition, and BOS inside a block is not a random token (docs/framework.md
+    §9.7)."""
     tokens = handmade.repeated_tokens(2, BATCH, D_VOCAB, BLOCK)
     check_repeated(tokens, BLOCK)
     one = tokens.clone()

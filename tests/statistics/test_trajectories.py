@@ -41,7 +41,7 @@ def test_a_path_that_turns_once_turns_at_that_checkpoint() -> None:
 
 
 def test_a_path_that_goes_straight_has_one_component() -> None:
-    """Negative control."""
+    """Negative control: if all losses fall in proportion, the first component explains everything."""
     losses = 5 - torch.linspace(0, 1, ROWS, dtype=torch.float64)[:, None] * torch.rand(
         COLUMNS, dtype=torch.float64, generator=torch.Generator().manual_seed(2)
     )

@@ -31,7 +31,7 @@ def detectors() -> dict[str, Detector]:
 
 
 def compared(present: set[T], found: set[T]) -> Iterator[Unit]:
-    """Yield a unit for each element that is present or found."""
+    """Yield a unit for each element that is in ``present`` or in ``found``."""
     return ((unit in present, unit in found) for unit in present | found)
 
 

@@ -86,7 +86,8 @@ def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
 
 
 def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[PlantedText]:
-    """Yield the documents as word indices with marks, ``BATCH`` documents at a time."""
+    """Yield the documents as indices of words, ``BATCH`` documents at a time, with marks of copied and of determined
+    words."""
     generator = torch.Generator().manual_seed(config.seed + 1)
     for begin in range(0, config.max_documents, BATCH):
         yield _write(min(BATCH, config.max_documents - begin), config.words_per_document, truth, generator)

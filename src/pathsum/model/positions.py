@@ -99,7 +99,8 @@ def scheme(config: ModelConfig) -> type[Attention]:
 
 
 def sinusoids(n_ctx: int, width: int, base: float = 10_000.0) -> Float[Tensor, "pos wave"]:
-    """Return ``width`` sinusoids of the position (Vaswani et al. 2017): cosines, then sines of the same frequencies."""
+    """Return ``width`` sinusoids of each position (Vaswani et al. 2017): first the cosines, then the sines of equal
+    frequencies."""
     half = torch.arange((width + 1) // 2, dtype=torch.float64)
     angle = torch.arange(n_ctx, dtype=torch.float64)[:, None] / base ** (2 * half / width)
     return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]

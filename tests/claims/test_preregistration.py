@@ -56,7 +56,7 @@ def test_a_change_that_is_not_listed_is_an_error_that_says_what_to_do(
     with pytest.raises(ValueError, match="differ from those frozen on 2025-03-07") as caught:
         require_as_frozen(FROZEN, now)
     assert complaint in str(caught.value)
-    assert "Take the change back, or list it under `changes` in conf/claims.yaml" in str(caught.value)
+    assert "Undo the change, or list it under `changes` in conf/claims.yaml" in str(caught.value)
     require_as_frozen(FROZEN.model_copy(update={"frozen": None}), now)  # before freezing anything may change
 
 

@@ -1,4 +1,4 @@
-"""The edge that induction depends on most."""
+"""The claim that induction depends on the K-edge from the previous-token head to the induction head."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.results import Cell
 
-METHODS = ("zero", "resample")  # both must agree
+METHODS = ("zero", "resample")  # ablation methods; a claim must hold with both
 
 
 def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
-    """Find the edge whose removal raises the loss on the second copy most."""
+    """Return the edge whose ablation by ``method`` raises the loss on the second copy most; None without edges."""
     edges = [a for a in cell.rows(AblationRow) if a.target == "edge" and a.method == method]
     return max(edges, key=lambda a: a.second_copy_nats, default=None)
 
@@ -21,7 +21,7 @@ def _key_edge(cell: Cell) -> Finding:
     found = {c.method: c for c in cell.rows(EdgeContrastRow)}
     zero, resample = (found.get(method) for method in METHODS)
     if zero is None or resample is None:
-        return Finding(None, False, "no such edge was cut")
+        return Finding(None, False, "no such edge was ablated")
     notes = [
         f"{c.method}: minus {c.other_kind}-edge {head_label(c.other_early_layer, c.other_early_head)} → "
         f"{head_label(c.other_layer, c.other_head)} {interval(c.difference_nats, c.low, c.high)}"
@@ -31,7 +31,7 @@ def _key_edge(cell: Cell) -> Finding:
 
 
 def edge_label(edge: AblationRow) -> str:
-    """Print early head → late head, and the kind of composition."""
+    """Print an edge as "early head → late head (kind of composition)"."""
     early = head_label(edge.early_layer or 0, edge.early_head or 0)
     return f"{early} → {head_label(edge.layer, edge.head)} ({edge.kind})"
 

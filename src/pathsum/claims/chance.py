@@ -1,4 +1,4 @@
-"""The chance level of a claim's measure, from the records that contain it."""
+"""Chance levels of the claims' measures, computed from the records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def always(level: str) -> Level:
 
 
 def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
-    """Return the scores of uniform causal attention on the windows on which the behavior is measured."""
+    """Print the score of uniform causal attention for ``behaviour``, as a range over the models of ``cells``."""
 
     def level(results: Results) -> str:
         return span([r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour], 3)
@@ -27,10 +27,10 @@ def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level
 
 
 def with_layers(n_layers: int) -> Callable[[Results], Iterable[Cell]]:
-    """Select the models of that depth."""
+    """Select the models with ``n_layers`` layers."""
     return lambda results: results.with_layers(n_layers)
 
 
 def or_unknown(level: str, after: str, before: str = "") -> str:
-    """Return ``level`` with words around it, or a dash if it is unknown."""
+    """Return ``level`` between ``before`` and ``after``, or a dash if it is unknown."""
     return UNKNOWN if level == UNKNOWN else f"{before}{level}{after}"

@@ -1,4 +1,4 @@
-"""What heads read and move, by content."""
+"""Claims on attention scores and losses split by content (docs/framework.md §2.5), and helpers for their records."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import MatchingRow
 from pathsum.records.terms import TermRow
 
-CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets of the content that is read
+CURRENT, PREVIOUS, TWO_BACK, FURTHER = "0", "1", "2", "3+"  # offsets: how many tokens back the content comes from
+MOST = 0.5  # half of the preference: more than all other pairs of offsets together
 
 
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
-    """Return the best induction head's pairs; none if it is in the first layer or scores do not split."""
+    """Return the content scores of the best induction head, a row per pair of offsets. Empty if that head is in the
+    first layer, or if scores cannot be split into paths."""
     return cell.of_induction_head(ContentScoreRow)
 
 
 def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
-    """Return the share of the preference from this content at the query and at the key; None if the head has no
-    preference."""
+    """Return the share of a head's preference (§2.4) that compares content at the offset ``query`` of the query
+    with content at the offset ``key`` of the key. None if the whole preference is not positive."""
     whole = math.fsum(r.preference_nats for r in rows)
     return math.fsum(r.preference_nats for r in rows if (r.query, r.key) == (query, key)) / whole if whole > 0 else None
 
 
 def hops(cell: Cell, n: int) -> ContentRow | None:
-    """Return the row of content that moved at ``n`` heads."""
+    """Return the loss reduction by content that ``n`` heads moved; None if it was not measured."""
     return next((row for row in cell.rows(ContentRow) if (row.kind, row.content) == ("hops", str(n))), None)
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
-    """Return the pair of paths with the largest part of a head's preference; None if scores do not split."""
+    """Return the pair of paths that contributes most to a head's preference; None if scores cannot be split."""
     return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
 
 
 def order(cell: Cell, n: int) -> TermRow | None:
-    """Return the row of all paths through ``n`` heads."""
+    """Return the loss reduction by all paths through ``n`` heads; None if it was not measured."""
     return next((t for t in cell.rows(TermRow) if t.order == n and t.layer is None), None)
 
 
 def virtual_heads_little(cell: Cell) -> Finding:
-    """Test whether the loss reduction by two hops lies below those by no hop and by one."""
+    """Test whether content that two heads moved reduces the loss less than content that no head or one head moved: its
+    95 % interval must lie below both others."""
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:
         return Finding(None, False, "not measured")
@@ -66,11 +69,11 @@ def _by_content(cell: Cell) -> Finding:
     by_heads = f"by heads K {number(share_of(cell, 'K'))}, Q&K {number(share_of(cell, 'Q&K'))}"
     row = next(r for r in rows if (r.query, r.key) == (CURRENT, PREVIOUS))
     note = f"previous token against two tokens back {number(two)}; {by_heads}"
-    return Finding(value, value >= 0.5, note, within(0.5, row.share_low, row.share_high))
+    return Finding(value, value >= MOST, note, within(MOST, row.share_low, row.share_high))
 
 
 def _share_of_one_pair(results: Results) -> str:
-    """Return the share of each pair of offsets if all have the same preference."""
+    """Print the share that each pair of offsets would have if all contributed equally, as a range over models."""
     pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
     return span([1 / len(rows) for rows in pairs])
 
@@ -93,7 +96,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, How Induction Heads Work",
         "share of the best induction head's preference for the token after the earlier occurrence that compares the "
         "query's current token with the key's previous token, whatever heads carried either",
-        "≥ 0.5",
+        f"≥ {MOST}",
         _current_against_previous,
         chance=_share_of_one_pair,
     ),

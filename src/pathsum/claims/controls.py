@@ -1,4 +1,4 @@
-"""One-layer induction with keys that see the previous token."""
+"""The claim that one layer forms induction heads if its keys see the previous token (smeared keys)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathsum.claims.chance import uniform
 from pathsum.claims.judging import Claim, Finding, at_least
 from pathsum.records.results import FORMED, Cell, Results
 
-NOT_FORMED = 0.05  # largest prefix matching without an induction head
+NOT_FORMED = 0.05  # largest best prefix-matching score of a model without an induction head
 
 
 def _smeared(results: Results) -> dict[str, Finding]:

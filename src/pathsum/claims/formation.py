@@ -1,4 +1,4 @@
-"""The order in which the parts of induction form."""
+"""The claim that the previous-token head forms before the induction head."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathsum.records.results import Cell
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
-    """Return the change-point of a quantity of ``FormationRow``; None without one."""
+    """Return the change-point of ``quantity``, a field of ``FormationRow``; None if the model has none."""
     return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
 
 

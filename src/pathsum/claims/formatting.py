@@ -1,4 +1,4 @@
-"""Formats of numbers, heads and counts of layers in verdicts and in the report."""
+"""Formatting of numbers, heads and layer counts in verdicts and in the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def head_label(layer: int, head: int) -> str:
 
 
 def millions(tokens: float | int) -> str:
-    """Format a token count."""
+    """Print a number of tokens: in millions from 100,000 on."""
     return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
@@ -31,7 +31,7 @@ def number(value: float | int | None, digits: int = 2) -> str:
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """Print the range of ``values``, or one number if both ends print the same."""
+    """Print the range of ``values``; one number if both ends print the same, a dash without values."""
     if not values:
         return "–"
     low, high = number(min(values), digits), number(max(values), digits)

@@ -1,4 +1,4 @@
-"""In-context learning without the induction heads."""
+"""The claim that induction heads together carry most of in-context learning."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell
 
-MOST = 0.5  # half: more than all else together
+MATCHES = 0.1  # prefix matching from which extraction counts a head as an induction head
+MOST = 0.5  # half of the loss drop: more than all else together
 
 
 def at_the_end(cell: Cell) -> list[JointAblationRow]:
-    """Return every set of heads at the last checkpoint."""
+    """Return the rows of the last checkpoint: one per set of ablated heads and ablation method."""
     rows = cell.rows(JointAblationRow)
     last = max((r.step for r in rows), default=0)
     return [r for r in rows if r.step == last]
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Return other heads, and the same amount removed in random directions."""
+    """Return the controls: ablations of other heads, and removal of as much in random directions."""
     return [r for r in rows if r.ablated != "induction" or r.method == "turned"]
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Return the controls that ablate as many heads. Fewer heads are no control."""
+    """Return the controls with at least as many heads as there are induction heads; fewer heads are no control."""
     most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
     return [r for r in controls(rows) if r.n_heads >= most]
 
@@ -52,8 +53,8 @@ CLAIMS: tuple[Claim, ...] = (
         "joint_ablation",
         "Induction heads together carry most of the in-context learning of small attention-only models.",
         "ICL, Argument 3",
-        "share of the in-context loss drop that is lost when all heads with a prefix-matching score of at least 0.1 at "
-        "the end of training are ablated together, the smaller of zero and resample ablation",
+        "share of the in-context loss drop that is lost when all heads with a prefix-matching score of at least "
+        f"{MATCHES} at the end of training are ablated together, the smaller of zero and resample ablation",
         f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
         each(2, _joint),
     ),

@@ -1,4 +1,4 @@
-"""Judgment of a claim: a finding for each model that it concerns, and a verdict over all of them."""
+"""Judgment of a claim: a finding for each model that it concerns, and a verdict over these models (§10.7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = "this suite"  # the section of a claim of neither paper
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one model for a claim: its number, whether it passes, and a note."""
+    """The result of one model for a claim: the value of the measure, whether the model passes, and a note."""
 
     value: float | None
     passes: bool
@@ -30,7 +30,8 @@ _UNKNOWN = always(UNKNOWN)
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim, its measure and its threshold. ``theme`` is the file that states it, whose section has the evidence."""
+    """A claim with its measure and threshold. ``theme`` names the file of the claim and of the section with its
+    evidence."""
 
     id: str
     claim: str
@@ -45,7 +46,7 @@ class Claim:
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:
-    """Judge ``claim`` on ``results``. ``value`` is the median over models."""
+    """Judge ``claim`` on ``results``. The ``value`` of the result is the median over models."""
     findings = claim.evaluate(results)
     passing = sum(f.passes for f in findings.values())
     known = [f.value for f in findings.values() if f.value is not None]
@@ -68,7 +69,7 @@ def judge(claim: Claim, results: Results) -> ClaimResult:
 
 def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: list[float]) -> str:
     if not findings:
-        return "No model of this sweep can tell."
+        return "This sweep has no model that the claim concerns."
     values = _range([number(v, claim.digits) for v in sorted(known)])
     notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
     unsure = [name for name, f in findings.items() if f.unsure]
@@ -85,7 +86,7 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """Apply ``find`` to every model with ``n_layers`` layers, or to all."""
+    """Return a function that applies ``find`` to every model with ``n_layers`` layers; to every model if it is None."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
@@ -95,10 +96,10 @@ def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Res
 
 
 def within(threshold: float, low: float | None, high: float | None) -> bool:
-    """Test whether ``threshold`` lies between the ends of an interval; false without one."""
+    """Test whether ``threshold`` lies in the interval from ``low`` to ``high``; false without an interval."""
     return low is not None and high is not None and low <= threshold <= high
 
 
 def at_least(value: float | None, threshold: float, note: str = "") -> Finding:
-    """Test whether ``value`` reaches ``threshold``."""
+    """Return a finding that passes if ``value`` is at least ``threshold``."""
     return Finding(value, value is not None and value >= threshold, note)

@@ -45,7 +45,7 @@ CORPUS_METRICS = (
 
 
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the content of metrics.json. ``onset_tokens`` is None without a phase change."""
+    """Return the content of metrics.json. ``onset_tokens`` is None for a model without a phase change."""
     return {
         "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
         "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},

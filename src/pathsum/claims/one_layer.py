@@ -1,4 +1,4 @@
-"""One layer: skip-trigrams, copying heads, and no induction."""
+"""Claims on one layer: its heads copy, they are tables of skip-trigrams, and none of them does induction."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pathsum.claims.chance import UNKNOWN, uniform, with_layers
+from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
 from pathsum.records.ablations import AblationRow
-from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
+
+MOST = 0.5  # half: of a model's heads, or of its skip-trigrams
 
 
 @dataclass(frozen=True)
@@ -19,18 +22,18 @@ class Copying:
     """Whether a head copies, by each kind of evidence; None if it was not measured."""
 
     head: HeadRow
-    weights: bool  # OV eigenvalue positivity > 0.5 (AMF's criterion)
+    weights: bool  # OV eigenvalue positivity > COPYING (AMF's criterion)
     behaviour: bool | None  # its output raises the next token on repeated random tokens: interval above chance
     intervention: bool | None  # its ablation raises the second copy's loss: interval above 0 and above the control's
 
     @property
     def shown(self) -> bool:
-        """Whether weights and behaviour agree that it copies."""
+        """Whether the head copies both by its weights and by its behavior."""
         return self.weights and bool(self.behaviour)
 
 
 def copying_heads(cell: Cell) -> list[Copying]:
-    """Judge each head of a model."""
+    """Return the evidence that each head of a model copies."""
     labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
     heads = [a for a in cell.rows(AblationRow) if (a.target, a.patterns) == ("head", "recomputed")]
     ablated = {(a.layer, a.head, a.method): a for a in heads}
@@ -45,7 +48,7 @@ def copying_heads(cell: Cell) -> list[Copying]:
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Print how many of the measured heads pass one kind of evidence."""
+    """Print how many heads pass ``kind`` (a field of ``Copying``), of those for which it was measured."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
@@ -56,7 +59,7 @@ def _copying_heads(cell: Cell) -> Finding:
         return Finding(None, False, "not measured")
     share = sum(c.shown for c in found) / len(found)
     by_weights = sum(c.weights for c in found) / len(found)
-    return Finding(share, share > 0.5, f"by weights alone {number(by_weights)}")  # half is not most
+    return Finding(share, share > MOST, f"by weights alone {number(by_weights)}")
 
 
 def copying_share(cell: Cell) -> float | None:
@@ -66,17 +69,19 @@ def copying_share(cell: Cell) -> float | None:
 
 
 def _copying_skip_trigrams(cell: Cell) -> Finding:
-    return at_least(share := copying_share(cell), 0.5, "no skip-trigram that both halves hold" if share is None else "")
+    share = copying_share(cell)
+    return at_least(share, MOST, "no skip-trigram that both halves hold" if share is None else "")
 
 
 def _no_induction(cell: Cell) -> Finding:
-    """Test every head, not only the selected one, since the claim is that there is none."""
+    """Test the best of all heads, not the selected one, because the claim is that no head does induction."""
     best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
-    return Finding(best, best is not None and best <= 0.05)
+    return Finding(best, best is not None and best <= NOT_FORMED)
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the copying share of all candidates that pass in both halves of the documents; None without any."""
+    """Return the copying share of all candidates that occur more often than chance in both halves of the documents;
+    None without any."""
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None
 
@@ -92,18 +97,18 @@ def _base_rate(results: Results) -> str:
     )
 
 
-# Positivity alone is no evidence of copying. It is a trace over a trace norm of a matrix that is not normal, and heads
-# of a model trained on shuffled text pass it too. Therefore a head must also copy by behavior. An intervention is
+# Positivity alone is no evidence of copying: it is a trace over a trace norm of a matrix that is not normal, and heads
+# of a model trained on shuffled text pass it too. A head must therefore also copy by behavior. The intervention is
 # reported but not required, because heads that copy together compensate for each other when one is ablated.
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "one_layer_copying_heads",
         "Most heads of a one-layer model copy.",
         "AMF, Copying / Primitive In-Context Learning",
-        "share of heads that copy by their weights (OV eigenvalue positivity > 0.5, AMF's criterion) and "
+        f"share of heads that copy by their weights (OV eigenvalue positivity > {COPYING}, AMF's criterion) and "
         "by behaviour (on repeated random tokens their output raises the next token's logit: 95 % interval above "
         "the same score for another window's tokens)",
-        "> 0.5",
+        f"> {MOST}",
         each(1, _copying_heads),
         papers="10 of 12 heads",
     ),
@@ -114,7 +119,7 @@ CLAIMS: tuple[Claim, ...] = (
         "share of skip-trigrams that copy (output = source, up to case and a leading space), of each head's strongest "
         "by summed effect on the next token's logit where they occur, among those that occur more often than chance "
         "both in the documents that chose them and in other documents, which judge",
-        "≥ 0.5",
+        f"≥ {MOST}",
         each(1, _copying_skip_trigrams),
         chance=_base_rate,
     ),
@@ -123,7 +128,7 @@ CLAIMS: tuple[Claim, ...] = (
         "One layer cannot form induction heads.",
         "AMF, Induction Heads",
         "best prefix-matching score of any head",
-        "≤ 0.05",
+        f"≤ {NOT_FORMED}",
         each(1, _no_induction),
         digits=3,
         chance=uniform("induction: uniform", with_layers(1)),

@@ -1,4 +1,4 @@
-"""Onset of induction in controls with a built-in part of the mechanism, and in the same models without it."""
+"""The claim that smeared keys move the onset of induction earlier, and helpers for controls with a twin in the grid."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ SMEARED, CLAMPED = "smeared_two", "clamped_previous"  # names of the controls
 
 
 def twin(control: Cell, results: Results) -> Cell | None:
-    """Find the model of the grid with the same depth, heads and seed."""
+    """Return the model of the grid with the layers, heads and seed of ``control``; None if there is none."""
     shape = (control.summary.n_layers, control.summary.n_heads, control.summary.seed)
     plain = results.cells.values()
     return next((c for c in plain if (c.summary.n_layers, c.summary.n_heads, c.summary.seed) == shape), None)
 
 
 def onset(cell: Cell) -> str:
-    """Print the tokens at the onset, with the evaluations on either side."""
+    """Print the tokens seen at the onset, and in brackets those at the evaluations before and after it."""
     s = cell.summary
     if s.onset_tokens is None or s.onset_low is None or s.onset_high is None:
         return "none"

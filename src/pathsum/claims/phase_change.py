@@ -1,4 +1,4 @@
-"""In-context learning, and the phase change in which induction appears."""
+"""Claims on in-context learning and on the phase change in which induction appears (docs/framework.md §6)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.records.formation import FormationRow
 from pathsum.records.results import Cell, Results
 
+GAP = 0.2  # nats, in the loss drop between two layers and one
+BEFORE, AFTER = 0.15, 0.3  # nats: the loss drop is below the former before the phase change, above the latter after it
+
 
 def _loss_drop_gap(results: Results) -> dict[str, Finding]:
     one = max((c.summary for c in results.with_layers(1)), key=lambda s: s.in_context_loss_drop_nats, default=None)
     if one is None:
         return {}
-    bar, found = 0.2, {}
+    found = {}
     for two in (c.summary for c in results.with_layers(2)):
         gap = two.in_context_loss_drop_nats - one.in_context_loss_drop_nats
         ends = [(s.in_context_loss_drop_low, s.in_context_loss_drop_high) for s in (one, two)]
         (low, high), (two_low, two_high) = ends
         known = None not in (low, high, two_low, two_high)
-        unsure = known and low + bar <= two_high and two_low <= high + bar  # type: ignore[operator]
-        found[two.cell] = Finding(gap, gap >= bar, unsure=unsure)
+        unsure = known and low + GAP <= two_high and two_low <= high + GAP  # type: ignore[operator]
+        found[two.cell] = Finding(gap, gap >= GAP, unsure=unsure)
     return found
 
 
@@ -40,8 +43,8 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 
 
 def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
-    """Find the evaluations before and after the phase change: the last at which the best prefix-matching score is under
-    a tenth of its final value, and the first after which it stays over nine tenths. None without an onset."""
+    """Return the evaluations before and after the phase change: the last with a best prefix-matching score below a
+    tenth of its final value, and the first after which it stays above nine tenths. None without an onset."""
     if cell.summary.onset_tokens is None:
         return None
     scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
@@ -51,7 +54,7 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Return the rows on verdict documents at the evaluations of ``across_onset``; None without an onset."""
+    """Return the measurements on verdict documents at the evaluations of ``across_onset``; None without an onset."""
     if (around := across_onset(cell)) is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}
@@ -60,7 +63,8 @@ def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
 
 
 def icl_loss_drop_before_onset(cell: Cell) -> float | None:
-    """Return the loss drop at ICL's positions at the evaluation before the phase change; None without an onset."""
+    """Return the loss drop at ICL's positions (§6.2) at the evaluation before the phase change; None without an
+    onset."""
     around = formed_across_onset(cell)
     return around[0].icl_loss_drop_nats if around else None
 
@@ -69,11 +73,11 @@ def _coincides(cell: Cell) -> Finding:
     around = formed_across_onset(cell)
     if around is None:
         return Finding(None, False, "no onset")
-    bars = (0.15, 0.3)
     before, after = (f.loss_drop_nats for f in around)
-    unsure = any(within(bar, f.loss_drop_low, f.loss_drop_high) for bar, f in zip(bars, around, strict=True))
+    bounds = zip((BEFORE, AFTER), around, strict=True)
+    unsure = any(within(bound, f.loss_drop_low, f.loss_drop_high) for bound, f in bounds)
     note = f"{number(before)} before, {number(after)} after"
-    return Finding(after - before, before < bars[0] and after > bars[1], note, unsure)
+    return Finding(after - before, before < BEFORE and after > AFTER, note, unsure)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -82,7 +86,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Two layers learn more from context than one.",
         "ICL, Argument 1",
         "in-context loss drop minus the largest of the one-layer cells (nats)",
-        "≥ 0.2 nats",
+        f"≥ {GAP} nats",
         _loss_drop_gap,
         chance=always("0 (the best one-layer model)"),
     ),
@@ -101,7 +105,7 @@ CLAIMS: tuple[Claim, ...] = (
         "In-context learning appears at the phase change.",
         "ICL, Argument 1",
         "rise of the loss drop while prefix matching goes from a tenth to nine tenths of its last value (nats)",
-        "< 0.15 nats before, > 0.3 after",
+        f"< {BEFORE} nats before, > {AFTER} after",
         each(2, _coincides),
         chance=always("0"),
         papers="< 0.15 to ≈ 0.4 at other positions",

@@ -1,4 +1,4 @@
-"""Claims and protocol as frozen before the grid ran, and all later changes: conf/claims.yaml."""
+"""The claims and the protocol as frozen before the grid ran, and all later changes (conf/claims.yaml)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Change(Frozen):
 
 
 class Protocol(Frozen):
-    """The protocol of tuning and judging."""
+    """The protocol by which models were tuned and claims are judged."""
 
     tuning_seeds: tuple[int, ...] = ()  # excluded from verdicts
     statements: Mapping[str, str] = Field(default_factory=dict)  # heading: sentences, as the report prints them
@@ -58,7 +58,7 @@ class Preregistration(Frozen):
 
 
 def read_preregistration(path: Path) -> Preregistration:
-    """Read ``path``. Without such a file, nothing is frozen. ConfigError lists every mistake in it."""
+    """Read ``path``. Nothing is frozen if the file does not exist. ConfigError lists every mistake in it."""
     if not path.exists():
         return Preregistration()
     content = path.read_bytes()
@@ -67,18 +67,19 @@ def read_preregistration(path: Path) -> Preregistration:
 
 
 def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:
-    """Raise ValueError with each difference between ``claims`` and the frozen ones that is not under changes."""
+    """Raise ValueError if ``claims`` differ from the frozen ones in a way that is not listed under ``changes``."""
     if registered.frozen is None or not (found := departures(registered, claims)):
         return
     raise ValueError(
         "\n".join([f"the claims differ from those frozen on {registered.frozen} (conf/claims.yaml):", *found])
-        + "\nTake the change back, or list it under `changes` in conf/claims.yaml: {claim, date, what: threshold, "
-        "measure, computation, added or removed, why, old, new}; the report then shows it beside the verdict."
+        + "\nUndo the change, or list it under `changes` in conf/claims.yaml: {claim, date, what: threshold, "
+        "measure, computation, added or removed, why, old, new}; the report then shows it next to the verdict."
     )
 
 
 def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
-    """Apply ``changes`` to the frozen claims in order, and compare the result with ``claims``: one line per mistake."""
+    """Apply the listed changes to the frozen claims in order, compare the result with ``claims``, and return one line
+    per mistake."""
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim

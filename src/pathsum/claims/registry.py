@@ -1,4 +1,4 @@
-"""Every claim, found in the files of the themes."""
+"""All claims, collected from the files of the themes."""
 
 from __future__ import annotations
 

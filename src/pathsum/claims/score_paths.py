@@ -1,4 +1,4 @@
-"""Helpers for an induction head's scores by pairs of paths."""
+"""Helpers for the scores of induction heads by pairs of paths, one to the query and one to the key (§2.3)."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ def term(row: ScorePathRow) -> str:
 
 
 def of_induction_head(cell: Cell) -> list[ScorePathRow]:
-    """Return the best induction head's pairs; none if it is in the first layer or scores do not split."""
+    """Return the best induction head's score by pair of paths. Empty if that head is in the first layer, or if scores
+    cannot be split into paths."""
     return cell.of_induction_head(ScorePathRow)
 
 
 def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambda _: True) -> float:
-    """Sum the preference of these pairs, nats."""
+    """Sum the preference (nats, §2.4) over the pairs that ``keep`` accepts."""
     return math.fsum(r.preference_nats for r in rows if keep(r))
 
 
 def through_keys(cell: Cell) -> float:
-    """Sum the preference of the pairs whose key comes through the previous-token head alone, nats."""
+    """Sum the preference (nats) over the pairs whose path to the key is the previous-token head alone."""
     previous = cell.previous_token_head()
     name = "" if previous is None else head_label(previous.layer, previous.head)
     return total(of_induction_head(cell), lambda r: r.key == name)
 
 
 def share_of(cell: Cell, name: str) -> float | None:
-    """Return the share of a term in the best induction head's preference; None if it has no preference."""
+    """Return the share of the term ``name`` (of TERMS) in the best induction head's preference. None if the whole
+    preference is not positive."""
     rows = of_induction_head(cell)
     whole = total(rows)
     return total(rows, lambda r: term(r) == name) / whole if whole > 0 else None

@@ -1,4 +1,4 @@
-"""No induction in one layer: a match cannot raise the attention to the next token."""
+"""The claim that in one layer a match does not raise the attention to the token after it (docs/framework.md §5.14)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE = 0.5  # nats; a head with prefix matching 0.4 prefers the token after the 
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
-    """Find the head with the highest upper end of its preference for ``place``."""
+    """Return the head whose 95 % interval of the preference for ``place`` has the highest upper end."""
     rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
     return max(rows, key=lambda r: r.preference_high, default=None)
 

@@ -1,4 +1,4 @@
-"""Sufficiency of the induction circuit without the rest of the model."""
+"""The claim that the induction circuit suffices without the rest of the model (docs/framework.md §5.10)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
 from pathsum.records.sufficiency import SufficiencyRow
 
-MOST = 0.5  # half: more than all else together
+MOST = 0.5  # half of the prefix matching: more than all else together
 
 
 def kept(cell: Cell) -> SufficiencyRow | None:
-    """Return the row that keeps the previous-token head's edge to the keys of the induction head."""
+    """Return the measurement with only the edge from the previous-token head to the induction head's keys kept."""
     return next((r for r in cell.rows(SufficiencyRow) if r.kept == "circuit"), None)
 
 
 def best_control(cell: Cell) -> SufficiencyRow | None:
-    """Find the control (another first-layer head or no edge) with the highest upper end of its interval."""
+    """Return the control (the edge of another first-layer head, or no edge) with the highest upper end of its
+    interval."""
     controls = [r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"]
     return max(controls, key=lambda r: r.matching_high, default=None)
 

@@ -1,4 +1,4 @@
-"""Matching of more than the current token by induction heads: claims of this suite, fixed before the grid ran."""
+"""Claims of this suite: induction heads match more than the current token (docs/framework.md §5.12)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ NONE, CONTROL = "none", "control: other heads → queries and keys"
 QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
 ONE_TOKEN = "all but current × previous"  # queries read the embedding; keys also read the previous-token head
 RIVALS, LONGER_RIVALS = "two against one", "three against two"
-LEFT = 0.5  # with an edge ablated, at most this share of the advantage and at least this share of one-token matching
+LEFT = 0.5  # an ablated edge must leave less than this share of the advantage, and more of one-token matching
 
 
 def uncut(cell: Cell) -> SuffixCutRow | None:
-    """Return the row of the induction head without ablation; None if it was not measured."""
+    """Return the measurement of the induction head without ablation; None if there is none."""
     return next((r for r in cell.rows(SuffixCutRow) if r.cut == NONE), None)
 
 
 def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
-    """Return one row per ablation method; none if the model has no such edges."""
+    """Return the measurements with the edges of ``cut`` ablated, one per method. Empty if the model has no such
+    edges."""
     return [r for r in cell.rows(SuffixCutRow) if r.cut == cut]
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
-    """Return the row of the same head in another condition."""
+    """Return the attention of the same induction head under ``condition``; None if it was not measured."""
     place = (head.layer, head.head) if (head := uncut(cell)) else None
     rows = [r for r in cell.rows(SuffixMatchRow) if (r.layer, r.head) == place and r.condition == condition]
     return next(iter(rows), None)
@@ -45,7 +46,7 @@ def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
 
 
 def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
-    """Judge by the weakest effect over both edges and methods. Without an advantage there is nothing to explain."""
+    """Judge by the weakest effect over both edges and both methods; without an advantage there is nothing to ablate."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
     if row.low <= 0:
         return Finding(None, False, "does not prefer the longer match")
@@ -78,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
         OWN,
         "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
         "resample ablation)",
-        "< 0.5, while attention to a match of one token keeps more than 0.5 of its value (lower end)",
+        f"< {LEFT}, while attention to a match of one token keeps more than {LEFT} of its value (lower end)",
         _two_layers(_by_these_edges),
     ),
 )

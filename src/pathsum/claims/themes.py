@@ -1,4 +1,4 @@
-"""The themes in the order of the report. A theme has a file of its name in each folder that it uses."""
+"""The themes, in the order of the report. A theme has a file of the same name in each package that it uses."""
 
 THEMES = (
     "zero_layers",

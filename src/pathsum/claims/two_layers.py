@@ -1,4 +1,4 @@
-"""Two layers: induction heads, and the composition behind them."""
+"""Claims on two layers: induction heads, and the composition that makes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from pathsum.claims.judging import Claim, Finding, at_least, each
 from pathsum.records.composition import CompositionRow
 from pathsum.records.results import Cell, Results
 
+PREFIX_MATCHING, PREVIOUS_TOKEN = 0.4, 0.7  # mean attention of the two heads of the mechanism, 0..1
+GAIN = 1.0  # nats per token, over guessing
+MOST = 0.5  # half of the composition
+POSITIVITY = 0.5  # of eigenvalues, above which a circuit matches or copies
+
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Find the earlier head that K-composes most with the best induction head."""
+    """Return the edge by which an earlier head K-composes most with the best induction head; None if none composes."""
     place = (head.layer, head.head) if (head := cell.induction_head()) else None
     keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
     return max((e for e in keys if (e.late_layer, e.late_head) == place), key=lambda e: e.weight, default=None)
@@ -32,30 +37,31 @@ def _mostly_k(cell: Cell) -> Finding:
         return Finding(None, False, "no edge composes")
     every = _share_of_keys([e for e in edges if e.varying > e.chance])
     note = f"of all edges above chance {number(every)}; the rule misses more V- than K-edges"
-    return at_least(_share_of_keys([e for e in edges if e.composes]), 0.5, note)
+    return at_least(_share_of_keys([e for e in edges if e.composes]), MOST, note)
 
 
 def _share_of_keys(edges: list[CompositionRow]) -> float:
     return sum(e.varying - e.chance for e in edges if e.kind == "K") / sum(e.varying - e.chance for e in edges)
 
 
-def _corner(cell: Cell) -> Finding:
+def _matches_and_copies(cell: Cell) -> Finding:
     head = cell.induction_head()
     if head is None or head.qk_matching_positivity is None:
         return Finding(None, False, "the best prefix-matching head is in the first layer")
     pair = content.matching(cell, head.layer, head.head)
     value = min(head.qk_matching_positivity if pair is None else pair.positivity, head.copying_positivity)
     by_path = "" if pair is None else f" on {pair.query} × {pair.key}"
-    return Finding(value, value > 0.5, f"{head_label(head.layer, head.head)}{by_path}")
+    return Finding(value, value > POSITIVITY, f"{head_label(head.layer, head.head)}{by_path}")
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Subtract the loss on the second copy of repeated random tokens from the loss of guessing among them. Nats."""
+    """Return the loss of guessing among the tokens of repeated random tokens, minus the loss on the second copy (nats
+    per token)."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 
 def _repeat_gain(cell: Cell) -> Finding:
-    return at_least(repeat_gain(cell), 1.0, f"right {number(cell.summary.repeat_top1)} of the time")
+    return at_least(repeat_gain(cell), GAIN, f"right {number(cell.summary.repeat_top1)} of the time")
 
 
 def _one_head_of(results: Results) -> str:
@@ -69,8 +75,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Two-layer models form induction heads.",
         "AMF, Induction Heads",
         "prefix-matching score of the induction head, chosen at training's last evaluation",
-        "≥ 0.4",
-        each(2, lambda c: at_least(c.summary.prefix_matching, 0.4)),
+        f"≥ {PREFIX_MATCHING}",
+        each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
         chance=uniform("induction: uniform", with_layers(2)),
         papers="0.68–0.75",
     ),
@@ -79,8 +85,8 @@ CLAIMS: tuple[Claim, ...] = (
         "The first layer of a two-layer model has a previous-token head.",
         "AMF, How Induction Heads Work",
         "mean attention to the previous token of the first-layer head chosen at training's last evaluation",
-        "≥ 0.7",
-        each(2, lambda c: at_least(c.summary.previous_token, 0.7)),
+        f"≥ {PREVIOUS_TOKEN}",
+        each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
         chance=uniform("previous token", with_layers(2)),
         papers="≈ 1.0",
     ),
@@ -89,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Two-layer models predict repeated random tokens.",
         "AMF, Induction Heads",
         "loss of a uniform guess among the sampled tokens, minus loss on the second copy (nats per token)",
-        "≥ 1 nat",  # guessing is the baseline: the first copy costs more than guessing and would be too easy to beat
+        f"≥ {GAIN:g} nat",  # over guessing: a gain over the first copy is easier, since that costs more than guessing
         each(2, _repeat_gain),
         chance=always("0 (guessing)"),
     ),
@@ -108,7 +114,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Heads of a two-layer model compose mostly through keys.",
         "AMF, Three Kinds of Composition",
         "K's share of the excess over chance of all edges that compose, without the early heads' mean writes",
-        "≥ 0.5",
+        f"≥ {MOST}",
         each(2, _mostly_k),
         chance=always("1/3"),
     ),
@@ -118,7 +124,7 @@ CLAIMS: tuple[Claim, ...] = (
         "AMF, How Induction Heads Work",
         "smaller of QK matching and OV copying positivity, best induction head; matching on the pair of paths that "
         "carries the largest part of its preference",
-        "> 0.5",
-        each(2, _corner),
+        f"> {POSITIVITY}",
+        each(2, _matches_and_copies),
     ),
 )

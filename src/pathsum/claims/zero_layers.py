@@ -1,4 +1,4 @@
-"""Zero layers, and the direct path at every depth: bigrams."""
+"""Claims on bigrams: zero-layer models, and the direct path at every depth."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.results import Cell, Results
 
+TOLERANCE = 0.05  # nats, of the loss minus that of the bigram model, in either direction
+CORRELATION = 0.5  # of the direct path with the corpus's bigrams
+
 
 def _zero_layer_bigram(cell: Cell) -> Finding:
     s = cell.summary
     if s.bigram_excess_nats is None:
         return Finding(None, False, "not measured")
-    unsure = within(0.05, s.bigram_excess_low, s.bigram_excess_high)
-    return Finding(s.bigram_excess_nats, abs(s.bigram_excess_nats) <= 0.05, unsure=unsure)
+    unsure = within(TOLERANCE, s.bigram_excess_low, s.bigram_excess_high)
+    return Finding(s.bigram_excess_nats, abs(s.bigram_excess_nats) <= TOLERANCE, unsure=unsure)
 
 
 def _direct_path(cell: Cell) -> Finding:
@@ -22,7 +25,7 @@ def _direct_path(cell: Cell) -> Finding:
         f"unigram alone {number(s.unigram_correlation)}, excess from {number(s.beyond_unigram_low)} to "
         f"{number(s.beyond_unigram_high)}"
     )
-    return Finding(s.bigram_correlation, s.bigram_correlation >= 0.5 and s.beyond_unigram_low > 0, note)
+    return Finding(s.bigram_correlation, s.bigram_correlation >= CORRELATION and s.beyond_unigram_low > 0, note)
 
 
 def _unigram_loss(results: Results) -> str:
@@ -40,7 +43,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A zero-layer transformer is a bigram model.",
         "AMF, Zero-Layer Transformers",
         "held-out loss minus that of the best smoothed bigram model (nats)",
-        "within 0.05 nats",
+        f"within {TOLERANCE} nats",
         each(0, _zero_layer_bigram),
         digits=3,
         chance=_unigram_loss,
@@ -50,7 +53,7 @@ CLAIMS: tuple[Claim, ...] = (
         "At every depth the direct path W_U W_E holds bigram statistics.",
         "AMF, The Path Expansion Trick",
         "correlation of W_U W_E with the corpus log P(next | token), by frequency; a unigram model correlates too",
-        "≥ 0.5, and above the unigram's (95 % interval over current tokens)",  # the first bar stays; chance is not 0
+        f"≥ {CORRELATION}, and above the unigram's (95 % interval over current tokens)",
         each(None, _direct_path),
         chance=_unigram_correlation,
     ),

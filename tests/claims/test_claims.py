@@ -202,7 +202,7 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
 
 def test_the_first_screen_names_the_models_that_fall_short() -> None:
     fine, poor = (shortfall(judge_all(r)) for r in (WORKS, FAILS))
-    assert fine[0].startswith("Every model meets the threshold for loss against the bigram model, ")
+    assert fine[0].startswith("Every model meets the threshold for loss minus that of the bigram model, ")
     assert "prefix matching with two layers (≥ 0.4): L2H" in poor[0]
     assert shortfall([]) == ()
 

@@ -156,11 +156,11 @@ def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_need
         for e in CELL.rows(CompositionRow)
     ]
     found = section(only(CELL.having(composition=claimed)), {})
-    (told,) = [p for p in found.paragraphs if p.startswith("The second copy needs") and "edge" in p]
+    (told,) = [p for p in found.paragraphs if p.startswith("Prediction of the second copy") and "edge" in p]
     assert told.startswith(
-        "The second copy needs 1 of 1 K-edge that composes, 0 of 8 others; 0 of 1 Q-edge that composes, 0 of 8 others; "
-        "0 of 9 V-edges that compose, 0 of 0 others. Most K-edges that compose are confirmed. Most Q-edges and V-edges "
-        "that compose are not confirmed: heads"
+        "Prediction of the second copy needs 1 of 1 K-edge that composes and 0 of 8 that do not; 0 of 1 Q-edge that "
+        "composes and 0 of 8 that do not; 0 of 9 V-edges that compose and 0 of 0 that do not. Intervention confirms "
+        "most K-edges that compose. It does not confirm most Q-edges and V-edges that compose: heads"
     )
 
 
@@ -170,9 +170,11 @@ def test_copying_heads_that_repeats_do_not_need_are_told_by_what_they_are_worth_
         dataclasses.replace(a, loss_nats=text[a.method]) if a.target == "head" else a for a in CELL.rows(AblationRow)
     ]
     (told,) = [p for p in section(only(CELL.having(ablations=costly)), {}).paragraphs if "that copy by" in p]
-    assert told.startswith("The second copy needs 2 of 6 heads that copy by their weights and 0 of 0 that do not. ")
-    assert "Without one of the 4 that copy and are not needed" in told
-    assert "the held-out loss by 0.70: where" in told
+    assert told.startswith(
+        "Prediction of the second copy needs 2 of 6 heads that copy by their weights and 0 of 0 that do not. "
+    )
+    assert "Ablation of one of the 4 heads that copy by their weights but are not needed" in told
+    assert "the held-out loss by 0.70 nats" in told
 
 
 def test_the_widest_disagreements_are_named() -> None:
@@ -190,9 +192,9 @@ def test_the_widest_disagreements_are_named() -> None:
     ]
     named = section(only(CELL.having(ablations=costly, composition=claimed)), {}).blocks[1]
     assert isinstance(named, Table)
-    assert named.rows[0][2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 against 0.18, rise 0.")
+    assert named.rows[0][2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 (threshold 0.18), rise of the loss 0.")
     assert named.rows[0][3].text.startswith("V-edge L0H1 → L1H2: weights 0.")
-    assert named.rows[0][3].text.endswith("rise 3.00 nats")
+    assert named.rows[0][3].text.endswith("rise of the loss 3.00 nats")
 
 
 def test_without_heads_there_is_nothing_to_compare() -> None:

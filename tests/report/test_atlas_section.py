@@ -40,8 +40,8 @@ def test_shares_are_of_the_rows_that_can_tell() -> None:
         for hits, lift in told
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigrams=rows)]))
-    assert "the model finds the output more probable in 0 of 4" in text
-    assert "The judging documents confirm 1 of 3 (one head)" in text
+    assert "the output more probable with the source than without it for 0 of 4" in text
+    assert "the judging documents confirm 1 of 3 (one head)" in text
 
 
 def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -> None:
@@ -51,8 +51,8 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)]
     text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
     assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "of all candidates that both halves hold, 0.40; of triples drawn from the text that both halves" in text
-    assert "whatever heads add there, 0.016 (n = 250); of all candidates before either test, 0.30." in text
+    assert "; 0.40 of all confirmed candidates; 0.016 of triples drawn from the text and confirmed" in text
+    assert "whatever the heads do there (n = 250); 0.30 of all candidates, confirmed or not." in text
 
 
 def test_a_share_of_no_candidates_is_unknown() -> None:
@@ -60,8 +60,8 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
     text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
-    assert "of all candidates that both halves hold, –; of triples drawn from the text" in text
-    assert "whatever heads add there, – (n = 0); of all candidates before either test" in text
+    assert "; – of all confirmed candidates; – of triples drawn from the text" in text
+    assert "whatever the heads do there (n = 0); " in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:
@@ -74,5 +74,5 @@ def test_heads_that_copy_from_afar_stand_apart() -> None:
 
 def test_a_cell_without_bugs_says_so() -> None:
     clean = ONE.having(skip_trigram_bugs=[])
-    assert "No crossing of skip-trigrams was found" in paragraphs([clean])[1]
+    assert "No skip-trigram bug was found" in paragraphs([clean])[1]
     assert len(tables([clean])) == 1

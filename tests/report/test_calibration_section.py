@@ -18,18 +18,18 @@ def told(**changes: object) -> tuple[str, str]:
     rows = [replace(r, precision_low=0.95, recall_low=0.95) for r in (first, *others)]
     results = replace(RESULTS, calibration=[*rows, replace(good, **changes)])  # type: ignore[arg-type]
     board = section(results, {"calibration": calibration(results)})  # type: ignore[dict-item]
-    return board.paragraphs[1], " ".join(marked(Section("t", (), ()), ["induction"], results).paragraphs)
+    return board.paragraphs[-1], " ".join(marked(Section("t", (), ()), ["induction"], results).paragraphs)
 
 
 def test_where_shares_and_lower_bounds_reach_it_nothing_is_added() -> None:
     board, word = told()
-    assert board.startswith("All reach 0.9 in both. In models of real text")
+    assert board.startswith("Precision and recall reach 0.9 for every detector. These values are a best case")
     assert word == ""
 
 
 def test_a_lower_bound_under_it_is_said() -> None:
     board, word = told(recall_low=0.86)
-    assert "At or above 0.9, with a lower bound under it: induction heads." in board
+    assert "Both reach 0.9, but a lower bound does not, for: induction heads." in board
     assert "recall of 1.00 (0.86 to 1.00): too few corpora to show that both are above 0.9" in word
 
 
@@ -39,7 +39,7 @@ def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> 
         {"precision": None, "precision_low": None, "precision_high": None},
     ):
         board, word = told(**changes)
-        assert "Under 0.9: induction heads." in board
+        assert "Precision or recall is below 0.9 for: induction heads." in board
         assert word.startswith("Caution: on synthetic corpora the detector of induction heads has")
 
 

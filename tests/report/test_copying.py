@@ -61,7 +61,8 @@ def test_an_intervention_must_exceed_its_control() -> None:
 
 def test_the_first_screen_and_the_table_give_all_three() -> None:
     results = with_cell(behaving(WORKS.cells[NAME], 1))
-    said = "8 of 8 heads pass for copying by weights (OV eigenvalue positivity > 0.5), 5 of 8 by behavior and 2 of 8"
+    said = "(OV) circuit > 0.5), 5 of 8 by their behavior and 2 of 8 by intervention"
+    assert "8 of 8 heads copy by their weights" in answer(results)[1]
     assert said in answer(results)[1]
     assert said in paragraph(list(results.cells.values()))
     row = [e.text for e in table(results).rows[0]]

@@ -19,34 +19,40 @@ WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 def test_a_match_is_told_with_its_size_beside_an_equal_token_s() -> None:
     variants, renamed = section(only(WORKS), {}).paragraphs
-    assert "induction head matches a token that differs by case alone: the follower of such a token gets 0.30 more" in (
+    assert "induction head matches a token that differs only in case: the follower of such a token gets 0.30 more" in (
         variants
     )
     assert variants.count("For an equal token the differences are 0.60 (attention) and 2.40 nats.") == 2
-    assert "case 2.10; equal (case) 4.20; leading space 2.10; equal (leading space) 4.20." in variants
-    assert "it helps: 0.20 nats more than the control does (0.30 nats more than another passage does)" in renamed
-    assert "is predicted worse after the first copy than after the control (−1.20 nats; against another" in renamed
+    assert "is: case 2.10; equal (case) 4.20; leading space 2.10; equal (leading space) 4.20." in variants
+    assert (
+        "first copy helps: the gain is 0.20 more than from the control, and 0.30 more than from another passage"
+        in renamed
+    )
+    assert (
+        "is predicted worse after the first copy than after the control (difference of the gain −1.20; from another"
+        in renamed
+    )
     assert "It has no verdict: the claims were frozen before it was measured." in variants
 
 
 def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
     variants, renamed = section(only(FAILS), {}).paragraphs
     assert variants.count("The induction head is not shown to match a token") == 2
-    assert "it is not shown to help: 0.00 nats more" in renamed
+    assert "first copy is not shown to help: the gain is 0.00 more" in renamed
     assert "is not shown to be predicted better after the first copy" in renamed
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
     variants, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
     assert variants.count("The induction head does not match a token") == 2
-    assert "it does not help: −1.00 nats more" in renamed
+    assert "first copy does not help: the gain is −1.00 more" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
     assert "induction head matches in 1 of 2 models a token" in mixed[0]
-    assert "it helps in 1 of 2 models: 0.00 to 0.20 nats" in mixed[1]
+    assert "first copy helps in 1 of 2 models: the gain is 0.00 to 0.20 more" in mixed[1]
 
 
 def test_what_was_not_measured_is_not_told() -> None:
     gains = [r for r in WORKS.rows(FuzzyMatchingRow) if r.layer is None]
     variants, _ = section(only(WORKS.having(fuzzy_matching=gains)), {}).paragraphs
-    assert variants.endswith("This vocabulary has too few such pairs to test.")
+    assert variants.endswith("This vocabulary has too few such tokens to test.")
     (told,) = section(only(WORKS.having(fuzzy_matching=[])), {}).paragraphs
     assert told == "This sweep has no two-layer model to test."
     assert fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None

@@ -58,18 +58,18 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
     """Guards against listing only edges above chance, and against printing the smallest possible p as its value."""
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
     said = two_layers.edges([cell])
-    assert "Of 4 edges of all models, 2 score above chance and 1 below it" in said[0]
+    assert "Of 4 edges of all models, 2 have a composition score above chance and 1 below it" in said[0]
     assert "1 do not differ" in said[0]
-    assert "2 lie beyond every random rotation: their p is a bound, < 0.0002" in said[0]
-    assert "3 of 4 edges reject it, the median of them 0.100 from chance" in said[1]
+    assert "2 lie beyond every random rotation: their p-value is only bounded, < 0.0002" in said[0]
+    assert "3 of 4 edges differ from it, by a median of 0.100" in said[1]
     assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["< 0.0002", "0.010"]
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
     _, rule = two_layers.edges([cell])
-    assert rule.startswith("An edge composes if")
-    assert "1 of 3 edges do" in rule
+    assert rule.startswith("The composition score of an edge is")
+    assert "1 of 3 edges compose" in rule
 
 
 def test_without_composition_there_is_no_graph() -> None:
@@ -97,7 +97,7 @@ def test_two_seeds_have_a_range_and_no_interval() -> None:
 def test_no_phase_change_is_named_and_not_drawn() -> None:
     figure = sweep(synthetic.results(layers=(2,), heads=(2,), seeds=(0,), works=False))
     assert figure is not None
-    assert "No phase change, and so no point, in 1 of 1 models with 2 layers" in figure.caption
+    assert "without a phase change has no point in the first panel: 1 of 1 models with 2 layers" in figure.caption
     assert math.isnan(figure.data["onset_millions"].iloc[0])
 
 

@@ -33,13 +33,13 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
     table = found.blocks[-1]
     assert isinstance(table, Table)
     assert table.rows[0][1].text == "L0H1 → L1H1"
-    told = "(most in L2H3S0, L0H1 → L1H1). In 0 of the 1 model with an induction head, that virtual head "
-    assert f"costs 0.50 nats per token {told}" in " ".join(found.paragraphs)
+    told = "(most in L2H3S0, L0H1 → L1H1). In 0 of the 1 model with an induction head, the later head of "
+    assert f"raises the held-out loss by 0.50 nats per token {told}" in " ".join(found.paragraphs)
 
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
     rows = [replace(CELL.rows(DeletingRow)[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
-    assert "1 of 3 heads write against what they read of it, beyond chance (alignment −0.90 to 0.90" in said(
+    assert "1 of 3 heads write the opposite of what they read of it, beyond chance (alignment −0.90 to 0.90" in said(
         deleting=rows
     )
 

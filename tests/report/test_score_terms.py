@@ -47,6 +47,6 @@ def test_the_table_says_what_was_planted() -> None:
 @pytest.mark.parametrize("results", [only(0), only(1), only(2, score_paths=[])])
 def test_without_such_scores_the_report_says_so(results: Results) -> None:
     found = section(results, {})
-    assert found.paragraphs == ("This sweep has no induction head past the first layer whose scores split.",)
+    assert found.paragraphs == ("This sweep has no induction head after the first layer whose scores can be split.",)
     assert found.blocks == ()
     assert score_paths(results) is None

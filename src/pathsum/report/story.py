@@ -1,4 +1,4 @@
-"""The content of the report, in its order. Every number comes from the records."""
+"""The content of the report, in order. Every number comes from the records."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ UNFROZEN = Preregistration()
 
 
 def draw_all(results: Results) -> dict[str, Figure]:
-    """Draw every figure that ``results`` has the records for, by name."""
+    """Draw every figure for which ``results`` has records. Returns the figures by name."""
     found = (draw(results) for draw in (headline, *(draw for theme in themes().values() for draw in theme.figures)))
     return {figure.name: figure for figure in found if figure is not None}
 
 
 def contents() -> dict[str, tuple[list[str], list[str]]]:
-    """Return the names of the figures and tables of each section, by its title; the opening is "Claims"."""
+    """Return the names of the figures and tables of each section, by the section's title. The opening is "Claims"."""
     shown = {
         theme.title: ([draw.__name__ for draw in theme.figures], list(theme.tables))
         for theme in themes().values()
@@ -40,7 +40,7 @@ def contents() -> dict[str, tuple[list[str], list[str]]]:
 def story(
     results: Results, claims: Sequence[ClaimResult], figures: Figures, registered: Preregistration = UNFROZEN
 ) -> Document:
-    """Compose the whole report. Sections whose models are absent say so."""
+    """Compose the whole report. A section says so if the models that it needs are absent."""
     titles = {name: theme.title for name, theme in themes().items()}
     are = "is" if len(results.missing) == 1 else "are"
     missing = (

@@ -1,4 +1,4 @@
-"""Agreement of weights, behavior and intervention, head by head and edge by edge."""
+"""The section on the agreement of weights, behavior and intervention, for each head and each edge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from statistics import median
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
 from pathsum.report.agreement import (
@@ -24,31 +23,35 @@ from pathsum.report.agreement import (
 from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
-TITLE = "Do they agree?"
+TITLE = "Agreement of weights, behavior and intervention"
 PAIRS = (("weights", "behaviour"), ("weights", "intervention"), ("behaviour", "intervention"))
-NAMED = 6  # heads or edges of a question that are named in a row
+NAMED = 6  # heads or edges that a table field names per question
 METHOD = (
-    "Each kind of evidence is reduced to yes or no by a threshold. The thresholds for weights and intervention were "
-    "fixed before anything was counted (the composition rule on synthetic corpora); those for behavior were fixed "
-    "after such models had been seen.",
-    f"Weights. Copying: the eigenvalue positivity of OV exceeds {COPYING}. Induction: that of OV and that of QK "
-    "matching do. Previous token: the head K-composes with the best induction head, if one has formed; the weights "
-    f"alone contain no positions. Edge: the two heads compose, that is, {COMPOSITION_RULE}.",
-    "Behavior. A head has the label that the section on what each head does gives it; for copying, the interval of its "
-    "copying score lies above chance. A K-edge counts if the early head has the label previous token or two tokens "
-    "back and the late head is an induction head. A Q-edge counts if the early head attends to itself or to the "
-    "previous token and the late head is an induction head. V-edges have no behavioral test.",
-    "Intervention. The rise of the loss on the second copy of repeated random tokens under resample ablation. For a "
-    f"head, the 95 % interval must lie above 0 and above its control's; for an edge, above {NEEDED} nats.",
-    "The evidence from weights uses behavior in one place only: the induction head whose keys the previous-token "
-    "question concerns is chosen by its prefix-matching score. Predicting the second copy is one task. A head or edge "
-    "that this task does not need may be needed for another, and one that it does need may work by a different "
-    "mechanism from the one in question.",
+    "For each head and each edge, each kind of evidence is reduced to yes or no by a threshold. The thresholds for "
+    "weights and intervention were fixed before any agreement was counted; the composition rule was tuned on synthetic "
+    "corpora. The thresholds for behavior were fixed after models of this kind had been seen.",
+    f"Evidence from weights. A head copies if the eigenvalue positivity of its OV circuit exceeds {COPYING}. A head "
+    "after the first layer does induction if the positivity of its OV circuit and that of its QK matching both exceed "
+    f"{COPYING}. A first-layer head counts as a previous-token head if it K-composes with the best induction head, "
+    "provided that one has formed; the weights alone do not show to which positions a head attends. An edge counts if "
+    "it composes (rule in the section “Two layers”).",
+    "Evidence from behavior. A head copies if the 95 % interval of its copying score lies above chance. A head does "
+    "induction, or is a previous-token head, if it has that label in the section “What each head does”. A K-edge "
+    "counts if the early head has the label previous token or two tokens back and the late head the label induction. A "
+    "Q-edge counts if the early head attends to its own position or to the previous token and the late head has the "
+    "label induction. V-edges have no behavioral test.",
+    "Evidence from intervention. This is the rise of the loss on the second copy of repeated random tokens under "
+    "resample ablation. A head or edge counts as needed if the 95 % interval of the rise lies above a bound: for a "
+    f"head, above 0 and above the interval of its control; for an edge, above {NEEDED} nats per token.",
+    "Evidence from weights uses behavior in one place: the induction head with which a previous-token head must "
+    "K-compose is chosen by its prefix-matching score. Intervention tests a single task, prediction of the second "
+    "copy. A head or edge that this task does not need may be needed for another task, and one that it needs may work "
+    "by a mechanism other than the one in question.",
 )
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Count how often three kinds of evidence agree on heads and edges, and name the widest disagreements."""
+    """Count how often the three kinds of evidence agree on heads and edges, and name the largest disagreements."""
     items = [item for cell in results.cells.values() for item in judged(cell)]
     if not items:
         return Section(TITLE, ("This sweep has no heads.",))
@@ -61,7 +64,7 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _edges(items: Sequence[Judged]) -> str:
-    """Count the composing edges that the second copy needs, by kind of edge."""
+    """State how many edges of each kind the second copy needs, of those that compose and of those that do not."""
     edges = [i for i in items if i.question in EDGES and answers([i], "weights", "intervention")]
     counts: list[str] = []
     confirmed: dict[bool, list[str]] = {True: [], False: []}
@@ -69,28 +72,28 @@ def _edges(items: Sequence[Judged]) -> str:
         claimed, others = _split([i for i in edges if i.question == question])
         needed = _yes(claimed, "intervention")
         counts.append(
-            f"{needed} of {plural(len(claimed), question)} that {'composes' if len(claimed) == 1 else 'compose'}, "
-            f"{_yes(others, 'intervention')} of {len(others)} other{'' if len(others) == 1 else 's'}"
+            f"{needed} of {plural(len(claimed), question)} that {'composes' if len(claimed) == 1 else 'compose'} and "
+            f"{_yes(others, 'intervention')} of {len(others)} that {'does' if len(others) == 1 else 'do'} not"
         )
         if claimed:
             confirmed[2 * needed >= len(claimed)].append(f"{question}s")
     if not counts:
         return ""
-    text = f"The second copy needs {'; '.join(counts)}."
+    text = f"Prediction of the second copy needs {'; '.join(counts)}."
     if holds := confirmed[True]:
-        text += f" Most {' and '.join(holds)} that compose are confirmed."
+        text += f" Intervention confirms most {' and '.join(holds)} that compose."
     if fails := confirmed[False]:
         text += (
-            f" Most {' and '.join(fails)} that compose are not confirmed: heads share directions that repeats do not "
-            "depend on."
+            f" It does not confirm most {' and '.join(fails)} that compose: heads share directions of the residual "
+            "stream that this task does not use."
         )
     unneeded = _split([i for i in edges if not i.says("intervention")])
     claimed_nats, other_nats = ([i.text_nats for i in part if i.text_nats is not None] for part in unneeded)
     if claimed_nats and other_nats:
         text += (
-            f" Of edges that it does not need, the held-out loss rises at the median by "
-            f"{number(median(claimed_nats), 3)} nats without one that composes, by {number(median(other_nats), 3)} "
-            "without another."
+            " Ablation of an edge that the second copy does not need raises the held-out loss by a median of "
+            f"{number(median(claimed_nats), 3)} nats if the edge composes, and of {number(median(other_nats), 3)} nats "
+            "if it does not."
         )
     return text
 
@@ -101,36 +104,37 @@ def _induction(items: Sequence[Judged]) -> str:
         return ""
     weights, behaviour, intervention = (_yes(heads, kind) for kind in KINDS)
     return (
-        f"Of {plural(len(heads), 'head')} past the first layer, {weights} do induction by weights, {behaviour} by "
-        f"behavior, {intervention} are needed by the second copy, and all three hold for "
+        f"Of {plural(len(heads), 'head')} after the first layer, {weights} do induction by weights, {behaviour} do so "
+        f"by behavior, and {intervention} are needed by intervention. All three hold for "
         f"{sum(all(map(i.says, KINDS)) for i in heads)}."
     )
 
 
 def _copying(items: Sequence[Judged]) -> str:
-    """Compare the need for copying heads on random tokens and on text."""
+    """Compare how much random tokens and text need the heads that copy by their weights."""
     heads = [i for i in items if i.question == COPIES and answers([i], "weights", "intervention")]
     copying, others = _split(heads)
     if not copying:
         return ""
     unneeded = [i for i in copying if not i.says("intervention")]
     text = (
-        f"The second copy needs {len(copying) - len(unneeded)} of {plural(len(copying), 'head')} that copy by their "
-        f"weights and {_yes(others, 'intervention')} of {len(others)} that do not."
+        f"Prediction of the second copy needs {len(copying) - len(unneeded)} of {plural(len(copying), 'head')} that "
+        f"copy by their weights and {_yes(others, 'intervention')} of {len(others)} that do not."
     )
     if unneeded:
         repeats = span([i.intervention.value for i in unneeded if i.intervention is not None])
         held_out = span([i.text_nats for i in unneeded if i.text_nats is not None])
         text += (
-            f" Without one of the {len(unneeded)} that copy and are not needed, the loss there changes by {repeats} "
-            f"nats, the held-out loss by {held_out}: where the latter rises, text uses the head, and repeated random "
-            "tokens are the wrong task to test it on."
+            f" Ablation of one of the {len(unneeded)} heads that copy by their weights but are not needed changes the "
+            f"loss on the second copy by {repeats} nats and the held-out loss by {held_out} nats (ranges over heads). "
+            "A head that raises the held-out loss when ablated is used on text: repeated random tokens are the wrong "
+            "task to test it on."
         )
     return text
 
 
 def _split(items: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
-    """Separate those of which weights say yes from the others."""
+    """Separate ``items`` by the evidence from weights: those with yes, and those with no."""
     return [i for i in items if i.says("weights")], [i for i in items if not i.says("weights")]
 
 
@@ -150,9 +154,11 @@ def _counts(items: Sequence[Judged]) -> Table:
         *(Column(f"{KINDS[kind]}: yes", lambda *row, kind=kind: _measured(row[-1], kind)) for kind in KINDS),
         Column("all: yes", lambda *row: f"{sum(i.agreed for i in row[-1])} of {len(row[-1])}"),
         *(Column(f"{KINDS[a]} – {KINDS[b]} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
-        caption="How many heads or edges each kind of evidence says yes of, how many all that were measured do, and "
-        "the share of which two say the same, all models of a depth together. Where most are no, the share is high by "
-        "chance: Cohen's κ is 0 at chance and 1 where both always say the same (–: both give one answer for all).",
+        caption="Number of heads or edges for which each kind of evidence says yes, and for which all kinds that were "
+        "measured do. The last three columns give, for each two kinds of evidence, the share of heads or edges on "
+        "which they agree and in brackets Cohen's κ. Models of the same depth are pooled. If most answers are no, the "
+        "share is high by chance; κ is 0 at chance and 1 at complete agreement (–: both kinds give one answer for "
+        "all).",
         csv="agreement.csv",
     )
 
@@ -172,11 +178,12 @@ def _named(items: Sequence[Judged]) -> Table:
         [(cell, [i for i in items if i.cell == cell]) for cell in dict.fromkeys(i.cell for i in items)],
         Text("model", lambda cell, _: cell),
         Text("all say yes", lambda _, some: _agreed(some)),
-        Text("claimed by weights, not needed", lambda _, some: _widest(some, "weights", "intervention")),
-        Text("needed, not claimed by weights", lambda _, some: _widest(some, "intervention", "weights")),
-        caption="The heads and edges of which all evidence that was measured says yes, and the widest disagreements: "
-        "the largest excess of the weights' number over its threshold that intervention does not confirm, and the "
-        "largest rise of the loss on the second copy where weights say no, among edges (with one layer, among heads).",
+        Text("yes by weights, no by intervention", lambda _, some: _widest(some, "weights", "intervention")),
+        Text("yes by intervention, no by weights", lambda _, some: _widest(some, "intervention", "weights")),
+        caption="For each model, the heads and edges for which all evidence that was measured says yes, and the two "
+        "largest disagreements among edges (with one layer, among heads): the weights' score that exceeds its "
+        "threshold most although intervention says no, and the largest rise of the loss on the second copy although "
+        "weights say no.",
         csv="agreement.csv",
     )
 
@@ -191,8 +198,8 @@ def _agreed(items: Sequence[Judged]) -> str:
 
 
 def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
-    """Name the edge, or with one layer the head, that exceeds the bar of one kind of evidence most, of those of which
-    the other says no."""
+    """Name the largest disagreement: the edge (with one layer, the head) that exceeds the threshold of the evidence
+    ``yes`` most, among those for which the evidence ``no`` says no."""
     compared = [i for i in items if i.question in EDGES] or items
     found = [(e.value - e.bar, i) for i in compared if (e := i.of(yes)) and e.says and i.of(no) and not i.says(no)]
     if not found:
@@ -201,8 +208,8 @@ def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
     assert item.weights is not None
     assert item.intervention is not None
     return (
-        f"{item.question} {item.name}: weights {number(item.weights.value)} against {number(item.weights.bar)}, rise "
-        f"{number(item.intervention.value)} nats"
+        f"{item.question} {item.name}: weights {number(item.weights.value)} (threshold {number(item.weights.bar)}), "
+        f"rise of the loss {number(item.intervention.value)} nats"
     )
 
 

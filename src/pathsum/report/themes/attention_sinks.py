@@ -1,4 +1,4 @@
-"""Attention sinks: attention to the first token, and the loss without it."""
+"""The section on attention sinks: attention to the first token, and the loss without it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Attention sinks"
-SINK = 0.3  # attention on the first token from which a head is called an attention sink: some ten times chance
+SINK = 0.3  # mean attention to the first token above which a head counts as an attention sink; some ten times chance
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show the heads of each model that attend most to the first token, and the loss without it."""
+    """Show the head of each model that attends most to the first token, and the effect of that token on the loss."""
     cells = [c for c in results.cells.values() if c.rows(AttentionSinkRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",))
@@ -21,10 +21,11 @@ def section(results: Results, _: Figures) -> Section:
     sinks = sum(r.attention_low > SINK for r in heads)
     needing = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
-        f"An attention sink is a token, here the first, that heads attend to when they have nothing to move. {sinks} "
-        f"of {plural(len(heads), 'head')} give more than {SINK} of their attention to the beginning-of-sequence (BOS) "
-        f"token. For {needing} the held-out loss rises when that token is masked and the other keys take its share, by "
-        "more than when the window's second token is masked (the control)."
+        "An attention sink is a token that receives attention from heads that have nothing to move; here it is the "
+        f"first token of the window, the beginning-of-sequence (BOS) token. {sinks} of {plural(len(heads), 'head')} "
+        f"give more than {SINK} of their attention to it (lower end of the 95 % interval). For {needing} heads, "
+        "masking the BOS token, so that the other keys take its share, raises the held-out loss by more than masking "
+        "the second token of the window does (the control)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
@@ -36,12 +37,14 @@ def _table(cells: list[Cell]) -> Table:
         Text("heads", lambda _, r: f"layer {r.layer}" if r.head is None else head_label(r.layer, r.head)),
         Column("attention", ("attention", "attention_low", "attention_high")),
         Column("uniform attention", "chance", 3),
-        Column("value zeroed (nats per token)", ("silenced_nats", "silenced_low", "silenced_high")),
-        Column("first token masked (nats per token)", ("forbidden_nats", "forbidden_low", "forbidden_high")),
+        Column("BOS value zeroed (nats per token)", ("silenced_nats", "silenced_low", "silenced_high")),
+        Column("BOS masked (nats per token)", ("forbidden_nats", "forbidden_low", "forbidden_high")),
         Column("second token masked (nats per token)", ("control_nats", "control_low", "control_high")),
-        caption="How much the first token matters to the head of each model that attends to it most, and to each layer "
-        "as a whole: mean attention on held-out text (0..1), and the rise of the loss when its value is zeroed and "
-        "when it is masked, so that the other keys take its share. 95 % bootstrap intervals. Every head is in the CSV.",
+        caption="Importance of the BOS token for the head of each model that attends to it most, and for each layer as "
+        "a whole. Attention: mean attention to BOS on held-out text (0 to 1), next to that of uniform causal "
+        "attention. Last three columns: rise of the held-out loss when the value of BOS is set to zero, when BOS is "
+        "masked so that the other keys take its share, and when the second token is masked in the same way. In "
+        "brackets: 95 % bootstrap intervals. The CSV has every head.",
         csv="attention_sinks.csv",
     )
 

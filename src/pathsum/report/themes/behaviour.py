@@ -1,4 +1,4 @@
-"""The labels of each head, and the scores behind them."""
+"""The section on the behaviors of each head: its labels, and the scores from which they follow."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SCORES = (
     "induction: natural",
     "copies the next token",
     "attends to BOS (attention sink)",
-)  # columns; the value-weighted scores are in the text
-UNLABELLED = {True: "– (copies, by weights)", False: "–"}  # by whether the OV circuit copies
+)  # columns; the text and the CSV give the value-weighted scores
+UNLABELLED = {True: "– (copies, by weights)", False: "–"}  # by whether the OV circuit of an unlabeled head copies
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -35,19 +35,21 @@ def section(results: Results, figures: Figures) -> Section:
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), shown)
     method = (
-        "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
-        "windows) exceeds a threshold of at least three times chance. Chance is the score of uniform causal attention. "
-        "Induction must hold on repeated random tokens, sampled uniformly and by frequency, and in held-out text: a "
-        "head that attends back by the length of the repeated block passes only the first test, and one that attends "
-        "to likely followers of the current token may pass only the last. The thresholds were chosen after such models "
-        "had been seen, so the counts of labeled heads describe the models and test no claim."
+        "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over windows) "
+        "exceeds a threshold, which is at least three times chance. Chance is the score of uniform causal attention. "
+        "For the label induction, three tests must pass: on repeated random tokens drawn uniformly, on repeated random "
+        "tokens drawn by frequency, and on held-out text. A head that attends back by the length of the repeated block "
+        "passes only on random tokens; a head that attends to likely followers of the current token may pass only on "
+        "text. The thresholds were chosen after models of this kind had been seen. The counts of labeled heads "
+        "therefore describe the models and test no claim."
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *shown))
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
-    """List the labels of a head; offsets of one and two tokens have separate labels."""
+    """List the labels of a head. The label for an offset of one or two tokens is left out, because these offsets have
+    labels with names."""
     names = [
         r.name if r.distance is None else f"attends {r.distance} back" if r.distance else "attends to itself"
         for r in cell.rows(LabelRow)
@@ -62,12 +64,12 @@ def _named(n_layers: int, cells: Sequence[Cell]) -> str:
         return ""
     counted = Counter(name for called in heads for name in called)
     counts = [f"{name} {count}" for name, count in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))]
-    counts.append(f"{'none of these' if counts else 'no name fits'} {sum(not called for called in heads)}")
-    return f"With {layers_label(n_layers)}, of {plural(len(heads), 'head')}: {', '.join(counts)}."
+    counts.append(f"no label {sum(not called for called in heads)}")
+    return f"Labels of {plural(len(heads), 'head')} in models with {layers_label(n_layers)}: {', '.join(counts)}."
 
 
 def _weighted(cells: Sequence[Cell]) -> str:
-    """Compare attention with attention weighted by the norm of what is moved."""
+    """Compare attention with value-weighted attention (docs/framework.md §3.14)."""
     by_head = {(c.name, r.layer, r.head, r.behaviour): r.score for c in cells for r in c.rows(LabelRow)}
     heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
     sinks = [
@@ -76,8 +78,9 @@ def _weighted(cells: Sequence[Cell]) -> str:
         if (*head, "BOS, value-weighted") in by_head
     ]
     text = (
-        "Weighting attention by the norm of what is moved, A ‖W_OV x‖, changes the share of the beginning of the "
-        f"sequence by at most {number(max(sinks, default=0.0))}"
+        "Value-weighted attention multiplies attention by the norm of the vector that is moved, A ‖W_OV x‖, and scales "
+        "each row to sum to 1. It changes the share of the beginning-of-sequence (BOS) token by at most "
+        f"{number(max(sinks, default=0.0))} (all heads)"
     )
     induction = [
         (c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if "induction" in names(c, h.layer, h.head)
@@ -86,7 +89,7 @@ def _weighted(cells: Sequence[Cell]) -> str:
         plain, weighted = (
             span([by_head[*h, b] for h in induction]) for b in ("induction: uniform", "uniform, value-weighted")
         )
-        text += f"; the prefix matching of induction heads is then {weighted}, where attention alone has {plain}"
+        text += f"; the prefix matching of induction heads is {weighted} with it and {plain} without it"
     return f"{text}."
 
 
@@ -105,11 +108,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("OV positivity", "copying_positivity"),
         Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
         Column("QK matching", "qk_matching_positivity"),
-        caption="Every head: its labels, and its scores with their 95 % intervals. Attention as a mean share, 0..1 "
-        "(offset: at the distance in tokens that gets most, chosen on other windows); copying: mean sign of what the "
-        "head adds to the token that is repeated next, −1..1; from the weights alone: positivity of the OV and, with "
-        "the previous-token head, of the QK circuit, −1..1, and the share of tokens that raise themselves most. With "
-        "the value-weighted scores in the CSV.",
+        caption="Labels and scores of every head, with 95 % intervals in brackets. Attention scores: mean attention, 0 "
+        "to 1 (offset: at the distance in tokens that receives most attention, chosen on other windows). Copies the "
+        "next token: mean sign of the head's contribution to the logit of the token that follows in the repeated "
+        "block, −1 to 1. From the weights alone: eigenvalue positivity of the OV circuit and of QK matching with the "
+        "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is the largest, or among "
+        "the five largest, that attention to them raises. The CSV also has the value-weighted scores.",
         csv="labels.csv",
         levels=2,
         fold=False,
@@ -119,7 +123,7 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 
 def _level(field: str, rows: Sequence[LabelRow]) -> tuple[Entry, ...]:
-    """Return a row of chance levels or of thresholds."""
+    """Return a table row with the range of ``field`` (chance or threshold) for each score."""
     known = [[v for r in rows if r.behaviour == score and (v := getattr(r, field)) is not None] for score in SCORES]
     return (Entry(field), *[Entry("–")] * 2, *(Entry(span(v), "number") for v in known), *[Entry("–", "number")] * 3)
 
@@ -139,15 +143,16 @@ THEME = Theme(
     detectors={
         "previous_token": DetectorText(
             "previous-token heads",
-            "the next word depends on the previous word, so the only head must attend one token back; the label",
+            "the next word depends on the word before the current one, so the only head must attend one token back; "
+            "the head has this label",
         ),
         "induction": DetectorText(
             "induction heads",
-            "stretches of text repeat, and only one layer can attend to what followed; the label of one of its heads",
+            "stretches of text repeat, and only one layer can attend to what followed; one of its heads has this label",
         ),
         "copying": DetectorText(
             "copying heads",
-            f"as for induction, whose heads must write what they read; eigenvalue positivity above {COPYING}",
+            f"the heads of induction, which must copy what they attend to; OV eigenvalue positivity above {COPYING}",
         ),
     },
     relies_on=("previous_token", "induction"),

@@ -1,4 +1,4 @@
-"""Precision and recall of each detector on synthetic corpora, and a note where they are low."""
+"""The section on precision and recall of each detector on synthetic corpora, and the notes on uncertain detectors."""
 
 from __future__ import annotations
 
@@ -10,53 +10,57 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.claims.formatting import number, plural
 from pathsum.core.storage import frame
 from pathsum.records.calibration import CalibrationRow
-from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
-TITLE = "How far to trust the detectors"
-TRUSTED = 0.9  # precision and recall from which a detector is trusted
+TITLE = "Precision and recall of the detectors"
+TRUSTED = 0.9  # precision and recall that a trusted detector must reach
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show precision and recall on synthetic corpora."""
+    """Describe the test on synthetic corpora, and show precision and recall of each detector."""
     rows = calibrated(results)
     if not rows:
         return Section(TITLE, ("No detector was tested on text with known structure.",))
     left_out = max(r.not_learnt for r in rows)
-    text = (
-        "Detectors were tested on models trained on synthetic corpora with known structure, the ground truth. Corpora "
-        "are independent: each has its own rules, text and model, and intervals count corpora. "
-        f"{plural(left_out, 'model')} had not learned the rules of the text, by the held-out loss, and "
-        f"{'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models have no positives "
-        "for a detector. Composition is judged within each model of two layers with two heads each, on all its twelve "
-        "edges. An edge is there if the model relies on it, by intervention: the loss where a rule made the word rises "
-        "by half a nat when the edge is removed, or falls by as much when it is the only edge of its kind that is "
-        "left. An edge is absent below a tenth of a nat; edges in between are left out. So are edges into heads that "
-        "matter less than half a nat by the same two tests, since the loss cannot tell what such a head reads; one row "
-        f"counts these as absent. An edge is found if {COMPOSITION_RULE}. Precision is the share of what was found "
-        "that is there, recall the share of what is there that was found."
+    corpora = (
+        "Each detector was tested on models trained on synthetic corpora with known structure, the ground truth. The "
+        "corpora are independent: each has its own rules, text and model, and the intervals count corpora. "
+        f"{plural(left_out, 'model')} had not learned the rules of the text, judged by the held-out loss, and "
+        f"{'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models contain no "
+        "positives for a detector. Precision is the share of found units that are present in the ground truth. Recall "
+        "is the share of present units that are found."
     )
-    return Section(TITLE, (text, _limits(rows)), (figures["calibration"], _table(rows)))
+    composition = (
+        "Composition is judged on all twelve edges of each model with two layers of two heads. Intervention decides "
+        "which edges are present. An edge is present, because the model relies on it, if the loss at words that a rule "
+        "produced rises by at least half a nat when the edge is removed, or if it falls by as much when this edge "
+        "alone is kept of all edges of its kind. An edge is absent if both effects are at most a tenth of a nat. Edges "
+        "in between are left out. Edges into a head whose own effect, by the same two tests, is below half a nat are "
+        "also left out, because the loss cannot show what such a head reads; one row of the table counts them as "
+        "absent. An edge is found if it composes (rule in the section “Two layers”)."
+    )
+    return Section(TITLE, (corpora, composition, _limits(rows)), (figures["calibration"], _table(rows)))
 
 
 def marked(section: Section, detectors: Sequence[str], results: Results) -> Section:
-    """Add a note to ``section`` on each of its ``detectors`` whose shares or intervals fall below TRUSTED."""
+    """Add a note to ``section`` on each of its ``detectors`` whose precision, recall or their lower bounds are below
+    TRUSTED."""
     found = {r.detector: r for r in results.calibration}
     doubts = [_doubt(found[name]) for name in detectors if name in found and not certain(found[name])]
     return replace(section, paragraphs=(*section.paragraphs, *doubts))
 
 
 def trusted(row: CalibrationRow) -> bool:
-    """Return whether precision and recall reach TRUSTED; what was not measured is not trusted."""
+    """Return whether precision and recall both reach TRUSTED; False if one was not measured."""
     return _reach(row.precision, row.recall)
 
 
 def certain(row: CalibrationRow) -> bool:
-    """Return whether their lower bounds do."""
+    """Return whether the lower bounds of precision and recall both reach TRUSTED."""
     return _reach(row.precision_low, row.recall_low)
 
 
@@ -77,12 +81,13 @@ def _doubt(row: CalibrationRow) -> str:
 def _limits(rows: Sequence[CalibrationRow]) -> str:
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     unsure = [detectors()[r.detector].name for r in rows if trusted(r) and not certain(r)]
-    verdict = f"Under {TRUSTED}: {'; '.join(weak)}." if weak else f"All reach {TRUSTED} in both."
+    low = f"Precision or recall is below {TRUSTED} for: {'; '.join(weak)}."
+    verdict = low if weak else f"Precision and recall reach {TRUSTED} for every detector."
     if unsure:
-        verdict += f" At or above {TRUSTED}, with a lower bound under it: {'; '.join(unsure)}."
+        verdict += f" Both reach {TRUSTED}, but a lower bound does not, for: {'; '.join(unsure)}."
     return (
-        f"{verdict} In models of real text more heads share a function and no rules are known: these shares are the "
-        "best case."
+        f"{verdict} These values are a best case: in models of real text, more heads share a function, and the rules "
+        "of the text are not known."
     )
 
 
@@ -91,14 +96,15 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
         rows,
         Text("detector", lambda r: detectors()[r.detector].name),
         Text("ground truth; found if", lambda r: detectors()[r.detector].criterion),
-        Column("n", lambda r: str(r.n)),
+        Column("units", lambda r: str(r.n)),
         Column("corpora", "worlds"),
-        Column("ground truth", lambda r: str(r.planted)),
-        Column("in corpora", "planted_worlds"),
-        Column("found", lambda r: str(r.found)),
+        Column("units in the ground truth", lambda r: str(r.planted)),
+        Column("corpora that contain them", "planted_worlds"),
+        Column("units found", lambda r: str(r.found)),
         Column("precision (95 %)", _precision),
         Column("recall (95 %)", _recall),
-        caption="What each detector finds of the ground truth: n units in independent corpora; 95 % intervals.",
+        caption="Each detector on synthetic corpora. Units are the heads, edges or table entries that it judges. "
+        "Precision and recall with 95 % intervals.",
         csv="calibration.csv",
     )
 
@@ -116,7 +122,7 @@ def _share(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def calibration(results: Results) -> Figure | None:
-    """Draw both shares with their intervals, a row per detector."""
+    """Draw precision and recall with their intervals, a row per detector."""
     if not results.calibration:
         return None
     data = frame(calibrated(results), CalibrationRow)
@@ -136,9 +142,9 @@ def calibration(results: Results) -> Figure | None:
 
     caption = (
         "Precision and recall of each detector in models trained on synthetic corpora; the dashed line is at "
-        f"{TRUSTED}. Each corpus has rules and a model of its own. n: found units (precision) and units of the ground "
-        "truth (recall). Bars: 95 % Wilson intervals for the number of independent units, from the variance between "
-        "corpora."
+        f"{TRUSTED}. Each corpus has its own rules and its own model. n: number of units found (precision) or in the "
+        "ground truth (recall). Bars: 95 % Wilson intervals for the effective number of independent units, from the "
+        "variance between corpora."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 

@@ -1,4 +1,4 @@
-"""The dependence of the losses on heads, edges and orders of paths, by intervention."""
+"""The section on interventions: the effect of heads, edges and orders of paths on the loss."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.causal import ablations
 from pathsum.report.theme import Figures, Theme, drawn
 
-TITLE = "By intervention"
+TITLE = "Ablation of heads, edges and paths"
 Place = tuple[int, int]  # layer, head
 ORDERS = ("direct path", "single heads", "virtual heads")
 METHOD = (
-    "The output of a head is replaced by zeros (zero ablation), by its mean over windows (mean ablation), or by its "
-    "output on another window (resample ablation); everything after it is recomputed. The control removes what a head "
-    "of the same pattern and size would have written in random directions. An edge is what the queries, keys or values "
-    "of one later head read of one earlier head, at the norm scale of the intact model; its control is the other edges "
-    "of the same kind.",
-    "The table of terms fixes the attention patterns and adds the direct path, then single heads, then virtual heads. "
-    "At their own scale, as in AMF, norms see only the orders added so far. With scales frozen at those of the whole "
-    "model, terms add up exactly, but a term much smaller than the rest of the residual stream has little effect. "
-    "Orders count the heads on a path; the section “What is read, by content” splits the same sum by how often content "
-    "moved.",
+    "The output of a head is replaced by zero (zero ablation), by its mean over windows (mean ablation), or by its "
+    "output on another window (resample ablation). Everything after the head is recomputed. The control removes as "
+    "much in random directions: a randomly rotated copy of the head's output is subtracted. An edge is the part of the "
+    "queries, keys or values of a later head that comes from one earlier head. It is ablated by path patching: only "
+    "this part changes, at the norm scale of the intact model. The effect of an edge is compared with the effects of "
+    "the other edges of the same kind (Q, K or V).",
+    "The last table adds the paths to the logits order by order, with attention patterns fixed: the direct path, then "
+    "paths through one head (single heads), then paths through two heads (virtual heads). At their own scale, as in "
+    "AMF, the norms are those of the paths added so far. With scales frozen at those of the whole model, the terms add "
+    "up exactly, but a term much smaller than the rest of the residual stream has little effect. The order counts the "
+    "heads on a path; the section “Attention scores and losses by content” splits the same sum by the number of heads "
+    "at which content moved.",
 )
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show how much ablating a head or an edge raises the loss, and how much each order of paths lowers it."""
+    """Show how much ablation of a head or an edge raises the loss, and how much each order of paths lowers it."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model of two layers to intervene on.",))
@@ -43,10 +45,10 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _contrasts(cells: Sequence[Cell]) -> str:
-    """Compare the edge that induction is claimed to need with the strongest other one."""
+    """Compare the K-edge from the previous-token head to the induction head with the strongest other edge."""
     found = [
-        f"{c.name} {interval(r.difference_nats, r.low, r.high)} (against {r.other_kind} "
-        f"{head_label(r.other_early_layer, r.other_early_head)} → {head_label(r.other_layer, r.other_head)})"
+        f"{c.name} {interval(r.difference_nats, r.low, r.high)} ({head_label(r.other_early_layer, r.other_early_head)} "
+        f"→ {head_label(r.other_layer, r.other_head)}, {r.other_kind})"
         for c in cells
         for r in c.rows(EdgeContrastRow)
         if r.method == "resample"
@@ -54,14 +56,15 @@ def _contrasts(cells: Sequence[Cell]) -> str:
     if not found:
         return ""
     return (
-        "The K-edge from the previous-token head to the induction head against the strongest other edge: rise of the "
-        "second copy's loss without the former minus that without the latter, paired by window (nats per token, "
-        f"resample ablation, 95 % interval; both heads were chosen on other data): {'; '.join(found)}."
+        "The K-edge from the previous-token head to the induction head is compared with the strongest other edge: rise "
+        "of the loss on the second copy without the K-edge, minus the rise without the other edge (nats per token, "
+        "resample ablation, paired by window, 95 % interval). A value above 0 means that the K-edge matters more. Both "
+        f"heads were chosen on other data; the other edge is in brackets: {'; '.join(found)}."
     )
 
 
 def _current_token(cells: Sequence[Cell]) -> str:
-    """Say whether the strongest Q-edges come from heads that attend to the current token."""
+    """State how much the early head of each model's strongest Q-edge attends to its own position."""
     shares = []
     for cell in cells:
         edge = max(_resampled(cell, "Q"), key=lambda a: a.second_copy_nats)
@@ -70,20 +73,20 @@ def _current_token(cells: Sequence[Cell]) -> str:
     if not shares:
         return ""
     meaning = (
-        "Where this share is near 1, that head passes the current token on, so a virtual head through it acts like a "
-        "single head."
+        "A head with a share near 1 passes the current token on, so a virtual head through it acts like a single head."
         if max(shares) > 0.5
-        else "It therefore does not merely pass on the current token."
+        else "It therefore does more than pass on the current token."
     )
     return (
-        f"The earlier head of the strongest Q-edge gives {span(shares)} of its attention to the current token (range "
+        f"The early head of the strongest Q-edge gives {span(shares)} of its attention to the current token (range "
         f"over models). {meaning}"
     )
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The rise of the loss on the second copy by head: with its writes resampled, and with a perfect pattern."""
+    """The rise of the loss on the second copy (nats per token), by head: under resample ablation, and with an exact
+    previous-token pattern."""
 
     previous: Place
     induction: Place
@@ -106,32 +109,34 @@ class Costs:
 
 
 def heads(cells: Sequence[Cell]) -> Table:
-    """Show the effect of either head of the mechanism and of the others, and that of a perfect pattern."""
+    """Show the effect of the previous-token head, of the induction head and of the others, and that of an exact
+    previous-token pattern."""
     return Table.of(
         [(c, Costs.of(c)) for c in cells],
         MODEL,
         Text("previous-token head", lambda _, x: head_label(*x.previous)),
-        Column("without it", lambda _, x: _signed(x.resampled.get(x.previous))),
+        Column("without it (nats)", lambda _, x: _signed(x.resampled.get(x.previous))),
         Text("induction head", lambda _, x: head_label(*x.induction)),
-        Column("without it", lambda _, x: _signed(x.resampled.get(x.induction))),
+        Column("without it (nats)", lambda _, x: _signed(x.resampled.get(x.induction))),
         Column(
-            "without another (median)",
+            "without another head (median, nats)",
             lambda _, x: _median(v for at, v in x.resampled.items() if at not in (x.previous, x.induction)),
         ),
-        Column("with a perfect pattern", lambda _, x: _signed(x.perfect.get(x.previous))),
+        Column("exact pattern in the previous-token head (nats)", lambda _, x: _signed(x.perfect.get(x.previous))),
         Column(
-            "another first-layer head with it",
+            "exact pattern in another first-layer head (nats)",
             lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
         ),
-        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) under resample "
-        "ablation of a head. Last: with a perfect previous-token pattern put into the previous-token head, which "
-        "changes little where the head has one already, and into other first-layer heads (range over those heads).",
+        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) when a head is "
+        "resampled. Last two columns: the change of this loss when a head's attention pattern is replaced by an exact "
+        "previous-token pattern, for the previous-token head, which changes little if it already has this pattern, and "
+        "for the other first-layer heads (range over heads).",
         csv="ablations.csv",
     )
 
 
 def edges(cells: Sequence[Cell]) -> Table:
-    """Show the edge of each kind that the second copy depends on most."""
+    """Show, for each kind of edge, the edge on which the second copy depends most."""
     return Table.of(
         [(c, kind, by_method) for c in cells for kind in "KQV" if (by_method := _strongest(c, kind))],
         MODEL,
@@ -141,14 +146,15 @@ def edges(cells: Sequence[Cell]) -> Table:
             for method in ("zero", "mean", "resample")
         ),
         Column(
-            "other edges of its kind",
+            "other edges of this kind (median, nats)",
             lambda c, kind, by: _median(a.second_copy_nats for a in _resampled(c, kind) if a is not by["resample"]),
         ),
-        Column("held-out loss (nats)", lambda _, __, by: _signed(by["resample"].loss_nats)),
-        Column("prefix matching", lambda _, __, by: _signed(by["resample"].prefix_matching)),
-        caption="The edge of each kind whose resample ablation raises the loss on the second copy most, by ablation "
-        "method, with 95 % intervals. Last, under resample ablation: the median of the other edges, and the change of "
-        "the held-out loss and of the best prefix matching.",
+        Column("rise of the held-out loss (nats)", lambda _, __, by: _signed(by["resample"].loss_nats)),
+        Column("change of prefix matching", lambda _, __, by: _signed(by["resample"].prefix_matching)),
+        caption="For each kind of edge (K, Q, V), the edge whose resample ablation raises the loss on the second copy "
+        "most: the rise by ablation method (nats per token, 95 % intervals). Last three columns, under resample "
+        "ablation: the median rise over the other edges of this kind, and the effect of the edge on the held-out loss "
+        "and on the best prefix matching.",
         csv="ablations.csv",
     )
 
@@ -163,9 +169,9 @@ def terms(cells: Sequence[Cell]) -> Table:
         Column("own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
         Column("scales frozen (nats)", ("added_nats", "added_low", "added_high")),
         Column("removed last (nats)", ("removed_nats", "removed_low", "removed_high")),
-        caption="The effect of each order of paths on the held-out loss: its fall when the order joins the lower "
-        "orders (from log d_vocab), and its rise when the order is taken from all. 95 % intervals over windows. By "
-        "layer and by head in the CSV.",
+        caption="Loss reduction by each order of paths (nats per token, held-out text): the fall of the loss when the "
+        "order is added to the lower orders, starting from log d_vocab, and the rise when the order is removed from "
+        "the whole sum. 95 % intervals over windows. The CSV also has each layer and each head.",
         csv="terms.csv",
     )
 
@@ -175,7 +181,8 @@ def _resampled(cell: Cell, kind: str) -> list[AblationRow]:
 
 
 def _strongest(cell: Cell, kind: str) -> dict[str, AblationRow]:
-    """Return the edge of ``kind`` that costs most when it is resampled, by method; empty without edges."""
+    """Return the edge of ``kind`` whose resample ablation raises the loss on the second copy most, as rows by method;
+    empty without edges."""
     most = max(_resampled(cell, kind), key=lambda a: a.second_copy_nats, default=None)
     if most is None:
         return {}

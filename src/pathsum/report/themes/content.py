@@ -1,4 +1,4 @@
-"""Attention scores and logits by content: the same sums as by heads, regrouped by the token that is read."""
+"""The section that splits attention scores and losses by content, that is, by the token that is read (§2.5)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from pathsum.report.figures.base import Figure
 from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
-TITLE = "What is read, by content"
-SMALL = "small_embedding"  # the control whose embedding starts small, by the beginning of its name
-MOST_MODELS = 4  # panels
+TITLE = "Attention scores and losses by content"
+SMALL = "small_embedding"  # prefix of the name of the control whose embedding starts small
+MOST_MODELS = 4  # panels of the figure
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Split scores and logits by content and by heads, compare both, and describe the residual stream's balance."""
+    """Split attention scores and losses by content and by heads, and describe the balance of the residual stream."""
     small = [c for name, c in results.controls.items() if name.startswith(SMALL)]
     models = [c for c in (*results.cells.values(), *small) if c.rows(BalanceRow) and len(c.rows(HeadRow))]
     deep = [c for c in models if c.rows(ContentScoreRow)]
@@ -35,13 +35,17 @@ def section(results: Results, figures: Figures) -> Section:
     errors = [r.exactness for c in models for r in c.rows(ContentRow)]
     errors += [r.exactness for c in models for r in c.rows(ContentScoreRow)]
     direct = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
-    balanced = f"The direct path is {span(direct)} of the power of what is read after the first layer."
+    balanced = (
+        f"The direct path has a share of {span(direct)} of the power of the residual stream after the first layer "
+        "(squared norms, held-out text)."
+    )
     method = (
-        "A path is named by its heads, which does not say what it carries: a head that attends to its own position "
-        "moves nothing. With patterns and norm scales fixed, each pattern is split into its diagonal and the rest, and "
-        "what is read is summed anew in two ways, whatever heads it went through: by hops, the number of heads at "
-        "which content changed position, and by offset, how many tokens back it comes from. Both sums agree with the "
-        f"logits and the scores up to a relative error of {number(max(errors))} (float64)."
+        "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "
+        "nothing. This section therefore splits the same sums by content, that is, by the token that is read, "
+        "whichever heads are on the path. Attention patterns and norm scales are fixed, and each pattern is split into "
+        "its diagonal and the rest. Content is grouped in two ways: by hops, the number of heads at which it changed "
+        "position, and by offset, the number of tokens back from which it comes. Both splits reproduce the logits and "
+        f"the scores up to a relative error of {number(max(errors))} (float64)."
     )
     shown = drawn(figures, "content_scores")
     tables = (scores(deep), orders(deep), corner(deep), balance(models))
@@ -49,15 +53,15 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _small(small: Sequence[Cell]) -> str:
-    """Say why path names differ in the control with a small embedding."""
+    """Explain why the names of paths are misleading in the control with a small embedding; empty without it."""
     if not small:
         return ""
     names = ", ".join(c.name for c in small)
     return (
-        f"In {names} the embedding starts small and stays small compared with what the first layer writes. There, "
-        "first-layer heads that attend to their own position can carry the current token, so that path names need not "
-        "mean what the paper's do: by content, Q&K-composition may read only the current token, and a virtual head may "
-        "move content only once. By content both recipes can be compared."
+        f"In {names} the embedding starts small and stays small compared with what the first layer writes. First-layer "
+        "heads that attend to their own position can then carry the current token in place of the embedding, and the "
+        "names of paths mislead: Q&K-composition may read only the current token, and a virtual head may move content "
+        "only once. By content, this control can be compared with the grid."
     )
 
 
@@ -71,49 +75,52 @@ def scores(models: Sequence[Cell]) -> Table:
         Column("by heads: Q&K", lambda c, *_: plain(share_of(c, "Q&K"))),
         Column("current × previous token", lambda _, rows, __: plain(share(rows, CURRENT, PREVIOUS))),
         Column("previous × two tokens back", lambda _, rows, __: plain(share(rows, PREVIOUS, TWO_BACK))),
-        Column("all (nats)", lambda _, rows, __: plain(sum(r.preference_nats for r in rows))),
-        caption="Shares of the best induction head's preference for the token after the earlier occurrence, on "
-        "repeated random tokens: by heads, K has a direct query and a composed key; by content, the first is read at "
-        "the query, the second at the key.",
+        Column("preference (nats)", lambda _, rows, __: plain(sum(r.preference_nats for r in rows))),
+        caption="The best induction head's preference for the token after the earlier occurrence of the current token, "
+        "on repeated random tokens (nats above the mean over keys), and shares of it. By heads: K has a direct path to "
+        "the query and a path through a head to the key; Q&K has a path through a head to each. By content: the first "
+        "token is read at the query, the second at the key.",
         csv="content_scores.csv",
         source="content_claims",
     )
 
 
 def orders(models: Sequence[Cell]) -> Table:
-    """Show the loss reduction of each number of hops and of each number of heads."""
+    """Show the loss reduction by number of hops and by number of heads."""
     counted = [(c, n, order(c, n), hops(c, n)) for c in models for n in range(c.summary.n_layers + 1)]
     return Table.of(
         [row for row in counted if row[-1] is not None],
         MODEL,
-        Column("count", lambda _, n, *__: n),
+        Column("heads or hops", lambda _, n, *__: n),
         Column("by heads: own scale (nats)", lambda _, __, by_heads, ___: by_heads and by_heads.own_scale_nats),
         Column("by hops: own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
         Column("by hops: scales frozen (nats)", ("added_nats", "added_low", "added_high")),
-        caption="Fall of the held-out loss (nats per token) as paths through 0, 1, 2 heads are added, and as content "
-        "that 0, 1, 2 heads moved is added; attention patterns fixed, 95 % intervals. The split by offset is in the "
-        "CSV.",
+        caption="Fall of the held-out loss (nats per token) as paths through 0, 1 and 2 heads are added, and as "
+        "content that moved at 0, 1 and 2 heads (hops) is added. Attention patterns are fixed. Own scale: norms of the "
+        "terms added so far; scales frozen: norms of the whole model. 95 % intervals in brackets. The CSV also has the "
+        "split by offset.",
         csv="content.csv",
         source="content_worth",
     )
 
 
 def corner(models: Sequence[Cell]) -> Table:
-    """Show the matching of each best induction head, on the pair of its largest preference and on AMF's own."""
+    """Show the matching of each best induction head on the pair of paths that contributes most, and on AMF's pair."""
     found = [(c, h, matching(c, h.layer, h.head)) for c in models if (h := c.induction_head()) is not None]
     return Table.of(
         [row for row in found if row[-1] is not None],
         MODEL,
         Text("head", lambda _, head, __: head_label(head.layer, head.head)),
-        Text("path to queries", "query"),
-        Text("path to keys", "key"),
-        Column("its share", "judged_share"),
-        Column("matching on it", "positivity"),
-        Column("on direct × previous-token head", lambda _, head, __: head.qk_matching_positivity),
-        caption="The pair of paths with the largest part of the best induction head's preference, chosen on half of "
-        "the repeated windows, with its share on the other half; and the eigenvalue positivity of matching on that "
-        "pair and on AMF's, with a direct query and a key through the previous-token head (1: every token matches "
-        "itself).",
+        Text("path to the query", "query"),
+        Text("path to the key", "key"),
+        Column("share of the preference", "judged_share"),
+        Column("matching on this pair", "positivity"),
+        Column("matching on AMF's pair", lambda _, head, __: head.qk_matching_positivity),
+        caption="Matching on the pair of paths, one to the query and one to the key, that contributes most to the best "
+        "induction head's preference. The pair is chosen on half of the repeated windows, and its share of the "
+        "preference is measured on the other half. Matching is eigenvalue positivity, −1 to 1; at 1, every token "
+        "matches itself. AMF's pair is the direct path to the query and the path through the previous-token head to "
+        "the key.",
         csv="matching.csv",
         source="corner",
     )
@@ -130,9 +137,10 @@ def balance(models: Sequence[Cell]) -> Table:
         Column("heads (norm)", lambda _, n, parts: "; ".join(_heads(parts, i) for i in range(n))),
         Column("direct path: power", lambda _, __, parts: parts["embedding"].power_share),
         Column("projection", lambda _, __, parts: parts["embedding"].projection_share),
-        caption="How the residual stream is balanced: root-mean-square norms over positions of held-out text of the "
-        "embedding, of what each layer below writes and of what each head there writes; and the direct path's share of "
-        "what is read, as power (Σ ‖embedding‖² / Σ ‖x‖²) and as projection (Σ ⟨embedding, x⟩ / Σ ‖x‖²).",
+        caption="Balance of the residual stream x on held-out text. Norms are root mean squares over positions: of the "
+        "embedding, of what each earlier layer writes, and of what each of its heads writes (range over heads; layers "
+        "separated by “;”). Share of the direct path in what is read: power is Σ ‖embedding‖² / Σ ‖x‖², projection is "
+        "Σ ⟨embedding, x⟩ / Σ ‖x‖².",
         csv="balance.csv",
     )
 
@@ -146,7 +154,7 @@ def _heads(rows: Mapping[str, BalanceRow], layer: int) -> str:
 
 
 def content_scores(results: Results) -> Figure | None:
-    """Draw the preference of each model's best induction head, content at the query by content at the key."""
+    """Draw the preference of each model's best induction head, by content at the query and content at the key."""
     models = [c for c in (*results.cells.values(), *results.controls.values()) if of_induction_head(c)]
     if not models:
         return None
@@ -155,13 +163,15 @@ def content_scores(results: Results) -> Figure | None:
 
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
-        "The best induction head's preference by content: rows are how many tokens back the content read at the query "
-        "comes from, columns the same at the key, whatever heads carried it; BOS is the first position. Box: current "
-        f"token against previous token, {span(shares)} of the preference in {plural(len(shares), 'model')}. Nats above "
-        "the query's mean over keys, on repeated random tokens; chance is 0. Position's own terms are left out."
+        "Parts of the best induction head's preference, by the content that is compared. Rows: how many tokens back "
+        "the content at the query comes from; columns: the same at the key; BOS: the first position. Box: current "
+        f"token at the query and previous token at the key, {span(shares)} of the preference in "
+        f"{plural(len(shares), 'model')}. Values are nats above the query's mean over keys, on repeated random tokens; "
+        "chance is 0. Terms of position are left out."
     )
     rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}
-    return preferences("content_scores", "What an induction head compares", caption, rows, shown, _mark, (3.2, 3.6))
+    title = "Scores of induction heads by content"
+    return preferences("content_scores", title, caption, rows, shown, _mark, (3.2, 3.6))
 
 
 def _mark(ax: Axes, cell: Cell, order: list[str]) -> None:
@@ -182,8 +192,9 @@ THEME = Theme(
     detectors={
         "keys_of_previous_token": DetectorText(
             "keys read by content",
-            "stretches of text repeat, so a second-layer head must compare the current token with the previous token "
-            "at the key; at least half of a preference of one nat or more of one of its heads, by content",
+            "stretches of text repeat, so a second-layer head must compare the current token at the query with the "
+            "previous token at the key; a head has a preference of at least one nat, and at least half of it compares "
+            "these two",
         )
     },
     relies_on=("keys_of_previous_token",),

@@ -1,4 +1,4 @@
-"""Controls: models outside the grid in which induction must form, or must not."""
+"""The section on controls: models outside the grid in which induction must form, or must not form."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from pathsum.report.figures.learning import best, curriculum_caption, shade_curr
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Controls"
-KINDS = {  # a sentence on each, and whether induction must form
+KINDS = {  # a sentence for the report, and whether induction must form
     "smeared": (
-        "One layer with smeared keys, which mix in the previous key, can do induction without a previous-token head.",
+        "With smeared keys, which mix in the key of the previous token, one layer can do induction without a "
+        "previous-token head.",
         True,
     ),
-    "shuffled": ("A model trained on windows without order has nothing to match.", False),
+    "shuffled": ("A model trained on windows whose tokens are in random order has nothing to match.", False),
     "untrained": ("An untrained model has learned nothing.", False),
 }
 DASHES = ("--", ":", "-.")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show the controls, and whether each has the expected outcome."""
+    """Show the controls, and whether the outcome of each is the expected one."""
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    text = " ".join(["Controls show that the measurements can also be negative.", *(KINDS[kind][0] for kind in kinds)])
+    first = "Controls are models outside the grid for which it is known whether induction must form."
+    text = " ".join([first, *(KINDS[kind][0] for kind in kinds)])
     table = Table.of(
         results.controls.values(),
         Text("control", "name"),
@@ -39,17 +41,17 @@ def section(results: Results, figures: Figures) -> Section:
         Text("expected", lambda c: _outcome(c)[0]),
         Column("prefix matching", "summary.prefix_matching", 3),
         Column("previous token", "summary.previous_token"),
-        Column("loss drop (nats)", "summary.in_context_loss_drop_nats"),
+        Column("in-context loss drop (nats)", "summary.in_context_loss_drop_nats"),
         Column("tokens", lambda c: millions(c.summary.tokens_seen)),
         Text("verdict", lambda c: _outcome(c)[1]),
-        caption="The outcome of each control and the expected one.",
+        caption="The expected outcome of each control and the scores of its best heads (–: no outcome is expected).",
         csv="controls.csv",
     )
     return Section(TITLE, (text,), (*drawn(figures, "controls"), table))
 
 
 def _kind(cell: Cell) -> str | None:
-    """Name what was changed; None where nothing with a known outcome was."""
+    """Return the kind of a control (a key of KINDS); None if its outcome is not known."""
     s = cell.summary
     if s.tokens_seen == 0:
         return "untrained"
@@ -59,7 +61,7 @@ def _kind(cell: Cell) -> str | None:
 
 
 def _outcome(cell: Cell) -> tuple[str, str]:
-    """Return what a control must show, and whether it does."""
+    """Return the expected outcome of a control, and whether it was observed."""
     matching, kind = cell.summary.prefix_matching, _kind(cell)
     if kind is None or matching is None:
         return "–", "–"
@@ -70,7 +72,7 @@ def _outcome(cell: Cell) -> tuple[str, str]:
 
 
 def controls(results: Results) -> Figure | None:
-    """Draw best prefix matching against tokens seen: the controls over the grid's one- and two-layer models."""
+    """Draw the best prefix matching against tokens seen, for the controls and the grid's one- and two-layer models."""
     rows = [
         (c.name, c.summary.n_layers, e.tokens_seen / 1e6, matching)
         for c in (*results.cells.values(), *results.controls.values())
@@ -98,8 +100,8 @@ def controls(results: Results) -> Figure | None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
     caption = (
-        "Controls that must form induction heads rise like two-layer models, the others stay near zero; the table "
-        f"lists both kinds. Thin lines: the models of the grid.{curriculum_caption(results)}"
+        "Controls that must form induction heads should rise like the two-layer models; the others should stay near "
+        f"zero. The table says which is which. Thin lines: the models of the grid.{curriculum_caption(results)}"
     )
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)
 

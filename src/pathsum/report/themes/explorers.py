@@ -1,4 +1,4 @@
-"""The explorers: attention and paths of every model on a few passages, and the circuits of every token."""
+"""The section with the explorers: attention and paths of every model on a few passages, and the circuits of tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TITLE = "Explorers"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Pack what the explorers show of each model, and say how to use them."""
+    """Pack the data that the explorers show of each model, and describe how to use them."""
     cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.rows(PassageRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model to explore.",))
@@ -27,27 +27,28 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _best(cells: Sequence[Cell]) -> Cell | None:
-    """Return the model with the lowest loss, of those with tables over tokens."""
+    """Return the model with the lowest held-out loss among those with tables over tokens; None without any."""
     return min((c for c in cells if c.rows(TokenTableRow)), key=lambda c: c.summary.val_loss_nats, default=None)
 
 
 def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     attention = (
-        "Attention: point at a token of the passage, or move with the arrow keys, to see where each head attends; move "
-        "the checkpoint to follow training. There are three passages: a held-out one, the held-out one with the most "
-        "repeated pairs of tokens, and a block of random tokens given twice, on which an induction head shows as a "
-        "stripe. Value-weighted attention multiplies each weight by the norm of the vector that is moved. Choose a "
-        "token to split its logit at the final checkpoint, with patterns and norm scales frozen, into the direct path, "
-        "single heads, and virtual heads (L0H1→L1H2: L1H2 reads the output of L0H1). Parts are rounded so that they "
-        "add up as shown."
+        "The attention explorer shows where each head attends. Point at a token of the passage, or move with the arrow "
+        "keys; change the checkpoint to follow training. There are three passages: one of held-out text, the one of "
+        "held-out text with the most repeated pairs of tokens, and a block of random tokens given twice, on which an "
+        "induction head shows as a stripe. Value-weighted attention multiplies each attention weight by the norm of "
+        "the vector that it moves. Choose a token to split its logit at the final checkpoint, with patterns and norm "
+        "scales frozen, into the direct path, single heads and virtual heads (L0H1→L1H2: L1H2 reads the output of "
+        "L0H1). The parts are rounded so that they add up as shown."
     )
     if not with_tables:
         return (attention,)
     circuits = (
-        "Circuits, by the weights alone, of the lowest-loss model of each layer count: which outputs a head raises "
-        "when it attends to a token (OV, over the mean output; where there is a norm, before its final scale), which "
-        "destinations attend to it most (QK, over their mean key, without positions; of later layers the part that "
-        "reads tokens directly), and what comes next by the direct path alone and in the training text."
+        "The circuit explorer shows circuits computed from the weights alone, for the model of each layer count with "
+        "the lowest held-out loss. OV: which outputs a head raises when it attends to a token (above the mean over "
+        "outputs; if there is a norm, before its final scale). QK: which destinations attend to a token most (above "
+        "the destination's mean over keys, without positions; for later layers, the part that reads tokens directly). "
+        "Direct path: which tokens it predicts next, compared with the training text."
     )
     return (attention, circuits)
 

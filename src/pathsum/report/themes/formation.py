@@ -1,4 +1,4 @@
-"""The order in which the pieces of induction form."""
+"""The section on the order in which the parts of induction form (docs/framework.md §6.5)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pathsum.report.document import Column, Section, Table
 from pathsum.report.figures.base import Figure, picture, row, stacked
 from pathsum.report.theme import Figures, Theme, drawn
 
-TITLE = "What forms when"
+TITLE = "Order of formation"
 MECHANISM = ("previous_token", "key_edge_nats", "prefix_matching")
-QUANTITIES = {  # in the order in which a mechanism would form
+QUANTITIES = {  # in the order in which the mechanism would form
     "previous_token": "previous-token head",
     "k_composition": "K-composition",
     "key_edge_nats": "key edge",
@@ -31,26 +31,27 @@ QUANTITIES = {  # in the order in which a mechanism would form
     "loss_nats": "bend of the loss",
 }
 MARKS = "osD^v"  # by heads per layer
-SHARE = 0.7  # of a row's height that its models stand in
+SHARE = 0.7  # share of a row's height over which its models are spread
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Give the change-points of two-layer models, and their order."""
+    """Show the change-points of two-layer models, and their order."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep changes in training.",))
     method = (
-        "Each quantity is followed through the checkpoints, for the heads that are the previous-token head and the "
-        "induction head at the end. A rise is dated at its half-way point. The K-composition of the two is its score "
-        "above chance; their key edge is the fall of the preference for the token after a match when the keys read the "
-        "previous-token head's output on another window; the loss is dated where its slope over log tokens steepens."
+        "Each quantity is measured at the checkpoints of training, for the two heads that are the previous-token head "
+        "and the induction head at the end. A rise is dated at its half-way point, in tokens seen. K-composition is "
+        "the excess over chance of the composition score of this pair. The key edge is the amount by which the "
+        "induction head's preference for the token after a match falls when its keys read the previous-token head's "
+        "output on another window. The loss is dated at its bend, where its slope over log tokens becomes steeper."
     )
     text = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
     return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
 
 
 def _order(cells: Sequence[Cell]) -> str:
-    """Date the change of each quantity against that of prefix matching in the same model."""
+    """State how much earlier or later than prefix matching each quantity rises in the same model."""
     lags_of = []
     for quantity in ("previous_token", "k_composition", "key_edge_nats", "loss_drop_nats"):
         lags = [
@@ -60,34 +61,37 @@ def _order(cells: Sequence[Cell]) -> str:
         ]
         if lags:
             before = f"{sum(lag < 0 for lag in lags)} of {plural(len(lags), 'model')}"
-            lags_of.append(f"{QUANTITIES[quantity]} before it in {before} ({span(lags)} M tokens)")
+            lags_of.append(f"{QUANTITIES[quantity]} earlier in {before} ({span(lags)} M tokens)")
     if not lags_of:
         return ""
-    return f"Against prefix matching in the same model, lags as a range over models: {'; '.join(lags_of)}."
+    return (
+        "Time of each rise relative to the rise of prefix matching in the same model (negative: earlier; range over "
+        f"models): {'; '.join(lags_of)}."
+    )
 
 
 def _edge_and_head(cells: Sequence[Cell]) -> str:
-    """State in how many models the K-composition of the pair rises before the previous-token head has formed."""
+    """State in how many models the K-composition of the pair rises before the attention of the previous-token head."""
     pairs = [(k, p) for c in cells if (k := change_of(c, "k_composition")) and (p := change_of(c, "previous_token"))]
     if not pairs:
         return ""
     first = [(k, p) for k, p in pairs if k.tokens_seen < p.tokens_seen]
     clear = sum(k.high <= p.low for k, p in first)
     text = (
-        "K-composition of the pair reaches half of its rise before the attention of the previous-token head does in "
-        f"{len(first)} of {plural(len(pairs), 'model')}, in {clear} of these with an evaluation in between."
+        f"In {len(first)} of {plural(len(pairs), 'model')}, the K-composition of the pair reaches half of its rise "
+        f"before the attention of the previous-token head does; in {clear} of these an evaluation lies between the two."
     )
     if not first:
         return text
     return (
-        f"{text} There, formation does not follow the order of the mechanism (first the previous-token head, then the "
-        "head that reads it): the keys already read a head that has not yet become a previous-token head."
+        f"{text} In these models, formation does not follow the order of the mechanism, in which the previous-token "
+        "head forms before the head that reads it: the keys already read a head that is not yet a previous-token head."
     )
 
 
 def sequence(cell: Cell) -> str:
-    """Name the pieces of the mechanism in the order in which they form, "with" where no evaluation lies between the
-    rises of two; those that do not form are left out."""
+    """Name the parts of the mechanism that form, in order: "before" joins two parts if an evaluation lies between their
+    rises, "with" if none does."""
     found = sorted((c for q in MECHANISM if (c := change_of(cell, q))), key=lambda c: c.tokens_seen)
     words = [QUANTITIES[c.quantity] for c in found[:1]]
     for early, late in itertools.pairwise(found):
@@ -96,21 +100,25 @@ def sequence(cell: Cell) -> str:
 
 
 def _sequences(cells: Sequence[Cell]) -> str:
-    """Count the orders of formation, and name the models that differ from most."""
+    """State in how many models each order of formation occurs, and name the models that differ from the most common."""
     counted = Counter(sequence(c) for c in cells).most_common()
     orders = []
     for i, (order, n) in enumerate(counted):
         names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
-        orders.append(f"{order or 'nothing'} in {n}{names}")
-    return f"Order of formation, decided where an evaluation lies between two rises: {'; '.join(orders)}."
+        orders.append(f"{order or 'nothing'} in {plural(n, 'model')}{names}")
+    return (
+        f"Order of formation: {'; '.join(orders)}. “Before” means that an evaluation lies between two rises, “with” "
+        "that none does."
+    )
 
 
 def _bends(results: Results) -> str:
-    """State how often the loss bends in models with and without a phase change."""
+    """State how often the loss bends in models with a phase change and in models without one."""
 
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
         bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
-        sure = f" ({sum(bend.low_documents is not None for bend in bends)} for any sample of windows)" if bends else ""
+        certain = sum(bend.low_documents is not None for bend in bends)
+        sure = f" ({certain} whichever windows are sampled)" if bends else ""
         return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
     known = [c for c in results.cells.values() if c.rows(FormationRow)]
@@ -123,15 +131,16 @@ def _bends(results: Results) -> str:
     if excess > 0:
         verdict = "It fires more often where prefix matching rises."
     elif excess == 0:
-        verdict = "It does not tell the two apart: a negative result, and no claim uses it."
+        verdict = "It does not distinguish the two: a negative result, and no claim uses it."
     else:
         verdict = (
-            "It fires more often where prefix matching does not rise: a negative result. Here a bend of the loss does "
-            "not indicate the phase change, and no claim uses it."
+            "It fires more often where prefix matching does not rise. This is a negative result: a bend of the loss "
+            "does not indicate the phase change here, and no claim uses it."
         )
     return (
         f"The detector of a bend of the loss to a steeper slope fires in {true} whose prefix matching rises, and in "
-        f"{false} where it does not. {verdict} A falling learning rate or a change of text also bends the loss."
+        f"{false} whose prefix matching does not. {verdict} A falling learning rate or a change of the training text "
+        "also bends the loss."
     )
 
 
@@ -142,8 +151,8 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("heads per layer", lambda n, _: n),
         Column("seeds", lambda _, some: len(some)),
         *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
-        caption="Millions of tokens at each change-point: median over seeds, in brackets the range over seeds; – where "
-        "no model changes. Intervals over windows of each model are in the CSV.",
+        caption="Change-points in millions of tokens seen: median over seeds, and in brackets the range over seeds (–: "
+        "no model changes). The CSV has the intervals over windows of each model.",
         csv="changes.csv",
     )
 
@@ -157,7 +166,7 @@ def _dated(cells: Sequence[Cell], quantity: str) -> str:
 
 
 def formation(results: Results) -> Figure | None:
-    """Draw a row per quantity, a mark per two-layer model, with its interval and the neighboring evaluations."""
+    """Draw the change-points: a row per quantity and a mark per two-layer model, with intervals."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     if not cells:
         return None
@@ -181,13 +190,14 @@ def formation(results: Results) -> Figure | None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="per layer")
 
     caption = (
-        "Where marks move to the right from one row to the next, the upper quantity forms first. Each mark is a "
-        "two-layer model, in the same order in every row: half of a quantity's rise, and for the loss the bend to a "
-        "steeper slope over log tokens. Faint bars reach to the evaluations on either side: where they overlap, the "
-        "order is open. Lines are 95 % intervals over windows; hollow marks depend on which windows are sampled. "
-        "Composition is of the weights and has no windows."
+        "If the marks move to the right from one row to the next, the upper quantity forms first. Each mark is a "
+        "two-layer model, in the same order in every row, at half of the quantity's rise (loss: at the bend to a "
+        "steeper slope over log tokens). Wide faint bars reach to the evaluations before and after a change; where "
+        "they overlap, the order is open. Thin lines: 95 % intervals over windows. Hollow marks: whether there is a "
+        "change depends on the sampled windows. Composition is computed from the weights and has no interval over "
+        "windows."
     )
-    return picture("formation", "What forms when", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
+    return picture("formation", "Order of formation", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 
 
 def _marks(ax: Axes, part: pd.DataFrame, shift: float, mark: str) -> None:

@@ -1,4 +1,4 @@
-"""Matches of tokens that are alike but not equal, and the effect of a first copy with other names."""
+"""The section on fuzzy matching: tokens that are similar but not equal, and copies with other names (§5.13)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
 from pathsum.report.theme import Figures, Theme, drawn
 
-TITLE = "Matching tokens that are alike"
-DIFFERS = {FuzzyKind.CASE: "that differs by case alone", FuzzyKind.SPACE: "that differs by a leading space alone"}
+TITLE = "Matching similar tokens"
+DIFFERS = {FuzzyKind.CASE: "that differs only in case", FuzzyKind.SPACE: "that differs only in a leading space"}
 KINDS = (
     *(kind for v in FuzzyKind.VARIANTS for kind in (FuzzyKind.equal(v), v, FuzzyKind.unrelated(v))),
     FuzzyKind.CHANCE,
@@ -29,11 +29,11 @@ COPIES = {
     FuzzyKind.ANOTHER: symbols.FAINT,
 }
 COLUMNS = ["cell", "kind", "measure", "value", "low", "high", "n"]
-SPREAD = 0.6  # of the height between two groups
+SPREAD = 0.6  # share of the height between two groups over which the dots of one group are spread
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe variants by case and by leading space, and renamed copies."""
+    """Show the matching of variants by case and by leading space, and the effect of renamed copies."""
     cells = [c for c in results.cells.values() if c.rows(FuzzyMatchingRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model to test.",))
@@ -41,7 +41,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
-    """Return the row of each model that has it."""
+    """Return the row of each model with this kind and measure."""
     return [r for c in cells for r in c.rows(FuzzyMatchingRow) if (r.kind, r.measure) == (kind, measure)]
 
 
@@ -50,8 +50,8 @@ def _values(cells: Sequence[Cell], kind: str, measure: str) -> str:
 
 
 def _verb(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not: str) -> str:
-    """Choose the words that the intervals allow: ``does`` where all lie above 0, with the number of models where some
-    do; ``does_not`` where all lie below 0; else ``not_shown``."""
+    """Choose a verb by the 95 % intervals: ``does`` if any lies above 0 (with the number of models, unless all do);
+    ``does_not`` if all lie below 0; otherwise ``not_shown``."""
     above = sum(r.low > 0 for r in rows)
     if above:
         return does if above == len(rows) else f"{does} in {above} of {len(rows)} models"
@@ -60,11 +60,11 @@ def _verb(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not:
 
 def _variants(cells: Sequence[Cell]) -> str:
     text = (
-        "This section tests whether the induction head matches tokens that are alike but not equal. It has no verdict: "
-        "the claims were frozen before it was measured. In sequences of random tokens that differ, the last token is "
-        "the query, and before an earlier token, the follower, stands a token equal to the query, a variant of it, or "
-        "an unrelated token of the variant's form and similar frequency (the control). All are of letters, single "
-        "letters included."
+        "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
+        "verdict: the claims were frozen before it was measured. The sequences consist of random tokens that are all "
+        "different. The last token is the query. One earlier token, the follower, stands directly after a token equal "
+        "to the query, after a variant of it, or after an unrelated token with the form of the variant and a similar "
+        "frequency (the control). All three consist of letters only; single letters are included."
     )
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
     for kind in shown:
@@ -76,12 +76,12 @@ def _variants(cells: Sequence[Cell]) -> str:
         )
         text += (
             f" The induction head {_verb(rows, 'matches', 'is not shown to match', 'does not match')} a token "
-            f"{DIFFERS[kind]}: the follower of such a token gets {attention} more attention than that of an unrelated "
-            f"token, and the model's log-probability of it is {nats} nats higher. For an equal token the differences "
+            f"{DIFFERS[kind]}: the follower of such a token gets {attention} more attention than the follower of an "
+            f"unrelated token, and a log-probability that is {nats} nats higher. For an equal token the differences "
             f"are {equal_attention} (attention) and {equal_nats} nats."
         )
     if not shown:
-        return text + " This vocabulary has too few such pairs to test."
+        return text + " This vocabulary has too few such tokens to test."
     scores = [
         f"{name} {_values(cells, name, FuzzyMeasure.SCORE_OVER)}"
         for kind in shown
@@ -90,8 +90,9 @@ def _variants(cells: Sequence[Cell]) -> str:
     ]
     if scores:
         text += (
-            " By weights, the score of current token × previous token minus that of the unrelated token, in standard "
-            f"deviations over all pairs of tokens: {'; '.join(scores)}."
+            " The match score computed from the weights compares the current token at the query with the previous "
+            "token at the key. Its excess over that of the unrelated token, in standard deviations over all pairs of "
+            f"tokens, is: {'; '.join(scores)}."
         )
     return text
 
@@ -105,21 +106,24 @@ def _renamed(cells: Sequence[Cell]) -> str:
         for kind in (FuzzyKind.OVER_SHUFFLED, FuzzyKind.OVER_ANOTHER)
     )
     text = (
-        "In text, a passage is followed by itself with each frequent token of three letters or more (Python's keywords "
-        "excepted) replaced, one for one, by another of similar frequency that does not occur in it. The control is "
-        "the passage's tokens in random order before the same second copy: it has the same token frequencies, so that "
-        "a difference is due to order. After tokens that keep their name the first copy lowers the loss by "
-        f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} nats per token (exact copy "
-        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token it "
-        f"{_verb(after, 'helps', 'is not shown to help', 'does not help')}: {over[FuzzyMeasure.AFTER]} nats more than "
-        f"the control does ({another[FuzzyMeasure.AFTER]} nats more than another passage does). An exact copy gains "
-        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} nats there. Matches of the tokens before it count too."
+        "The second test uses text. A passage is followed by a second copy, in which each frequent token of three "
+        "letters or more (Python's keywords excepted) is replaced throughout by another token of similar frequency "
+        "that does not occur in the passage. The control puts the passage's tokens in random order before the same "
+        "second copy: token frequencies are equal, so that a difference is due to order. The gain is the fall of the "
+        "loss on the second copy (nats per token). After a token that keeps its name, the gain from the first copy is "
+        f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (from an exact copy "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token, the first copy "
+        f"{_verb(after, 'helps', 'is not shown to help', 'does not help')}: the gain is {over[FuzzyMeasure.AFTER]} "
+        f"more than from the control, and {another[FuzzyMeasure.AFTER]} more than from another passage; an exact copy "
+        f"gains {_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} there. Matches of the tokens before the renamed "
+        "token can contribute to this gain."
     )
     if new:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
         text += (
-            f" A new name that the copy has had before {better} after the first copy than after the control "
-            f"({over[FuzzyMeasure.NEW]} nats; against another passage {another[FuzzyMeasure.NEW]} nats)."
+            f" A new name that has already occurred in the second copy {better} after the first copy than after the "
+            f"control (difference of the gain {over[FuzzyMeasure.NEW]}; from another passage "
+            f"{another[FuzzyMeasure.NEW]})."
         )
     return text
 
@@ -134,16 +138,14 @@ def _table(cells: Sequence[Cell]) -> Table:
         Text("head", _head),
         *(_column(f"{name}: attention", name, FuzzyMeasure.ATTENTION_OVER) for name in tokens),
         *(_column(f"{name}: match score", name, FuzzyMeasure.SCORE_OVER) for name in tokens),
-        *(
-            _column(f"{m.removeprefix(FuzzyMeasure.GAIN)} (nats per token)", FuzzyKind.OVER_SHUFFLED, m)
-            for m in FuzzyMeasure.GAINS
-        ),
-        caption="Attention: attention to the follower of the variant (or of an equal token) minus that to the follower "
-        "of an unrelated token (−1 to 1). Match score: the same difference computed from the weights, in standard "
-        "deviations over all pairs of tokens. The head matches a variant if its attention value is above 0, and fully "
-        "if it is as large as that of an equal token. Gain columns: how much a first copy with renamed tokens lowers "
-        f"the loss, minus how much the same tokens in random order do. {plural(len(cells), 'model')}; in brackets 95 % "
-        f"bootstrap intervals over {families} families of alike tokens or {documents} documents.",
+        *(_column(f"{m} (nats per token)", FuzzyKind.OVER_SHUFFLED, m) for m in FuzzyMeasure.GAINS),
+        caption="Attention: attention to the follower of the variant (or of an equal token) minus attention to the "
+        "follower of an unrelated token, −1 to 1. Match score: the same difference computed from the weights, in "
+        "standard deviations over all pairs of tokens. The head matches a variant if its attention value is above 0, "
+        "and fully if it is as large as that of an equal token. Gain: fall of the loss on the second copy due to a "
+        "first copy with renamed tokens, minus the fall due to the same tokens in random order. "
+        f"{plural(len(cells), 'model')}; in brackets 95 % bootstrap intervals over {families} families of similar "
+        f"tokens or {documents} documents.",
         csv="fuzzy_matching.csv",
     )
 
@@ -161,7 +163,7 @@ def _column(name: str, kind: str, measure: str) -> Column:
 
 
 def fuzzy_matching(results: Results) -> Figure | None:
-    """Draw attention by kind of earlier token, and gains from a first copy by kind of copy: a dot per model."""
+    """Draw attention by kind of earlier token, and gains by kind of first copy: a dot per model."""
     lines = [
         (c.name, r.kind, r.measure, r.value, r.low, r.high, r.n)
         for c in results.cells.values()
@@ -176,25 +178,25 @@ def fuzzy_matching(results: Results) -> Figure | None:
         left, right = row(canvas, 2)
         attention = data[data["measure"] == FuzzyMeasure.ATTENTION]
         _dots(left, attention, attention["kind"], KINDS, symbols.ACCENT)
-        left.set(xlabel=symbols.ATTENTION, title="before the follower stands a token …")
+        left.set(xlabel=symbols.ATTENTION, title="attention to the follower, by the token before it")
         for at, (copy, colour) in enumerate(COPIES.items()):
             some = data[data["kind"] == copy]
             _dots(right, some, data["measure"], FuzzyMeasure.GAINS, colour, copy, (at, len(COPIES)))
         right.axvline(0, color=symbols.FAINT, lw=1)
-        right.set(xlabel="gain from what stands before (nats per token)", title="second copy, by target")
+        right.set(xlabel="gain from the preceding passage (nats per token)", title="second copy, by target")
         right.legend(loc="upper left")
 
     on_left = data["measure"] == FuzzyMeasure.ATTENTION
     left_n, right_n = (span([*data["n"][on_left == at]], 0) for at in (True, False))
     caption = (
-        "If the dots of variants (case, leading space) lie to the right of the unrelated token's, the induction head "
-        "matches tokens that are alike but not equal. Left: its attention to the follower of an earlier token, by that "
-        "token's kind, in sequences of random tokens. Right: loss of a passage behind the beginning of the sequence "
-        "minus its loss behind a first copy, behind a first copy whose names differ, behind the first copy's tokens in "
-        f"random order, behind another passage. A dot per model; bars: 95 % bootstrap over {left_n} families of alike "
-        f"tokens (left) or {right_n} documents (right)."
+        "If the dots of the variants (case, leading space) lie to the right of those of the unrelated tokens, the "
+        "induction head matches tokens that are similar but not equal. Left: its attention to the follower of an "
+        "earlier token, by the kind of that token, in sequences of random tokens. Right: loss on a passage at the "
+        "beginning of the sequence, minus its loss after an exact first copy, after a first copy with other names, "
+        "after the tokens of the first copy in random order, or after another passage. A dot per model; bars: 95 % "
+        f"bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents (right)."
     )
-    return picture("fuzzy_matching", "Matches of tokens that are alike", caption, data, (11.0, 4.0), paint)
+    return picture("fuzzy_matching", "Matches of similar tokens", caption, data, (11.0, 4.0), paint)
 
 
 def _dots(
@@ -206,8 +208,8 @@ def _dots(
     label: str | None = None,
     lane: tuple[int, int] = (0, 1),
 ) -> None:
-    """Draw a dot with its interval for each row, at the height of its group, models of one group below each other;
-    ``lane`` is the part of the height to use, of how many."""
+    """Draw a dot with its interval for each row of ``data``, at the height of its group in ``order``. The models of one
+    group are spread over the height; ``lane`` (i, n) uses part i of n of it."""
     at, lanes = lane
     shift = SPREAD * ((at + 0.5) / lanes - 0.5)
     y = [place + shift for place in side_by_side(groups.loc[data.index], order, SPREAD / lanes)]

@@ -1,4 +1,4 @@
-"""Joint ablation of all induction heads: how much in-context learning depends on them, through training."""
+"""The section on the joint ablation of all induction heads, over training (docs/framework.md §5.11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, plural
-from pathsum.claims.joint_ablation import at_the_end, controls
+from pathsum.claims.joint_ablation import MATCHES, at_the_end, controls
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
@@ -14,29 +14,29 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, drawn
 
-TITLE = "Without any induction head"
-IN_PLACE = {"turned": "random directions (control)"}
-LINES = {  # label, line
+TITLE = "Joint ablation of all induction heads"
+METHOD_NAMES = {"turned": "random directions (control)"}  # where the name differs from the record's
+LINES = {  # label and line style
     "whole": ("whole model", "-"),
     "induction": ("without induction heads", "--"),
-    "others": ("without as many others", ":"),
+    "others": ("without as many other heads", ":"),
     "turned": ("random directions", "-."),
 }
 PANELS = {"loss_drop": symbols.LOSS_DROP, "repeat_gain": "first copy − second copy\n(nats per token)"}
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show zero, mean and resample ablation of all induction heads at once, with controls."""
+    """Show the effect of ablating all induction heads together, by zero, mean and resample ablation, with controls."""
     cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",))
     method = (
-        "Every head whose prefix matching is at least 0.1 at training's last evaluation is ablated at once, at each "
-        "checkpoint, on windows that did not choose the heads. Controls: as many other heads of the same layers, and "
-        "what heads of the same patterns and sizes would have written in random directions. Other heads are compared "
-        "with the induction heads window by window, ablated in the same way; random directions with the ablation of "
-        "the induction heads that loses least. Where the layers have too few other heads, fewer are ablated: the table "
-        "marks these models, which have no such control."
+        f"All heads with a prefix-matching score of at least {MATCHES} at the last evaluation of training are ablated "
+        "together, at each checkpoint, on windows that were not used to choose them. One control ablates as many other "
+        "heads of the same layers by the same method; the two are compared window by window. The other control removes "
+        "what heads of the same patterns and sizes would have written in random directions; it is compared with the "
+        "method that has the smallest effect for the induction heads. If the layers have too few other heads, fewer "
+        "are ablated, and the model has no control of the first kind; the table marks these models."
     )
     return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 
@@ -46,14 +46,15 @@ def _table(cells: list[Cell]) -> Table:
         [(c, r) for c in cells for r in _shown(at_the_end(c))],
         MODEL,
         Text("heads", lambda c, r: r.heads if r.ablated == "induction" else f"{r.heads} (control{_fewer(c, r)})"),
-        Text("ablation", lambda _, r: IN_PLACE.get(r.method, r.method)),
+        Text("ablation", lambda _, r: METHOD_NAMES.get(r.method, r.method)),
         Column("loss drop lost (nats)", ("loss_drop_lost", "loss_drop_lost_low", "loss_drop_lost_high")),
         Column("share", lambda _, r: share(r.loss_drop_lost, r.loss_drop_nats)),
         Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),
         Column("share", lambda _, r: share(r.repeat_gain_lost, r.repeat_gain_nats)),
-        caption="How much a model without its induction heads loses of its in-context loss drop on held-out text, and "
-        "of the gain of the second copy over the first on repeated random tokens, at the last checkpoint (nats per "
-        "token). The last rows of each model are the controls that lose most: other heads, and random directions. 95 % "
+        caption="Loss of in-context learning without the induction heads, at the last checkpoint (nats per token, and "
+        "as a share of the whole model's value): by how much the in-context loss drop on held-out text falls, and by "
+        "how much the gain of the second copy over the first on repeated random tokens falls. The last rows of each "
+        "model are the controls with the largest effect: other heads, and random directions. In brackets: 95 % "
         "intervals.",
         csv="joint_ablation.csv",
     )
@@ -71,12 +72,12 @@ def _fewer(cell: Cell, r: JointAblationRow) -> str:
 
 
 def share(lost: float, whole: float) -> str:
-    """Print which part of the whole is lost; a dash where there is nothing to lose."""
+    """Print ``lost`` as a share of ``whole``; a dash if ``whole`` is not positive."""
     return number(lost / whole) if whole > 0 else "–"
 
 
 def joint_ablation(results: Results) -> Figure | None:
-    """Draw loss drop and second-copy gain at each checkpoint: medians over two-layer models, resample ablation."""
+    """Draw loss drop and second-copy gain at each checkpoint of two-layer models, under resample ablation."""
     cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
         return None
@@ -98,16 +99,17 @@ def joint_ablation(results: Results) -> Figure | None:
         canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(LINES))
 
     caption = (
-        "In-context learning is lost without the induction heads where dashed lines stay near 0; where dotted and "
-        "dash-dotted lines stay near the solid one, the controls lose little. Thin lines: each of "
-        f"{plural(len(cells), 'two-layer model')}; thick: the median. All heads with prefix matching of at least 0.1 "
-        "at the end of training are ablated together (resample ablation). 95 % intervals are in the table."
+        "If the dashed lines stay near 0, in-context learning is lost without the induction heads; if the dotted and "
+        "dash-dotted lines stay near the solid one, the controls have little effect. Thin lines: each of "
+        f"{plural(len(cells), 'two-layer model')}; thick lines: the median. All heads with prefix matching of at least "
+        "0.1 at the end of training are ablated together (resample ablation). The table has 95 % intervals."
     )
-    return picture("joint_ablation", "Without any induction head", caption, data, (11.0, 3.8), paint)
+    return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
 
 
 def _lines(name: str, r: JointAblationRow) -> list[dict[str, object]]:
-    """Return the values with and without the heads; zero and mean ablation stand in the table alone."""
+    """Return the values to draw: of the whole model, without the heads, and for random directions. Zero and mean
+    ablation are shown in the table only."""
     if r.method not in ("resample", "turned"):
         return []
     kind = "turned" if r.method == "turned" else r.ablated

@@ -1,4 +1,4 @@
-"""The effect of paths on the loss at frozen norm scales and at their own scale."""
+"""The section on the loss reduction by paths at frozen norm scales and at their own scale (docs/framework.md §2.7)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathsum.records.results import Cell, Results
 from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
-TITLE = "What frozen norm scales hide"
+TITLE = "Frozen norm scales and own scales"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare the loss reduction of each path at both scales, where the model has a norm."""
+    """Compare the loss reduction by each path at both scales, for models with a norm."""
     cells = [c for c in results.cells.values() if c.rows(NormScaleRow)]
     if not cells:
         return Section(TITLE, ("No model of this sweep has heads and a norm.",))
@@ -22,18 +22,19 @@ def section(results: Results, _: Figures) -> Section:
     more = sum(r.difference_low > 0 for r in single)
     less = sum(r.difference_high < 0 for r in single)
     text = (
-        "The path expansion is exact with norm scales frozen, and the norms then divide each path by the size of the "
-        "whole residual stream. At its own scale, a path is read as if the residual stream held only this path, its "
-        f"heads' single paths and the direct path. Of {len(single)} single heads, {more} reduce the loss more at their "
-        f"own scale and {less} less (95 % intervals); the difference is {span([r.difference_nats for r in single])} "
-        "nats per token (range over heads). Spearman's rank correlation of the two reductions over the heads of a "
-        f"model is {span(_correlations(cells))} (range over models)."
+        "The path expansion is exact if norm scales are frozen. Each path is then divided by the norm of the whole "
+        "residual stream, which makes a single path small. At its own scale, a path is divided by the norm of a "
+        "residual stream that holds only this path, the single-head paths of its heads and the direct path. Of "
+        f"{len(single)} single heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % "
+        f"intervals); the difference is {span([r.difference_nats for r in single])} nats per token (range over heads). "
+        f"Spearman's rank correlation of the two reductions over the heads of a model is {span(_correlations(cells))} "
+        "(range over models)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
 
 def _correlations(cells: list[Cell]) -> list[float]:
-    """Return Spearman's correlation over the single heads of each model that has several."""
+    """Return Spearman's rank correlation of the two loss reductions for each model with several heads."""
     found = []
     for cell in cells:
         heads = [r for r in cell.rows(NormScaleRow) if r.order == 1]
@@ -51,11 +52,14 @@ def _table(cells: list[Cell]) -> Table:
         Column("scales frozen (nats)", ("frozen_nats", "frozen_low", "frozen_high")),
         Column("own scale (nats)", ("own_nats", "own_low", "own_high")),
         Column("difference (nats)", ("difference_nats", "difference_low", "difference_high")),
-        Column("random directions", lambda _, r: f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}"),
-        caption="A path's loss reduction depends on the scale at which norms read it. Fall of the held-out loss when "
-        "the path joins the direct path and its own heads' single paths, attention patterns fixed: the path of largest "
-        "reduction of each order in each model. Last: the control, with as much written in random directions (frozen; "
-        "own scale). 95 % intervals.",
+        Column(
+            "random directions, frozen; own (nats)",
+            lambda _, r: f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}",
+        ),
+        caption="Fall of the held-out loss (nats per token) when a path is added to the direct path and the "
+        "single-head paths of its own heads, with attention patterns fixed: at frozen norm scales, at the path's own "
+        "scale, and the difference. Shown is the path of each order that reduces the loss of a model most. Last: the "
+        "control, in which the path writes as much in random directions. 95 % intervals.",
         csv="norm_scales.csv",
     )
 

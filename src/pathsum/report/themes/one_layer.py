@@ -1,4 +1,4 @@
-"""One layer: skip-trigrams (``skip_trigrams.py``), and three kinds of evidence for copying heads."""
+"""The section on one layer: skip-trigrams (``skip_trigrams.py``), and three kinds of evidence for copying heads."""
 
 from __future__ import annotations
 
@@ -30,41 +30,45 @@ def _text(cells: Sequence[Cell]) -> str:
         return "This sweep has no one-layer model."
     best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
     return (
-        "One layer adds a table of skip-trigrams for each head: a source, seen from a destination, raises an output. A "
-        "head of one layer sees which tokens came before but not what preceded them, so it cannot attend to what "
-        f"followed the current token last time: best prefix matching {best}."
+        "Each head of a one-layer model adds a table of skip-trigrams, source … destination → out: attention from a "
+        "destination token to an earlier source token raises the logit of an output token. A head sees which tokens "
+        "came before, but not what preceded them. It therefore cannot do induction, that is, attend to the token after "
+        f"an earlier occurrence of the current token: the best prefix-matching score is {best} (range over models)."
     )
 
 
 def counts(cells: Sequence[Cell]) -> str:
-    """Say how many heads of ``cells`` pass each kind of evidence."""
+    """State how many heads of ``cells`` copy by each kind of evidence, without a full stop."""
     found = [c for cell in cells for c in copying_heads(cell)]
     return (
-        f"{count(found, 'weights')} heads pass for copying by weights (OV eigenvalue positivity > {COPYING}), "
-        f"{count(found, 'behaviour')} by behavior and {count(found, 'intervention')} by intervention"
+        f"{count(found, 'weights')} heads copy by their weights (eigenvalue positivity of the output–value (OV) "
+        f"circuit > {COPYING}), {count(found, 'behaviour')} by their behavior and {count(found, 'intervention')} by "
+        "intervention"
     )
 
 
 def paragraph(cells: Sequence[Cell]) -> str:
-    """Describe the three kinds of evidence and their agreement, for one-layer models."""
+    """Describe the three kinds of evidence for copying, and how many heads of one-layer models each of them finds."""
     found = [c for cell in cells for c in copying_heads(cell)]
     if not found:
         return ""
     by_weights = [c for c in found if c.weights]
     top1 = span([c.head.copying_top1 for c in by_weights])
     return (
-        f"{counts(cells)}; weights and behavior agree on {sum(c.shown for c in found)} of "
-        f"{plural(len(found), 'head')}. A positive trace means that attending to a token raises its own logit on "
-        "average, not that it raises it most: among the heads that pass by weights, the share of tokens that raise "
-        f"their own logit most is {top1} (range over heads). By behavior: on repeated random tokens the head's output "
-        "raises the next token's logit, 95 % interval of the mean sign above that for tokens of another window. By "
-        "intervention: the loss on the second copy rises without the head (resample ablation), interval above 0 and "
-        "above the control's; where several heads copy, ablating one understates its part."
+        f"{counts(cells)}; {sum(c.shown for c in found)} of {plural(len(found), 'head')} copy by weights and behavior. "
+        "By weights: the OV circuit W_U W_OV W_E has mostly positive eigenvalues (AMF's criterion). Attention to a "
+        "token then raises the token's own logit on average, but not necessarily more than other logits: among the "
+        f"heads that copy by weights, the share of tokens that raise their own logit most is {top1} (range over "
+        "heads). By behavior: on repeated random tokens (a block of random tokens given twice), the head's output "
+        "raises the logit of the next token (95 % interval of the mean sign above the same score for tokens of another "
+        "window). By intervention: resample ablation of the head, which replaces its output by that on another window, "
+        "raises the loss on the second copy of the block (95 % interval above 0 and above that of the control). If "
+        "several heads copy, ablation of one of them understates its effect."
     )
 
 
 def table(results: Results) -> Table:
-    """Compare the three kinds of evidence by depth, with each control as a check."""
+    """Compare the three kinds of evidence for copying, for the models of each depth and for each control."""
     models = {f"grid, {layers_label(n)}": results.with_layers(n) for n in results.layer_counts()}
     models |= {f"control, {name}": [cell] for name, cell in results.controls.items()}
     heads = {name: [c for cell in cells for c in copying_heads(cell)] for name, cells in models.items()}
@@ -77,8 +81,8 @@ def table(results: Results) -> Table:
         Column(
             "positivity (median over heads)", lambda _, found: median_high(c.head.copying_positivity for c in found)
         ),
-        caption="Heads that copy, by each kind of evidence, of the heads that it was measured on. A control without "
-        "order or without training shows how many pass where copying is of no use.",
+        caption="Number of heads that copy by each kind of evidence, of the heads for which it was measured. The "
+        "controls shuffled and untrained show how many heads pass although copying is of no use.",
         csv="heads.csv",
         source="copying",
     )
@@ -101,8 +105,8 @@ THEME = Theme(
         ),
         "skip_trigram_model": DetectorText(
             "skip-trigrams, by the model alone",
-            "the same; triples whose log-probability a head raises by half a nat, on documents that did not choose "
-            "them, whether or not the text confirms them",
+            "the same; triples whose log-probability a head raises by at least half a nat, on documents that were not "
+            "used to choose them, whether or not the text confirms them",
         ),
     },
     ("skip_trigram", "skip_trigram_model", "copying"),

@@ -1,4 +1,4 @@
-"""The onset in controls with a piece of the mechanism built in."""
+"""The section on the onset of induction in controls with a built-in part of the mechanism (docs/framework.md §6.7)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "What limits the onset"
-GIVEN = {
-    SMEARED: "every key mixes in the previous one",
-    CLAMPED: "one first-layer head is a previous-token head",
+BUILT_IN = {
+    SMEARED: "smeared keys: every key mixes in the key of the previous token",
+    CLAMPED: "clamped head: one first-layer head attends to the previous token",
 }
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare each such control with the plain model of the same heads and seed."""
+    """Compare each such control with its twin: the model of the grid with the same layers, heads and seed."""
     pairs = [
         (results.controls[name], plain)
-        for name in GIVEN
+        for name in BUILT_IN
         if name in results.controls and (plain := twin(results.controls[name], results)) is not None
     ]
     if not pairs:
-        return Section(TITLE, ("This sweep has no control with a piece of the mechanism built in.",))
+        return Section(TITLE, ("This sweep has no control with a built-in part of the mechanism.",))
     text = (
-        "One piece of the mechanism is built into a model from the first step on, to test whether that piece limits "
-        "the onset (clamping: Singh et al. 2024). If so, the onset comes much earlier than in the same model without; "
-        "the remaining time is that of the other pieces. One model each: an observation, not a general result."
+        "Each of these controls has one part of the induction mechanism built in from the first step on (clamping; "
+        "Singh et al. 2024). If this part limits the onset of induction, the onset comes much earlier than in the "
+        "twin, the model of the grid with the same layers, heads and seed. The remaining time is due to the other "
+        "parts. There is one model of each kind: an observation, not a general result."
     )
     return Section(TITLE, (text,), (_table(pairs),))
 
@@ -35,13 +36,14 @@ def _table(pairs: list[tuple[Cell, Cell]]) -> Table:
     return Table.of(
         pairs,
         Text("control", lambda control, _: control.name),
-        Text("built in", lambda control, _: GIVEN[control.name]),
+        Text("built in", lambda control, _: BUILT_IN[control.name]),
         Column("onset", lambda control, _: onset(control)),
-        Column("onset without it", lambda _, plain: onset(plain)),
+        Column("onset of the twin", lambda _, plain: onset(plain)),
         Column("prefix matching", lambda control, _: control.summary.prefix_matching),
-        Column("prefix matching without it", "summary.prefix_matching"),
-        caption="Onset of induction with a piece of the mechanism built in, and in the same model without it: tokens "
-        "seen at half of the rise of prefix matching, in brackets the evaluations on either side.",
+        Column("prefix matching of the twin", "summary.prefix_matching"),
+        caption="Onset of induction (tokens seen at half of the rise of prefix matching; in brackets the evaluations "
+        "before and after it) and final prefix matching, with a built-in part of the mechanism and in the twin without "
+        "it.",
         csv="controls.csv",
     )
 

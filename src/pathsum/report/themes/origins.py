@@ -1,4 +1,4 @@
-"""The table of records, to which each figure and table links."""
+"""The section with the table of records, to which every figure and table links."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ PAPERS = (
 
 
 def section(_: Results, __: Figures) -> Section:
-    """Show one row per record."""
+    """Show the content, the equation, the code and the file of every record."""
     text = (
-        "Next to every figure and table are links to the records it was drawn from, listed below. CELL stands for the "
-        "name of a model, which is also its folder under circuits/. Code paths are relative to src/pathsum/. The "
-        "command dvc repro -fs STAGE computes the records of one stage again; make report writes this page again. The "
-        "rules for judging claims are in src/pathsum/claims/."
+        "Every figure and table links to the records from which it was drawn; this table lists the records. CELL "
+        "stands for the name of a model, which is also its folder under circuits/. Code paths are relative to "
+        "src/pathsum/. The command dvc repro -fs STAGE computes the records of one stage again; make report writes "
+        "this page again. The rules by which claims are judged are in src/pathsum/claims/."
     )
     table = Table.of(
         origins().values(),
         Text("record", lambda o: Entry(o.record, anchor=anchor(o.record))),
-        Text("what it holds", "holds"),
+        Text("content", "holds"),
         Text("equation", "equation"),
         Text("code", lambda o: Entry(o.code, link=f"../src/pathsum/{o.code}")),
-        Text("where it lies", "stored"),
+        Text("file", "stored"),
         Text("stage", "stage"),
-        caption="Every record.",
+        caption="All records of the suite.",
         fold=False,
     )
     return Section(ORIGINS, (text, PAPERS), (table,))

@@ -1,4 +1,4 @@
-"""Learning: the in-context loss drop and the phase change."""
+"""The section on learning: the in-context loss drop and the phase change (docs/framework.md §6)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ TITLE = "Learning"
 def section(results: Results, figures: Figures) -> Section:
     """Show the learning curves of every depth, and the loss drop at two pairs of positions."""
     text = (
-        "The in-context loss drop is the loss early in the window minus the loss late in it: positive means that the "
-        "model learns from its context. The onset is where prefix matching is half-way up."
+        "The in-context loss drop is the loss early in the window minus the loss late in the window; it is positive if "
+        "the model learns from its context. The onset of induction is the number of tokens seen when the best "
+        "prefix-matching score has completed half of its rise. The short part of training around it, in which "
+        "induction heads form, is the phase change."
     )
     shown = drawn(figures, "phase_change", "loss_by_position", "trajectories")
     return Section.of(TITLE, (text, _two_loss_drops(results)), shown)
 
 
 def _two_loss_drops(results: Results) -> str:
-    """Give the loss drop between the suite's ends of the window and that between the positions of ICL."""
+    """State the loss drop at the suite's positions in the window, and at the positions of ICL."""
     drops = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n) if c.summary.icl_loss_drop_nats is not None]
@@ -36,10 +38,12 @@ def _two_loss_drops(results: Results) -> str:
         return ""
     late = span(sorted({c.summary.icl_late_token or 0 for c in results.cells.values()}), 0)
     return (
-        "The loss drop is given at two pairs of positions. The suite's own: 8 to 12 % of the window against its last "
-        f"tenth. ICL takes the 50th token against the 500th, here 50 ± 5 against {late} ± 5, as far as the window "
-        "reaches. The loss falls fastest in the first tokens, so the two differ, and only the second can be compared "
-        f"with the paper's. Nats per token, range over models, ours and at ICL's positions: {'; '.join(drops)}."
+        "The loss drop is measured at two pairs of positions. The suite takes the loss at 8 to 12 % of the window "
+        "minus the loss in its last tenth. Olsson et al. 2022, In-context Learning and Induction Heads (ICL), take the "
+        f"50th token minus the 500th; here these are tokens 50 ± 5 and {late} ± 5, because the windows are shorter. "
+        "The loss falls fastest over the first tokens, so the two loss drops differ, and only the second can be "
+        "compared with that of ICL. Loss drops in nats per token (ranges over models), at the suite's positions and at "
+        f"those of ICL: {'; '.join(drops)}."
     )
 
 
@@ -56,7 +60,8 @@ THEME = Theme(
     {
         "phase_change": DetectorText(
             "phase change",
-            "when half of the fall of the loss on copies is reached; the onset of prefix matching, to one evaluation",
+            "when the loss on copies has completed half of its fall; the onset of prefix matching, to within one "
+            "evaluation",
         )
     },
     ("phase_change",),

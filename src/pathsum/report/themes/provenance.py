@@ -1,4 +1,4 @@
-"""The provenance of the report."""
+"""The section on the provenance of the report."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TITLE = "Provenance"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show the command, the machine, the libraries, and the hash of every set of weights."""
+    """Show the command, the machine, the libraries, and the hashes of the corpus and of all weights."""
     table = Table.of(
         _flat(results.provenance),
         Text("what", lambda name, _: name),
         Text("value", lambda _, value: value, kind="token"),
-        caption="What this was made from.",
+        caption="Command, machine, libraries, and hashes of the corpus and of the weights of every model.",
     )
-    text = "The command make repro makes this report again; dvc repro reruns only what changed."
+    text = "The command make repro computes this report again; dvc repro runs only the stages whose inputs changed."
     return Section(TITLE, (text,), (table,))
 
 

@@ -1,4 +1,4 @@
-"""The papers' numbers and this suite's."""
+"""The section that compares the papers' numbers with those of this suite (docs/framework.md §8)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pathsum.claims.content import hops, order, virtual_heads_little
 from pathsum.claims.formatting import millions, span
-from pathsum.claims.phase_change import icl_loss_drop_before_onset
+from pathsum.claims.phase_change import AFTER, BEFORE, icl_loss_drop_before_onset
 from pathsum.records.content import ContentRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.joint_copying import JointCopyingRow
@@ -15,13 +15,13 @@ from pathsum.records.terms import TermRow
 from pathsum.report.document import Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
-TITLE = "Against the papers' numbers"
+TITLE = "Comparison with the papers' numbers"
 NO_MODEL = ("–", "no such model")
 Ours = tuple[str, str]  # our value, and whether it agrees
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare the papers' numbers with ours, agreeing or not."""
+    """Compare the papers' numbers with ours, and say which agree."""
     one, two = results.with_layers(1), results.with_layers(2)
     matching = [c.summary.prefix_matching for c in two if c.summary.prefix_matching is not None]
     previous = [c.summary.previous_token for c in two if c.summary.previous_token is not None]
@@ -46,7 +46,7 @@ def section(results: Results, _: Figures) -> Section:
             ("norms taken of the products themselves, before any cyclic permutation", "by construction"),
         ),
         (
-            "top-1 copying by the best head of a pattern / all of it together",
+            "tokens that raise their own logit most: best head of a group with one pattern / whole group",
             "31 % / 96 % (two heads)",
             _joint_copying(two),
         ),
@@ -57,8 +57,9 @@ def section(results: Results, _: Figures) -> Section:
         Text("papers", lambda _, papers, __: papers),
         Text("ours", lambda _, __, ours: ours[0]),
         Text("agrees", lambda _, __, ours: ours[1]),
-        caption="Reference values, and ours (ranges over models). Agreement is of kind and size, not a test. A number "
-        "is compared with the papers' only where it is measured as theirs.",
+        caption="Values of the papers, and ours (ranges over models). Agreement means the same kind of effect of "
+        "similar size; it is not a statistical test. A number is compared only if it is measured in the same way as in "
+        "the papers.",
         source="references",
     )
     return Section(TITLE, (), (table,))
@@ -74,20 +75,21 @@ def _copying(one: Sequence[Cell]) -> Ours:
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
-    """Compare at ICL's positions; the suite's wider ends of the window are another quantity."""
+    """Compare the loss drop at ICL's positions. At the suite's own positions it is another quantity, shown for
+    reference."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
     before = [drop for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None]
     after = [drop for c in changed if (drop := c.summary.icl_loss_drop_nats) is not None]
     late = span(sorted({c.summary.icl_late_token or 0 for c in two}), 0)
     names = [f"loss drop {when} (tokens 50 ± 5 − {late} ± 5)" for when in ("just before the onset", "at the end")]
-    papers = ("< 0.15 nats (ICL: 50th − 500th)", "≈ 0.4 nats (ICL: 50th − 500th)")
+    papers = (f"< {BEFORE} nats (ICL: 50th − 500th)", "≈ 0.4 nats (ICL: 50th − 500th)")
     if not before or not after:
         absent = ("–", "windows too short" if changed else "no phase change here")
         return tuple((name, paper, absent) for name, paper in zip(names, papers, strict=True))
     ours = span([c.summary.in_context_loss_drop_nats for c in changed])
     return (
-        (names[0], papers[0], (f"{span(before)} nats", _agrees(max(before) < 0.15))),
-        (names[1], papers[1], (f"{span(after)} nats", _agrees(min(after) >= 0.3))),
+        (names[0], papers[0], (f"{span(before)} nats", _agrees(max(before) < BEFORE))),
+        (names[1], papers[1], (f"{span(after)} nats", _agrees(min(after) >= AFTER))),
         ("loss drop at the end (8 to 12 % of the window − its last tenth)", "–", (f"{ours} nats", "not compared")),
     )
 
@@ -104,12 +106,16 @@ def _rank_of_terms(two: Sequence[Cell]) -> Ours:
     by_hops, by_heads = (_added(two, term) for term in (hops, order))
     if by_hops is None or by_heads is None:
         return "–", "not measured here"
-    ours = f"{by_hops} nats: no hop; one; two. By heads {by_heads}: direct path; single heads; virtual heads"
+    ours = (
+        f"{by_hops} nats (content that 0; 1; 2 heads moved). By heads {by_heads} nats (direct path; single heads; "
+        "virtual heads)"
+    )
     return ours, _agrees(all(virtual_heads_little(c).passes for c in two))
 
 
 def _added(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> str | None:
-    """Print what orders 0, 1 and 2 add at their own scale, as ranges over models; None unless all models have it."""
+    """Print the loss reductions by the terms 0, 1 and 2 at their own scale, as ranges over models; None unless all
+    models have them."""
     added = [[t.own_scale_nats for n in range(3) if (t := term(c, n)) is not None] for c in cells]
     known = [[v for v in values if v is not None] for values in added]
     if not known or not all(len(values) == 3 for values in known):

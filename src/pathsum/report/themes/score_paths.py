@@ -1,4 +1,4 @@
-"""The scores of induction heads by pairs of paths."""
+"""The section on the attention scores of induction heads by pairs of paths (docs/framework.md §2.3)."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ from pathsum.report.figures.base import Figure
 from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import Figures, Theme, drawn
 
-TITLE = "What attention scores are made of"
-MOST_CELLS = 4  # panels
+TITLE = "Attention scores by pairs of paths"
+MOST_CELLS = 4  # panels of the figure
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show the kinds of composition behind the scores of induction heads."""
+    """Show how much each kind of composition contributes to the scores of induction heads."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
-        return Section(TITLE, ("This sweep has no induction head past the first layer whose scores split.",))
+        return Section(TITLE, ("This sweep has no induction head after the first layer whose scores can be split.",))
     worst = max(r.exactness for c in cells for r in c.rows(ScorePathRow))
     method = (
-        "With the patterns and norm scales of earlier layers fixed, a score is a sum over pairs of paths, one to the "
-        "query and one to the key: direct, or through earlier heads (Q, K or both), with a separate term for position. "
-        "Over every head past the first layer the sum agrees with the model's own attention up to a relative error of "
-        f"{number(worst)} (of log A, float64, held-out text)."
+        "With the attention patterns and norm scales of earlier layers fixed, the score of a query and a key is a sum "
+        "over pairs of paths, one to the query and one to the key. Each path is direct or goes through earlier heads: "
+        "a pair is called direct, Q (only the path to the query goes through heads), K (only the path to the key) or "
+        "Q&K (both). Position is a separate term. For every head after the first layer, the sum reproduces log A of "
+        f"the model's own attention A up to a relative error of {number(worst)} (float64, held-out text)."
     )
-    reading = (
-        "In AMF's minimal induction head the query reads the embedding and the key a previous-token head: that is K. "
-        "Where queries come through a first-layer head that attends to the current token itself, that head carries the "
-        "token in place of the embedding; the pair counts as Q&K but acts as K. The next section regroups the same "
-        "sums by content, which does not depend on the head that carries it."
+    kinds = (
+        "In AMF's minimal induction head, the query reads the embedding and the key reads a previous-token head: this "
+        "is K-composition. If queries come through a first-layer head that attends to its own position, that head "
+        "carries the current token in place of the embedding; the pair then counts as Q&K but acts like K. The next "
+        "section groups the same sums by content, which does not depend on the heads that carry it."
     )
-    return Section(TITLE, (method, reading), (*drawn(figures, "score_paths"), terms(cells)))
+    return Section(TITLE, (method, kinds), (*drawn(figures, "score_paths"), terms(cells)))
 
 
 def terms(cells: Sequence[Cell]) -> Table:
-    """Split the preference of each best induction head by term."""
+    """Split the preference of each best induction head into the terms direct, Q, K, Q&K and position."""
     error = max(r.preference_error_nats for c in cells for r in of_induction_head(c))
     return Table.of(
         [(c, of_induction_head(c), c.induction_head()) for c in cells],
@@ -53,11 +54,12 @@ def terms(cells: Sequence[Cell]) -> Table:
         *(Column(name, lambda _, rows, __, name=name: _term([r for r in rows if term(r) == name])) for name in TERMS),
         Column("all (nats)", lambda _, rows, __: total(rows)),
         Text("keys through the previous-token head", lambda c, *_: _through_keys(c)),
-        Text("strongest path to queries", lambda c, rows, _: _carrier(c, rows)),
-        caption="Preference of the best induction head for the token after the earlier occurrence (nats above its mean "
-        "over keys; in brackets the term's share of the variance of scores over keys), on repeated random tokens. "
-        "Last: the path to queries with the largest part of it, and how much that head attends to the current token on "
-        f"held-out text. Standard errors over windows: at most {number(error)} nats per pair.",
+        Text("strongest path to the query", lambda c, rows, _: _carrier(c, rows)),
+        caption="Preference of the best induction head for the token after the earlier occurrence of the current "
+        "token, on repeated random tokens (nats above the mean over keys), by term; in brackets the term's share of "
+        "the variance of scores over keys. Then the part with keys that come through the previous-token head alone. "
+        "Last: the path to the query that contributes most over all keys; if it is a head, “itself” is its attention "
+        f"to its own position on held-out text. Standard errors over windows: at most {number(error)} nats per pair.",
         csv="score_paths.csv",
     )
 
@@ -73,7 +75,7 @@ def _term(rows: list[ScorePathRow]) -> str:
 
 
 def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
-    """Name the path to the query with the largest preference over all keys, with its attention to the current token."""
+    """Name the path to the query that contributes most over all keys, and its head's attention to its own position."""
     paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
     name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
     own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
@@ -83,25 +85,26 @@ def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
 
 
 def score_paths(results: Results) -> Figure | None:
-    """Draw the preference of each model's best induction head, path to the query by path to the key."""
+    """Draw the preference of each model's best induction head, by path to the query and path to the key."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
         return None
     rows = {c.name: _drawn(c) for c in cells}
     keys, everything = [through_keys(c) for c in cells], [total(some) for some in rows.values()]
     caption = (
-        "Nats by which the best induction head's score of the token after the earlier occurrence exceeds its mean over "
-        "keys, on repeated random tokens; chance is 0. Each square is one path to the query and one to the key. In the "
-        "top row the query reads the embedding: its first square is direct, the others are K-composition. Box: keys "
-        f"that come through the strongest previous-token head, {span(keys)} nats where all squares have "
-        f"{span(everything)}. A bias by distance is left out."
+        "Parts of the best induction head's preference for the token after the earlier occurrence of the current "
+        "token, on repeated random tokens (nats above the mean over keys; chance is 0). Each square is a pair of a "
+        "path to the query (row) and a path to the key (column). In the top row the query reads the embedding: the "
+        "first square is the direct pair, the others are K-composition. Box: keys that come through the strongest "
+        f"previous-token head, {span(keys)} nats of {span(everything)} nats in all squares. The bias by distance is "
+        "left out."
     )
-    title = "What an induction head's scores are made of"
+    title = "Scores of induction heads by pairs of paths"
     return preferences("score_paths", title, caption, rows, cells[:MOST_CELLS], _mark, (3.4, 3.9))
 
 
 def _drawn(cell: Cell) -> list[ScorePathRow]:
-    """Return the pairs to draw, without the bias by distance: it is a path neither to the query nor to the key."""
+    """Return the pairs to draw. A bias by distance is left out: it is a path neither to the query nor to the key."""
     rows = of_induction_head(cell)
     is_path = any((r.query == POSITION) != (r.key == POSITION) for r in rows)
     return [r for r in rows if is_path or not r.query == r.key == POSITION]

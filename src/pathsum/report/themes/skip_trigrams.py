@@ -1,4 +1,4 @@
-"""Skip-trigrams, a part of the theme of one layer: their effect on text, its confirmation of them, and bugs."""
+"""The part on skip-trigrams of the section on one layer (docs/framework.md §3.8 to §3.10)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, Ski
 from pathsum.report.document import HEAD, Column, Table, Text
 from pathsum.report.symbols import visible
 
-ENTRIES_A_HEAD = 4
-BUGS = 8
-NEAR = 8  # tokens back, within which a long-range head has under half of its attention
+ENTRIES_A_HEAD = 4  # skip-trigrams that the table shows per head
+BUGS = 8  # rows of the table of skip-trigram bugs
+NEAR = 8  # tokens back; a long-range head has less than half of its attention within them
 
 METHOD = (
-    "The atlas ranks each head's skip-trigrams by what they add to the logit of the token that comes next, summed over "
-    "the places where they occur. Of those with the largest sums on half of the held-out documents, the atlas lists "
-    "the ones that occur there more often than chance: a head without a match raises common tokens as much, whatever "
-    "the source. They are judged on the other half of the documents. Patterns and norm scales are fixed; with one "
-    "layer this is exact. The first position and the destination itself do not count as sources."
+    "The atlas lists the skip-trigrams of each head with the largest effect on text. On half of the held-out "
+    "documents, the choosing documents, skip-trigrams are ranked by their effect on the logit of the output, summed "
+    "over the places where this output comes next. Those with the largest sums are candidates. The atlas lists the "
+    "candidates that occur in the choosing documents more often than chance, because a head without a match raises "
+    "common tokens just as much, whatever the source. The listed skip-trigrams are judged on the other half, the "
+    "judging documents. Attention patterns and norm scales are fixed; with one layer this is exact. Neither the first "
+    "position nor the destination itself counts as a source."
 )
 NAMES = (
     HEAD,
@@ -35,7 +37,7 @@ LIFT = Column("lift of the text", lambda r: f"{number(r.text_lift)} ({r.text_hit
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Summarize the tables of ``cells``."""
+    """Describe the atlas and the skip-trigram bugs of one-layer models; empty without skip-trigrams."""
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
@@ -44,33 +46,40 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     if not bugs:
         return (
             text,
-            "No crossing of skip-trigrams was found that is frequent enough to judge and that the text refutes.",
+            "No skip-trigram bug was found: no crossed skip-trigram is frequent enough to judge and refuted by the "
+            "text.",
         )
     prices = span([b.price_nats for b in bugs], 3)
     return (
         text,
-        "A head's attention depends on source and destination, its output on the source alone. If it raises one output "
-        "after one destination and another after another, both from the same source, it raises the crossed pairs too. "
-        f"The most expensive crossings that the text holds no more often than chance, {len(bugs)} over all heads, cost "
-        f"{prices} nats each time something else follows. With the places where the output does follow, "
-        f"{_share(b.balance_nats > 0 for b in bugs)} cost on balance.",
+        "Skip-trigram bugs. A head's attention depends on source and destination, but its output on the source alone. "
+        "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
+        "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
+        f"skip-trigram that occurs in the text no more often than chance. The most expensive bugs of each head, "
+        f"{len(bugs)} in all, raise the loss by {prices} nats where another token follows (price). Over all places, "
+        f"including those where the output does follow, {_share(b.balance_nats > 0 for b in bugs)} raise the loss on "
+        "balance.",
     )
 
 
 def _copying(cells: Sequence[Cell]) -> str:
-    """Give the share that copies: of those listed and confirmed, of all candidates, of triples drawn from the text, and
-    of long-range copying heads."""
+    """State the share of skip-trigrams that copy: of those listed, of all candidates, of triples drawn from the text,
+    and of those of long-range copying heads."""
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
-    text = f"Of those listed that both halves hold, a share of {shares} copy their source (range over models)"
+    text = (
+        "A skip-trigram copies if its output is its source, up to case and a leading space. It is confirmed if it "
+        f"occurs more often than chance in both halves of the documents. Share that copies: {shares} of the listed and "
+        "confirmed (range over models)"
+    )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
         n = span([t.base_passing for t in tallies], 0)
         text += (
-            f"; of all candidates that both halves hold, {number(passing_share(tallies))}; of triples drawn from the "
-            f"text that both halves hold, whatever heads add there, {span(base, 3)} (n = {n}); of all candidates "
-            f"before either test, {number(before)}"
+            f"; {number(passing_share(tallies))} of all confirmed candidates; {span(base, 3)} of triples drawn from "
+            f"the text and confirmed, whatever the heads do there (n = {n}); {number(before)} of all candidates, "
+            "confirmed or not"
         )
     far = [
         [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.borne_out]
@@ -80,14 +89,14 @@ def _copying(cells: Sequence[Cell]) -> str:
     if far:
         alone = span([sum(f) / len(f) for f in far if f])
         text += (
-            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behavior, "
-            f"under half of the attention within {NEAR} tokens): {alone}"
+            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behavior, less "
+            f"than half of the attention within {NEAR} tokens): {alone}"
         )
     return f"{text}."
 
 
 def _far(cell: Cell) -> list[tuple[int, int]]:
-    """Find the long-range copying heads."""
+    """Return the heads that copy by weights and behavior, and attend mostly to tokens more than NEAR tokens back."""
     near: defaultdict[tuple[int, int], float] = defaultdict(float)
     for d in cell.rows(DistanceRow):
         near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
@@ -95,27 +104,33 @@ def _far(cell: Cell) -> list[tuple[int, int]]:
 
 
 def _confirmed(cells: Sequence[Cell]) -> str:
-    """Say how much the judging documents confirm, of the listed and of all candidates, with intervals over heads."""
+    """State how many skip-trigrams the judging documents confirm, of the listed and of all candidates, with intervals
+    over heads."""
     rows = [(c.name, r) for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
     heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
     listed = [[r.borne_out for name, r in rows if (name, r.layer, r.head) == head] for head in heads]
     tallies = [(t.borne_out, t.told) for c in cells for t in c.rows(SkipTrigramTallyRow)]
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     text = (
-        f"The judging documents confirm {_share(r.borne_out for _, r in rows)} "
-        f"({_clustered([(sum(b), len(b)) for b in listed])}) of the listed ones that are frequent enough to test: the "
-        "output follows the destination more often with the source before it, by three standard errors or more"
+        "Of the listed skip-trigrams that are frequent enough to test, the judging documents confirm "
+        f"{_share(r.borne_out for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])}): with the source "
+        "before it, the destination is followed by the output more often than without regard to the source, by more "
+        "than three standard errors"
     )
     if tallies:
         text += (
             f". Of all candidates, without selection, they confirm {sum(b for b, _ in tallies):,} of "
             f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
         )
-    return f"{text}. With the source, the model finds the output more probable in {helped} (choosing documents)."
+    return (
+        f"{text}. The model itself finds the output more probable with the source than without it for {helped} listed "
+        "skip-trigrams (choosing documents)."
+    )
 
 
 def _clustered(counts: Sequence[tuple[int, int]]) -> str:
-    """Print a share with its 95 % interval by the ratio estimator; the skip-trigrams of a head are one cluster."""
+    """Print a share with its 95 % interval by the ratio estimator. ``counts`` holds (hits, trials) per head; the
+    skip-trigrams of a head are one cluster."""
     known = [(hits, n) for hits, n in counts if n]
     total = sum(n for _, n in known)
     if len(known) < 2:
@@ -129,7 +144,7 @@ def _clustered(counts: Sequence[tuple[int, int]]) -> str:
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """Show the atlas of the model with the lowest loss, and its most expensive bugs; none without skip-trigrams."""
+    """Show the atlas and the most expensive bugs of the model with the lowest loss; empty without skip-trigrams."""
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     best = min(known, key=lambda c: c.summary.val_loss_nats, default=None)
     if best is None:
@@ -141,11 +156,12 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("effect (logits)", "effect_logits"),
         Column("change in log P (nats)", "change_nats"),
         LIFT,
-        caption=f"Each head's skip-trigrams with the largest summed effect on held-out text in {best.name}, among "
-        "those that occur more often than chance in the choosing documents. Effect and change are means over places; "
-        "the change in log P is with the source against without it. Lift: how much more often the output follows the "
-        "destination with the source before it (counts: followed by the output, of places with the source, in the "
-        "judging documents); – where too few. Every head of every model is in the CSV.",
+        caption=f"Atlas of {best.name}, the one-layer model with the lowest held-out loss: for each head, the "
+        "skip-trigrams with the largest summed effect that occur more often than chance in the choosing documents. "
+        "Effect: on the logit of the output, above the mean over outputs; change in log P: log-probability of the "
+        "output with the source minus without it (both are means over places). Lift: how many times more often the "
+        "output follows the destination if the source stands before it; in brackets, places where the output follows, "
+        "of places with the source (judging documents; –: too few). The CSV has every head of every model.",
         csv="skip_trigrams.csv",
     )
     bugs = Table.of(
@@ -156,9 +172,10 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("QK (nats)", "qk_nats"),
         Column("OV (logit)", "ov_logit"),
         LIFT,
-        caption=f"Skip-trigram bugs of {best.name}, most expensive over the text first. Price: mean rise of the loss "
-        "by the head's effect on the output's logit, at places where something else follows, and on balance over all "
-        "places. Lift as above, of the judging documents.",
+        caption=f"Skip-trigram bugs of {best.name}, in order of their total cost over the text. Price: mean rise of "
+        "the loss, by the head's effect on the logit of the output, at places where another token follows; on balance: "
+        "the mean over all places. QK and OV: entries of the head's query–key and output–value circuits. Lift as in "
+        "the atlas (judging documents).",
         csv="skip_trigram_bugs.csv",
     )
     return (atlas, bugs) if bugs.rows else (atlas,)

@@ -1,4 +1,4 @@
-"""Softmax competition: why one layer has no induction."""
+"""The section on softmax competition, the reason why one layer cannot do induction (docs/framework.md §5.14)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ TITLE = "Softmax competition"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show the preference that a repetition causes in one layer and, as a positive control, in two."""
+    """Show the preference that a repetition causes with one layer and, as a positive control, with two layers."""
     cells = [c for n in (1, 2) for c in results.with_layers(n) if c.rows(SoftmaxCompetitionRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model with heads.",))
     why = (
-        "A score reaches another key's attention through the denominator of the softmax alone: if the score of a key "
-        "with attention A rises by δ, the log attention of every other key falls by log(1 + A (exp δ − 1)), wherever "
-        "that key is. In one layer a score sees the query's token, the key's token and their distance. A match can "
-        "therefore draw attention to itself and lower all other keys alike; it cannot favor the token after it. Two "
-        "layers can, because the keys of the second read what the first has moved."
+        "The score of one key affects the attention to another key only through the denominator of the softmax. If the "
+        "score of a key with attention A rises by δ, the log attention to every other key falls by log(1 + A (exp δ − "
+        "1)), wherever that key is. In one layer, a score depends on the query's token, the key's token and their "
+        "distance. A match can therefore raise the attention to itself and lower that to all other keys alike, but it "
+        "cannot favor the token after it. In two layers it can, because the keys of the second layer read what the "
+        "first layer has moved."
     )
     return Section(TITLE, (why,), (_table(cells),))
 
@@ -34,13 +35,13 @@ def _table(cells: list[Cell]) -> Table:
         Text("head", lambda _, at: head_label(at["after"].layer, at["after"].head)),
         Column("token after the match", lambda _, at: _preference(at["after"])),
         Column("the match itself", lambda _, at: _preference(at["match"])),
-        Column("token before it", lambda _, at: _preference(at["before"])),
-        Column("inhibition by 1 nat", lambda _, at: at["after"].inhibition_nats),
-        caption="Whether a match makes a head prefer the token after it: an interval above 0 says that it does. "
-        "Preference over keys two to five tokens away from the place, in nats of log attention: repeated random tokens "
-        "minus windows that do not repeat, for the head that prefers the token after the match most; 0 is chance. "
-        "Last: the change of every other key's log attention when the score of a query's strongest key rises by one "
-        "nat. 95 % intervals over windows.",
+        Column("token before the match", lambda _, at: _preference(at["before"])),
+        Column("change of other keys (nats)", lambda _, at: at["after"].inhibition_nats),
+        caption="Does a match make a head prefer the token after it? If so, the interval in that column lies above 0. "
+        "Preference: log attention to the key minus its mean over keys two to five tokens away from it (nats), on "
+        "repeated random tokens minus windows that do not repeat; chance is 0. Shown is the head of each model that "
+        "prefers the token after the match most. Last: the change of the log attention to every other key when the "
+        "score of a query's strongest key rises by one nat. In brackets: 95 % intervals over windows.",
         csv="softmax_competition.csv",
     )
 

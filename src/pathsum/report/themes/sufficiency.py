@@ -1,4 +1,4 @@
-"""Sufficiency of previous-token head, key edge and induction head."""
+"""The section on the sufficiency of the previous-token head, the key edge and the induction head (§5.10)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ TITLE = "The induction circuit alone"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Show the share that remains when everything but the circuit is resampled."""
+    """Show the share of induction that remains if everything except the circuit is resampled."""
     cells = [c for c in results.with_layers(2) if c.rows(SufficiencyRow)]
     if not cells:
-        return Section(TITLE, ("No two-layer model of this sweep has an induction head past the first layer.",))
+        return Section(TITLE, ("No two-layer model of this sweep has an induction head after the first layer.",))
     method = (
-        "A necessary circuit need not be sufficient. Here everything but the circuit is resampled: what all other "
-        "heads write, and all else that the induction head's keys and queries read of earlier heads. Queries and keys "
-        "are resampled from different windows. The token embedding is kept: queries match it and values copy it. "
-        "Controls keep the edge of another first-layer head, or no edge."
+        "A circuit that is necessary need not be sufficient. Here everything except the circuit is resampled: the "
+        "outputs of all other heads, and whatever else the keys and queries of the induction head read from earlier "
+        "heads. Queries and keys are resampled from different windows. The token embedding is kept, because queries "
+        "match it and values copy it. The controls keep the edge of another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 
@@ -33,9 +33,9 @@ def _table(cells: list[Cell]) -> Table:
         Text("kept", lambda _, r: _edge(r)),
         Column("prefix matching left (share)", ("matching_share", "matching_low", "matching_high")),
         Column("second-copy gain left (share)", ("gain_share", "gain_low", "gain_high")),
-        caption="The previous-token head, its key edge and the induction head keep this share of the whole model's "
-        "prefix matching and second-copy gain; below it, the control that keeps most. 95 % intervals over windows of "
-        "repeated random tokens.",
+        caption="Share of the whole model's prefix matching and second-copy gain that remains with only the "
+        "previous-token head, its edge to the keys (K) of the induction head, and the induction head. Below it: the "
+        "control that keeps most. 95 % intervals over windows of repeated random tokens.",
         csv="sufficiency.csv",
     )
 

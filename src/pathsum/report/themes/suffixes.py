@@ -1,4 +1,4 @@
-"""Matches of more than one token: whether induction heads prefer them, by which edges, and their effect."""
+"""The section on matches of more than one token (docs/framework.md §5.12)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pathsum.report.figures.base import Figure, errors, picture, row, side_by_si
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Matching more than one token"
-CONTENT = {  # offsets of the content that is compared: at the query, at the key
+CONTENT = {  # offsets of the content that is compared, at the query and at the key
     "current × previous": (content.CURRENT, content.PREVIOUS),
     "previous × two back": (content.PREVIOUS, content.TWO_BACK),
     "two back × three or more back": (content.TWO_BACK, content.FURTHER),
@@ -44,20 +44,21 @@ SHOWN = {
     CONTROL: "control:\nother heads",
 }
 COLUMNS = ["cell", "n_heads", "condition", "cut", "longer", "shorter", "advantage", "low", "high"]
-SPREAD = 0.5  # of the width between two groups
+SPREAD = 0.5  # share of the width between two groups over which the dots of one group are spread
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe behavior, edges and effect of matches of two tokens."""
+    """Show whether induction heads prefer longer matches, on which edges that depends, and its effect on the loss."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model.",))
     method = (
-        "Induction by AMF's mechanism matches the current token: all its earlier occurrences score alike. Here two "
-        "earlier matches compete in one sequence of random tokens that otherwise never repeat: both end in the current "
-        "token, and before it one of them repeats one token more. Each sequence stands in both orders, so that neither "
-        "distance nor the token that follows favors a side. The head is the one with the best prefix matching at "
-        "training's last evaluation; these sequences were not used to choose it."
+        "In AMF's mechanism, an induction head matches the current token alone: all earlier occurrences of this token "
+        "score alike. Here two earlier matches compete in one sequence of random tokens that are otherwise all "
+        "different. Both matches end with the current token; the longer one also repeats the token before it. The "
+        "follower of a match is the token directly after it. Each sequence is used with the two matches in both "
+        "orders, so that neither their distance nor the follower favors one of them. The head is the one with the best "
+        "prefix matching at training's last evaluation; these sequences were not used to choose it."
     )
     text = (method, _behaviour(cells), _edges(cells), _heads(cells))
     return Section.of(TITLE, text, (*drawn(figures, "suffixes"), _table(cells)))
@@ -71,8 +72,8 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     prefer = [r for r in rows if r.low > 0]
     text = (
         f"The induction head prefers the longer match in {len(prefer)} of {plural(len(rows), 'model')} (interval above "
-        f"0): it gives {span([r.longer for r in rows])} of its attention to what followed the match of two tokens and "
-        f"{span([r.shorter for r in rows])} to what followed the match of one; uniform attention gives "
+        f"0): it gives {span([r.longer for r in rows])} of its attention to the follower of the match of two tokens "
+        f"and {span([r.shorter for r in rows])} to the follower of the match of one token; uniform attention gives "
         f"{number(rows[0].chance, 3)}."
     )
     if not prefer:
@@ -80,24 +81,27 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
     gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
     return (
-        f"{text} A match of three tokens is preferred to one of two in {sum(r.low > 0 for r in third)} of {len(third)} "
-        f"(difference {span([r.advantage for r in third])}). The model's log-probability of the token after the longer "
-        f"match is higher than that of the other by {span(gains)} nats."
+        f"{text} It prefers a match of three tokens to a match of two in {sum(r.low > 0 for r in third)} of "
+        f"{len(third)} (difference of attention {span([r.advantage for r in third])}). The model's log-probability of "
+        f"the follower of the longer match is higher than that of the other follower by {span(gains)} nats."
     )
 
 
 def _edges(cells: Sequence[Cell]) -> str:
-    """Say what is left of the advantage without each edge, over models that have an advantage."""
+    """State what remains of the advantage when each edge is ablated, over the models that have an advantage."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
     text = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
     if not text:
         return ""
-    worth = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
+    second_copy = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
     return (
-        f"Where it does, we ablate edges into the head (mean or resample). {' '.join(text)} One-token matching leaves "
-        "only the current token to the queries, and the current and the previous token to the keys. With all other "
-        f"paths into the head ablated, the loss on the second copy of repeated random tokens rises by {span(worth)} "
-        "nats per token: the effect of all other paths there, two-token matching included."
+        "In models with such a preference, edges into the induction head are ablated (mean and resample ablation; "
+        "ranges over models and methods): from previous-token heads to its queries, from heads that attend two tokens "
+        "back to its keys, and, as a control, from all other heads to both. The advantage is the attention to the "
+        f"follower of the longer match minus that to the follower of the shorter match. {' '.join(text)} One-token "
+        "matching leaves the queries only the current token, and the keys only the current and the previous token. "
+        "With all other paths into the head ablated, the loss on the second copy of repeated random tokens rises by "
+        f"{span(second_copy)} nats per token. This is the effect of all these paths, including two-token matching."
     )
 
 
@@ -108,9 +112,9 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
     left = [r.left for r in rows if r.left is not None]
     kept = [r.alone_left for r in rows if r.alone_left is not None]
     return (
-        f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: {span(left)} of the "
-        f"advantage and {span(kept)} of the attention to a lone match of one token are left, and the loss on the "
-        f"second copy rises by {span([r.second_copy_nats for r in rows])} nats per token."
+        f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: shares of {span(left)} of "
+        f"the advantage and {span(kept)} of the attention to the follower of a lone match of one token remain, and the "
+        f"loss on the second copy rises by {span([r.second_copy_nats for r in rows])} nats per token."
     )
 
 
@@ -123,8 +127,8 @@ def _heads(cells: Sequence[Cell]) -> str:
         median(r.advantage for c in cells if c.summary.n_heads == n and (r := uncut(c)) is not None) for n in counts
     ]
     shape = "grows" if medians == sorted(set(medians)) else "does not grow steadily"
-    text = ", ".join(f"{number(m)} with {n}" for n, m in zip(counts, medians, strict=True))
-    return f"The advantage {shape} with heads per layer: {text} (median over models)."
+    text = ", ".join(f"{number(m)} with {n} heads" for n, m in zip(counts, medians, strict=True))
+    return f"The advantage {shape} with the number of heads per layer: {text} (median over models)."
 
 
 # ---- table ----------------------------------------------------------------------------------------------------------
@@ -154,26 +158,28 @@ def _table(cells: Sequence[Cell]) -> Table:
             Column(f"score: {label}", lambda c, *_, at=at: plain(content.share(content.of_induction_head(c), *at)))
             for label, at in CONTENT.items()
         ),
-        caption="Attention of the best induction head to what followed two competing matches (share of its attention, "
-        "0..1), their difference, the same for three tokens against two, the difference in log-probability; the "
-        "difference in attention without one edge (resample ablation); rise of the loss on the second copy of repeated "
-        f"random tokens where all but one-token matching is ablated. In brackets 95 % bootstrap over {sequences} "
-        f"sequences ({windows} windows for the second copy). Last: shares of the head's preference for the token after "
-        "the earlier occurrence, on repeated random tokens, by the offset of the content at the query × at the key. "
-        "Matching one token compares current × previous, a second token previous × two back, a third two back × three "
-        "back; the last share has all keys from three back on. The CSV has both ablation methods and every cut.",
+        caption="Preference of the best induction head for the longer of two matches. Two tokens, one token: share of "
+        "its attention on the follower of either match, 0 to 1; difference: the former minus the latter; three against "
+        "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
+        "followers. Without an edge: the difference of attention under resample ablation of the edge. Second copy: "
+        "rise of the loss on the second copy of repeated random tokens when all but one-token matching is ablated. In "
+        f"brackets: 95 % bootstrap intervals over {sequences} sequences ({windows} windows for the second copy). "
+        "Score: share of the head's preference for the token after the earlier occurrence, on repeated random tokens, "
+        "by the content at the query × at the key. A match of one token compares current × previous, a second token "
+        "previous × two back, a third token two back × three back; the last share includes all keys further back. The "
+        "CSV has both ablation methods and every set of edges.",
         csv="suffix_cuts.csv",
     )
 
 
 def _resampled(cell: Cell, cut: str, *value: str) -> str:
-    """Print a value of the head with these edges resampled, with its interval."""
+    """Print a value and its interval under resample ablation of the edges of ``cut``."""
     rows = [r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")]
     return interval(*(getattr(rows[0], name) for name in value)) if rows else "–"
 
 
 def suffixes(results: Results) -> Figure | None:
-    """Draw attention to both followers by heads per layer, and the advantage with edges ablated."""
+    """Draw the attention to both followers by heads per layer, and the advantage with edges ablated."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
         return None
@@ -188,11 +194,11 @@ def suffixes(results: Results) -> Figure | None:
 
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
-        "Where filled dots lie above hollow ones, the induction head attends more to what followed the longer of two "
-        "matches. Left and middle: its attention to both followers in one sequence, a pair of dots per model, by heads "
-        "per layer. Right: the difference (two tokens minus one) without ablation and with edges into the head ablated "
-        "(resample ablation), a dot per model; 0 is a head that matches the current token alone. Mean over "
-        f"{sequences} sequences, each in both orders; bars: 95 % bootstrap over sequences."
+        "If the filled dots lie above the hollow ones, the induction head prefers the longer of two matches. Left and "
+        "middle: its attention to the followers of both matches, a pair of dots per model, by heads per layer. Right: "
+        "the advantage (difference for two tokens against one) without ablation and under resample ablation of edges "
+        "into the head, a dot per model; it is 0 for a head that matches the current token alone. Means over "
+        f"{sequences} sequences, each in both orders; bars: 95 % bootstrap intervals over sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

@@ -1,4 +1,4 @@
-"""Every model of the grid, by depth, heads and seed."""
+"""The section with every model of the grid, by depth, heads and seed."""
 
 from __future__ import annotations
 
@@ -27,19 +27,22 @@ QUANTITIES = {
     "prefix_matching": symbols.PREFIX_MATCHING,
 }
 FIXED, NAMELESS = "looks elsewhere by distance", "none of these"
-BACK = ("previous token", "two tokens back")  # the offsets that have names of their own
+BACK = ("previous token", "two tokens back")  # labels of the offsets 1 and 2
 ROLES = (*BACK, FIXED, "induction", "duplicate token", "copies the next token", "attends to BOS (attention sink)")
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Count the models, and show a row for each."""
+    """Count the models of the grid, and show the results of each."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "sweep", "widths"), _table(results)))
 
 
 def _text(results: Results) -> tuple[str, ...]:
     counts = [f"{len(results.with_layers(n))} with {layers_label(n)}" for n in results.layer_counts()]
     missing = ", ".join(results.missing) or "none"
-    return (f"{plural(len(results.cells), 'model')}: {', '.join(counts) or 'none'}. Declared but missing: {missing}.",)
+    return (
+        f"The grid has {plural(len(results.cells), 'model')}: {', '.join(counts) or 'none'}. A name gives the layers "
+        f"(L), the heads per layer (H) and the seed (S). Models that are declared but have no records: {missing}.",
+    )
 
 
 def _table(results: Results) -> Table:
@@ -51,15 +54,16 @@ def _table(results: Results) -> Table:
         Column("seed", "summary.seed"),
         Column("tokens", lambda c: millions(c.summary.tokens_seen)),
         Column("held-out loss (nats)", "summary.val_loss_nats", 3),
-        Column("loss drop (nats)", "summary.in_context_loss_drop_nats"),
-        Column("repeat: first / guessing / second (nats)", lambda c: _repeat(c.summary)),
-        Column("repeat: top-1", "summary.repeat_top1"),
+        Column("in-context loss drop (nats)", "summary.in_context_loss_drop_nats"),
+        Column("loss on repeats: first copy / guessing / second copy (nats)", lambda c: _repeat(c.summary)),
+        Column("top-1 accuracy on the second copy", "summary.repeat_top1"),
         Column("prefix matching", "summary.prefix_matching", 3),
         Column("previous token", "summary.previous_token"),
         Column("copying heads", _copying),
         Column("bigram correlation (unigram's; partial)", lambda c: _correlations(c.summary)),
         Column("onset (tokens)", lambda c: "none" if (n := c.summary.onset_tokens) is None else millions(n)),
-        caption="Every model; head scores are the best head's.",
+        caption="Every model of the grid. Prefix matching and previous token are the scores of the best head; repeats "
+        "are repeated random tokens.",
         csv="cells.csv",
     )
 
@@ -78,7 +82,7 @@ def _correlations(s: CellSummary) -> str:
 
 
 def sweep(results: Results) -> Figure | None:
-    """Draw a point per seed over the number of heads, colored by depth, with the mean and its interval."""
+    """Draw onset, loss drop and prefix matching by number of heads, with a point per seed, and the shares of labels."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None
@@ -88,7 +92,7 @@ def sweep(results: Results) -> Figure | None:
 
 
 def widths(results: Results) -> Figure | None:
-    """Draw the same over the width of a head at one total width; None where the sweep has one width."""
+    """Draw the same by the width of a head, at one total width of a layer; None if all heads have one width."""
     by_width: dict[int, list[Cell]] = {}
     for c in (c for c in results.cells.values() if c.rows(HeadRow)):
         by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
@@ -122,15 +126,15 @@ def _drawn(name: str, title: str, cells: Sequence[Cell], x: tuple[str, str]) -> 
         onsets = [c.summary.onset_tokens for c in cells if c.summary.n_layers == n]
         none.append(f"{onsets.count(None)} of {len(onsets)} models with {layers_label(n)}")
     caption = (
-        f"Points are seeds, dashes means, and bars {interval}. No phase change, and so no point, in {', '.join(none)}. "
-        "Right: the share of heads that are labeled with a behavior, a point per model, dashes means over models; a "
-        "head may have several labels."
+        f"Points are seeds, dashes means over seeds, and bars {interval}. A model without a phase change has no point "
+        f"in the first panel: {', '.join(none)}. Right: share of the heads with each label, a point per model, dashes "
+        "means over models; a head may have several labels."
     )
     return picture(name, title, caption, data, (15.0, 4.0), paint)
 
 
 def _measured(cell: Cell) -> dict[str, object]:
-    """Return the model's numbers, and the share of its heads that have each label."""
+    """Return the quantities to draw of a model, and the share of its heads with each label."""
     s = cell.summary
     return {
         "cell": s.cell,
@@ -146,7 +150,7 @@ def _measured(cell: Cell) -> dict[str, object]:
 
 
 def _roles(cell: Cell) -> dict[str, object]:
-    """Return the share of the model's heads that have each label; NaN where heads have no labels."""
+    """Return the share of a model's heads with each label; NaN if its heads have no labels."""
     if not cell.rows(LabelRow):
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
     labeled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
@@ -156,7 +160,7 @@ def _roles(cell: Cell) -> dict[str, object]:
 
 
 def _name(r: LabelRow) -> str:
-    """Offsets of one and two have names of their own."""
+    """Return the name of a label; offsets of one and two tokens have the names in BACK."""
     if r.distance is None:
         return r.name
     return BACK[r.distance - 1] if r.distance in (1, 2) else FIXED
@@ -186,7 +190,7 @@ def _group(ax: Axes, x: float, values: Sequence[float], colour: str) -> None:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean by Student's t, from three values on; before, their range."""
+    """Return the 95 % interval of the mean by Student's t; the range of ``values`` if there are fewer than three."""
     n = len(values)
     if n < 3:
         return min(values), max(values)

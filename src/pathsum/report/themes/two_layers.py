@@ -1,4 +1,4 @@
-"""Two layers: the heads of induction, the edges between heads, and what composition scores mean."""
+"""The section on two layers: the heads of induction, and the edges by which heads compose (docs/framework.md §4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import head_label, number, plural, span
-from pathsum.records.composition import COMPOSITION_RULE, SIGNIFICANT, CompositionRow
+from pathsum.records.composition import COMPOSES, FALSE_COMPOSITION, SIGNIFICANT, CompositionRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.document import MODEL, Column, Section, Table, Text
@@ -16,11 +16,19 @@ from pathsum.report.figures.induction import induction_corner
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Two layers"
-NEARLY_ALL = 0.5  # share of edges that reject the null from which a rejection says little about a single edge
+MANY = 0.5  # share of edges that differ from chance at which such a difference says little about a single edge
+RULE = (
+    "The composition score of an edge is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which "
+    "the later head reads (Q: W_QKᵀ, K: W_QK, V: W_OV). An edge composes if it meets three conditions, all without the "
+    "direction of the early head's mean write: its score exceeds chance; its one-sided Benjamini–Hochberg q is < "
+    f"{FALSE_COMPOSITION}; and its score times the size of the early head is at least {COMPOSES} times chance. The "
+    "size is the standard deviation of what the early head writes on held-out text, divided by the root mean square of "
+    "the standard deviations of all parts that the later layer reads (the embedding and each earlier head)."
+)
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Name the heads of the mechanism, and every edge that composes."""
+    """Show the previous-token head and the induction head of each model, and every edge that composes."""
     cells, shown = results.with_layers(2), drawn(figures, "attention_by_distance", "composition", "induction_corner")
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model.",), shown)
@@ -30,69 +38,73 @@ def section(results: Results, figures: Figures) -> Section:
 def _mechanism(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     needs = (
-        "Two layers let heads read each other. An induction head needs a first-layer head that attends one token back "
-        "and a second-layer head that reads it through its keys: it then attends to what followed the current token "
-        "last time, and copies it."
+        "With two layers, heads of the second layer read what heads of the first layer write. AMF's induction "
+        "mechanism needs a previous-token head in the first layer and a head in the second layer whose keys read it "
+        "(K-composition). The second head, the induction head, then attends to the token after an earlier occurrence "
+        "of the current token, and copies it."
     )
     if not found:
-        return f"{needs} In none of {len(cells)} models has one formed."
+        return f"{needs} An induction head has formed in none of {len(cells)} models."
     return (
-        f"{needs} It has formed in {len(found)} of {len(cells)} models: the first attends to the previous token with "
-        f"{span([p.previous_token for p, _ in found])} of its attention, the second to what followed with "
-        f"{span([i.prefix_matching for _, i in found])}."
+        f"{needs} An induction head has formed in {len(found)} of {len(cells)} models: the previous-token head gives "
+        f"{span([p.previous_token for p, _ in found])} of its attention to the previous token, and the induction head "
+        f"gives {span([i.prefix_matching for _, i in found])} to the token after the earlier occurrence (prefix "
+        "matching)."
     )
 
 
 def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Count the edges above, below and at chance and those that compose; say what a rejection of the null means."""
+    """Count the edges above, at and below chance and those that compose, and explain what these counts mean."""
     edges = [e for c in cells for e in c.rows(CompositionRow)]
     if not edges:
         return ()
     above, differ = sum(e.above for e in edges), [e for e in edges if e.above or e.below]
     counts = (
-        f"Of {plural(len(edges), 'edge')} of all models, {above} score above chance and {len(differ) - above} below it "
-        f"(Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not differ from it. Below chance, the "
-        "later head reads less of what the earlier one writes than for unrelated directions."
+        "An edge is a pair of an earlier head and a reader (queries, keys or values) of a later head. Of "
+        f"{plural(len(edges), 'edge')} of all models, {above} have a composition score above chance and "
+        f"{len(differ) - above} below it (Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not "
+        "differ from chance. A score below chance means that the later head reads less of what the earlier head writes "
+        "than of random directions."
     )
     if bounds := [e.p_floor for e in differ if e.at_floor]:
         counts += (
-            f" Of those that differ, {len(bounds)} lie beyond every random rotation: their p is a bound, < "
-            f"{number(max(bounds), 3)}, and does not rank them."
+            f" Of those that differ, {len(bounds)} lie beyond every random rotation: their p-value is only bounded, < "
+            f"{number(max(bounds), 3)}, and cannot rank them."
         )
     null = ""
-    if len(differ) >= NEARLY_ALL * len(edges):
+    if len(differ) >= MANY * len(edges):
         distance = statistics.median(abs(e.value - e.chance) for e in differ)
         null = (
-            "The random-rotation null rotates one head against the other at random and keeps their spectra. "
-            f"{len(differ)} of {len(edges)} edges reject it, the median of them {number(distance, 3)} from chance. "
-            "That is expected where trained heads share a few directions of the residual stream or avoid each "
-            "other's. A score that differs from chance then says only that two heads are not independent; which edges "
-            "form a circuit must be judged by the size of the excess and by interventions."
+            "Chance comes from the random-rotation null, which rotates one of the two heads at random and keeps the "
+            f"singular values of both. {len(differ)} of {len(edges)} edges differ from it, by a median of "
+            f"{number(distance, 3)}. This is expected if trained heads share a few directions of the residual stream, "
+            "or avoid each other's. A difference from chance then shows only that two heads are not independent. Which "
+            "edges form a circuit must be judged by the size of the excess and by interventions."
         )
     rule = (
-        f"An edge composes if {COMPOSITION_RULE}. {sum(e.composes for e in edges)} of {len(edges)} edges do. The rule "
-        "was tuned on synthetic corpora, with models of two heads per layer; how well it finds the edges that other "
-        "models of such corpora rely on is in the section on the detectors. Its precision there does not cover edges "
-        "into heads that a model does not need: many of these score high. For models with more heads it has not been "
-        "calibrated."
+        f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose. The rule was tuned on synthetic "
+        "corpora, with models of two heads per layer. The section “Precision and recall of the detectors” shows how "
+        "well it finds the edges on which other models of such corpora rely. The precision there does not cover edges "
+        "into heads that a model does not need, and many of these have high scores. The rule has not been calibrated "
+        "for models with more heads."
     )
     return tuple(text for text in (counts, null, rule) if text)
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """Show the two heads of each model, and every edge that composes."""
+    """Show the two heads of the mechanism in each model, and every edge that composes."""
     edges = [(c, e) for c in cells for e in c.rows(CompositionRow) if e.composes]
     mechanism = Table.of(
         [(c, c.previous_token_head(), c.induction_head()) for c in cells],
         MODEL,
         Text("previous-token head", lambda _, previous, __: _label(previous)),
-        Column("attends one back", lambda _, previous, __: previous and previous.previous_token),
+        Column("attention to the previous token", lambda _, previous, __: previous and previous.previous_token),
         Text("induction head", lambda *row: _label(row[-1])),
         Column("prefix matching", lambda *row: row[-1] and row[-1].prefix_matching),
-        Column("K-composition", _key_edge),
-        caption="The heads of the mechanism: the first-layer head that attends most to the previous token, the head of "
-        "best prefix matching (chance: the table of all heads), and by how much the latter's keys read the former "
-        "above chance, without its mean write (chance in brackets).",
+        Column("K-composition above chance (chance)", _key_edge),
+        caption="The heads of the induction mechanism: the first-layer head that attends most to the previous token, "
+        "the head with the best prefix matching (its chance level is in the section “What each head does”), and the "
+        "K-composition score of this pair, without the early head's mean write, minus chance.",
         source="mechanism",
     )
     composing = Table.of(
@@ -103,14 +115,13 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         ),
         Text("read by", lambda _, e: KINDS[e.kind]),
         Column("score", "value", 3),
-        Column("without mean write", "varying", 3),
-        Column("size", "size", 3),
+        Column("score without mean write", "varying", 3),
+        Column("size of the early head", "size", 3),
         Column("chance", "chance", 3),
         Column("q (one-sided)", lambda _, e: "< " * e.varying_at_floor + number(e.varying_q_value, 3)),
-        caption="Every edge that composes, by its score times the head's size. An edge composes if "
-        f"{COMPOSITION_RULE}. Score: norm of the product of what one head writes and the other reads, over the product "
-        "of their norms (0..1). q with < is a bound: no random rotation came as far. Every other edge is in the CSV, "
-        "with two-sided p- and q-values.",
+        caption="Every edge that composes (rule in the text), ranked by its score without the mean write times the "
+        "size of the early head. A q with < is a bound: no random rotation reached the score. The CSV has every other "
+        "edge too, with two-sided p- and q-values.",
         csv="composition.csv",
     )
     return (mechanism, composing) if edges else (mechanism,)
@@ -121,7 +132,7 @@ def _label(head: HeadRow | None) -> str:
 
 
 def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
-    """Print by how much the keys of the induction head read the previous-token head above chance."""
+    """Print by how much the K-composition of these two heads exceeds chance, and chance in brackets."""
     if previous is None or induction is None:
         return "–"
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)
@@ -152,7 +163,7 @@ THEME = Theme(
     | {
         "composition_all_heads": DetectorText(
             "any composition, also into unneeded heads",
-            "the same, where an edge into a head that the model does not need counts as absent",
+            "the same; an edge into a head that the model does not need counts as absent",
         ),
     },
     ("composition_q", "composition_k", "composition_v", "composition", "previous_token", "induction"),

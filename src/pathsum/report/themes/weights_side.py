@@ -1,4 +1,4 @@
-"""The insides of heads: token clusters, joint copying, subspaces, deletion, virtual heads."""
+"""The section on the structure of heads: token clusters, joint copying, subspaces, deletion, virtual heads."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pathsum.report.symbols import visible
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Inside the heads"
-BEYOND = 3  # standard deviations from which something is called beyond chance
+BEYOND = 3  # standard deviations from which a value counts as beyond chance
 CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown per model
 TOKENS = 6  # shown of each group
-FIXED = 0.1  # mean attention from which a virtual head is said to attend at a distance
+FIXED = 0.1  # mean attention at one distance from which a virtual head counts as attending at that distance
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the structure of heads: first what their weights show, last the cost of removing virtual heads."""
+    """Describe the structure of heads by their weights, and the effect on the loss of removing virtual heads."""
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",))
-    text = (part(cells) for part in (_clusters, _joint, _bandwidth, _reading, _deleting, _virtual))
+    text = (part(cells) for part in (_clusters, _joint, _bandwidth, _overlaps, _deleting, _virtual))
     return Section.of(TITLE, text, (_token_table(results), *drawn(figures, "subspaces"), _virtual_table(cells)))
 
 
@@ -41,26 +41,31 @@ def _clusters(cells: Sequence[Cell]) -> str:
     if not found:
         return ""
     return (
-        "An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that a head maps onto "
-        "itself. The matrix is not normal, so the tokens of largest weight need not raise each other: of "
-        f"{plural(len(found), 'leading eigenvector')}, {sum(_beyond(r) >= BEYOND for r in found)} are groups that do, "
-        f"by {BEYOND} standard deviations above those of the same head with its writes rotated at random."
+        "Token clusters. An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that "
+        "the head maps onto itself. The matrix is not normal, so the tokens with the largest weights in an eigenvector "
+        f"need not raise each other's logits. Of {plural(len(found), 'leading eigenvector')}, "
+        f"{sum(_beyond(r) >= BEYOND for r in found)} are clusters of tokens that do: their cohesion is at least "
+        f"{BEYOND} standard deviations above its mean for the same head with randomly rotated writes."
     )
 
 
 def _joint(cells: Sequence[Cell]) -> str:
     groups = [(c, g) for c in cells for g in c.rows(JointCopyingRow)]
     if not groups:
-        return "No two heads of a layer attend to the same positions (cosine of patterns ≥ 0.5), so none copy jointly."
+        return (
+            "Joint copying. No two heads of a layer attend to the same positions (cosine of patterns ≥ 0.5), so none "
+            "copy jointly."
+        )
     cell, best = max(groups, key=lambda pair: pair[1].top1)
     names = " and ".join(head_label(best.layer, int(h)) for h in best.heads.split())
-    others = "" if best.chance_top1 is None else f", for other sets of as many heads {number(best.chance_top1)}"
+    others = "" if best.chance_top1 is None else f", and {number(best.chance_top1)} for other sets of as many heads"
     return (
-        "Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head: "
-        f"{plural(len(groups), 'such group')}, {sum(g.top1 > g.best_top1 for _, g in groups)} of which copy more of "
-        f"the vocabulary than the best of their heads. The group that copies most is {cell.name} {names}: attending to "
-        f"a token raises that very token most for a share of {number(best.top1)} of all tokens; for the best of these "
-        f"heads alone it is {number(best.best_top1)}{others}."
+        "Joint copying. Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head "
+        f"with the sum of their OV circuits. There are {plural(len(groups), 'such group')}; "
+        f"{sum(g.top1 > g.best_top1 for _, g in groups)} of them copy more of the vocabulary than the best of their "
+        f"heads alone. The group that copies most is {cell.name} {names}: attention to a token raises that token's own "
+        f"logit most for a share of {number(best.top1)} of all tokens, against {number(best.best_top1)} for the best "
+        f"of these heads alone{others}."
     )
 
 
@@ -77,26 +82,28 @@ def _bandwidth(cells: Sequence[Cell]) -> str:
         return span([rank for model in ranks(part) for rank in model], 0)
 
     return (
-        f"The residual stream of the deepest models has {span([c.summary.d_model for c in some], 0)} directions. By "
-        f"the participation ratio of singular values a head's W_OV uses {spans('W_OV')} of them, all heads of a model "
-        f"together use {span([sum(model) for model in ranks('W_OV')], 0)}, and tokens differ along {spans('W_E')} in "
-        f"W_E and {spans('W_U')} in W_U."
+        f"Effective rank. The residual stream of the deepest models has {span([c.summary.d_model for c in some], 0)} "
+        f"directions. By the participation ratio of singular values, the W_OV of a head uses {spans('W_OV')} of them, "
+        f"and the sum over all heads of a model is {span([sum(model) for model in ranks('W_OV')], 0)}. The tokens "
+        f"differ along {spans('W_E')} directions in W_E and {spans('W_U')} in W_U."
     )
 
 
-def _reading(cells: Sequence[Cell]) -> str:
+def _overlaps(cells: Sequence[Cell]) -> str:
     edges = [o for c in cells for o in c.rows(OverlapRow) if o.spread > 0]
     if not edges:
         return ""
     below, above = (sum(s * (o.share - o.chance) > BEYOND * o.spread for o in edges) for s in (-1, 1))
     text = (
-        f"Of {len(edges)} pairs of a reader and a writer in different layers, {above} overlap more and {below} less "
-        f"than under random rotations, by {BEYOND} standard deviations."
+        f"Overlap. For {len(edges)} pairs of a head that writes and a reader (queries, keys or values) of a head in a "
+        "later layer, the overlap is the share of the writes that lies in the subspace that is read. It exceeds that "
+        f"under random rotations by more than {BEYOND} standard deviations in {above} pairs, and falls below it by as "
+        f"much in {below}."
     )
     keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
     if keys:
         text += (
-            f" The keys of the induction head read {span(keys)} of what the previous-token head writes (chance "
+            f" For the previous-token head and the keys of the induction head it is {span(keys)} (chance "
             f"{span([o.chance for o in edges])})."
         )
     return text
@@ -107,11 +114,11 @@ def _deleting(cells: Sequence[Cell]) -> str:
     if not heads:
         return ""
     return (
-        f"Later heads may delete what earlier layers wrote: {sum(d.alignment < -BEYOND * d.spread for d in heads)} of "
-        f"{plural(len(heads), 'head')} write against what they read of it, beyond chance (alignment "
-        f"{span([d.alignment for d in heads])}, where −1 would be deletion and 1 repetition); no head cancels more "
-        f"than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers wrote at its own "
-        "position."
+        "Deletion. A head may delete what earlier layers wrote. "
+        f"{sum(d.alignment < -BEYOND * d.spread for d in heads)} of {plural(len(heads), 'head')} write the opposite of "
+        f"what they read of it, beyond chance (alignment {span([d.alignment for d in heads])}; −1 would be deletion, 1 "
+        f"repetition). No head cancels more than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what "
+        "earlier layers wrote at its own position."
     )
 
 
@@ -124,12 +131,12 @@ def _virtual(cells: Sequence[Cell]) -> str:
     ends = [(v.late_layer, v.late_head) == (h.layer, h.head) for c, v in tops if (h := c.formed_induction_head())]
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
-        "Two heads in a row act as a virtual head, with the pattern A^late A^early and the OV matrix W_OV^late "
-        "W_OV^early. In each model, deleting the path through the most important virtual head, with all patterns and "
-        f"norm scales frozen, costs {span([v.cost_nats for _, v in tops])} nats per token (most in {cell.name}, "
-        f"{_pair(most)}). In {sum(ends)} of the {plural(len(ends), 'model')} with an induction head, that virtual head "
-        f"ends in the induction head. {clear} of {plural(len(known), 'virtual head')} cost more than {BEYOND} standard "
-        "errors."
+        "Virtual heads. Two heads in a row act as a virtual head with the pattern A^late A^early and the OV matrix "
+        "W_OV^late W_OV^early. In each model, removal of the path through the most important virtual head, with all "
+        f"patterns and norm scales frozen, raises the held-out loss by {span([v.cost_nats for _, v in tops])} nats per "
+        f"token (most in {cell.name}, {_pair(most)}). In {sum(ends)} of the {plural(len(ends), 'model')} with an "
+        f"induction head, the later head of this virtual head is the induction head. Removal of {clear} of "
+        f"{plural(len(known), 'virtual head')} raises the loss by more than {BEYOND} standard errors."
     )
 
 
@@ -152,12 +159,13 @@ def _token_table(results: Results) -> Table:
         Text(
             "→ written", lambda _, r: Entry(_tokens(r.written), "token") if isinstance(r, DirectionRow) else "the same"
         ),
-        Column("cohesion (by chance)", lambda _, r: "–" if isinstance(r, DirectionRow) else _cohesion(r)),
+        Column("cohesion (chance)", lambda _, r: "–" if isinstance(r, DirectionRow) else _cohesion(r)),
         Column("share of W_OV", lambda _, r: r.share if isinstance(r, DirectionRow) else None),
-        caption="Tokens that heads act on, in the model of lowest loss of each depth: the groups of tokens that raise "
-        "each other most clearly (cohesion in standard deviations of the circuit's entries; in brackets, with the "
-        "head's writes rotated at random), and the singular directions of the largest share of W_OV (read → written). "
-        "Every head of every model is in token_clusters.csv and directions.csv.",
+        caption="Tokens on which heads act, for the model of each depth with the lowest held-out loss. First, the "
+        "clusters of tokens that raise each other's logits most clearly; cohesion is the mean of these entries of the "
+        "OV circuit in standard deviations of all its entries (in brackets: with randomly rotated writes, ± standard "
+        "deviation). Then, the leading singular directions with the largest share of ‖W_OV‖²: tokens that are read → "
+        "tokens that are written. The files token_clusters.csv and directions.csv have every head of every model.",
         csv="token_clusters.csv",
     )
 
@@ -183,14 +191,15 @@ def _virtual_table(cells: Sequence[Cell]) -> Table:
         ],
         MODEL,
         Text("early → late", lambda _, v: _pair(v)),
-        Column("cost (nats)", lambda _, v: f"{number(v.cost_nats, 3)} ± {number(v.cost_error_nats, 3)}"),
+        Column("rise of the loss (nats)", lambda _, v: f"{number(v.cost_nats, 3)} ± {number(v.cost_error_nats, 3)}"),
         Column("V-composition (chance)", lambda _, v: f"{number(v.composition)} ({number(v.composition_chance)})"),
         Column("copying positivity", "positivity"),
-        Text("attends", lambda _, v: _distance(v)),
+        Text("attends (tokens back: mean attention)", lambda _, v: _distance(v)),
         Column("prefix matching", "prefix_matching"),
-        caption=f"The {VIRTUAL} virtual heads of each model that cost most: loss without the path minus loss with it, "
-        "± standard error over windows of held-out text; weights, and mean attention of A^late A^early (to its "
-        f"strongest distance where that is ≥ {FIXED}, and prefix matching on repeated random tokens).",
+        caption=f"The {VIRTUAL} virtual heads of each model whose removal raises the loss most: rise of the held-out "
+        "loss (± standard error over documents), V-composition score, eigenvalue positivity of the OV circuit, and "
+        f"mean attention of the pattern A^late A^early: at its strongest distance, if that is ≥ {FIXED}, and to the "
+        "token after an earlier occurrence (prefix matching on repeated random tokens).",
         csv="virtual_heads.csv",
     )
 

@@ -1,4 +1,4 @@
-"""Zero layers: the direct path as a bigram table."""
+"""The section on zero layers: the direct path as a bigram table (docs/framework.md §3.1)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pathsum.report.symbols import visible
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Zero layers"
-BIGRAMS = 12
+BIGRAMS = 12  # rows of the table
 POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the corpus, and how close models without layers are to its bigrams."""
+    """Describe the corpus, and compare the loss of zero-layer models with that of the best smoothed bigram model."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 
@@ -39,14 +39,15 @@ def _text(results: Results) -> tuple[str, ...]:
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )
     model = (
-        "Without layers the logits are W_U W_E applied to the current token: the model can only be a bigram table. Its "
-        f"held-out loss is {span([c.summary.val_loss_nats for c in cells], 3)} nats."
+        "With zero layers, the logits are W_U W_E applied to the current token, so the model can only be a bigram "
+        f"table. Its held-out loss is {span([c.summary.val_loss_nats for c in cells], 3)} nats per token (range over "
+        "models)."
     )
     return about, model if cells else "This sweep has no zero-layer model."
 
 
 def _table(cell: Cell) -> Table:
-    """Show the most frequent bigrams."""
+    """Show the log-probabilities of the most frequent bigrams, in the corpus and by the direct path."""
     return Table.of(
         sorted(cell.rows(BigramRow), key=lambda b: -b.count)[:BIGRAMS],
         Text("token", lambda b: visible(b.token), kind="token"),
@@ -54,13 +55,15 @@ def _table(cell: Cell) -> Table:
         Column("count", "count"),
         Column("corpus log P (nats)", "corpus_log_prob_nats"),
         Column("W_U W_E log P (nats)", "model_log_prob_nats"),
-        caption=f"The most frequent bigrams, corpus against {cell.name}.",
+        caption="The most frequent bigrams of the corpus: log-probability of the next token in the corpus and by the "
+        f"direct path of {cell.name}.",
         csv="bigrams.csv",
     )
 
 
 def bigrams(results: Results) -> Figure | None:
-    """Draw log P(next | token), direct path against corpus, for one model of each depth, and zero-layer losses."""
+    """Draw log P(next | token) by the direct path against the corpus, for one model of each depth, and zero-layer
+    losses."""
     shown = [
         cells[0] for n in results.layer_counts() if (cells := [c for c in results.with_layers(n) if c.rows(BigramRow)])
     ]
@@ -79,19 +82,22 @@ def bigrams(results: Results) -> Figure | None:
             _bars(axes[-1], results, zero)
 
     fits = "; ".join(
-        f"{c.name} {number(c.summary.bigram_correlation)} (unigram {number(c.summary.unigram_correlation)}; partial "
+        f"{c.name} {number(c.summary.bigram_correlation)} (unigram {number(c.summary.unigram_correlation)}, partial "
         f"{number(c.summary.bigram_partial_correlation)})"
         for c in shown
     )
     caption = (
-        "Points on the diagonal are bigrams that the direct path W_U W_E predicts as often as the corpus has them. "
-        "Frequency-weighted correlation over all pairs, in brackets that of the unigram log P(next) alone and the "
-        f"partial correlation with it held constant (0 for a unigram model): {fits}."
+        "Points on the diagonal are bigrams to which the direct path W_U W_E gives the probability that they have in "
+        f"the corpus. Correlation of the two log-probabilities over all pairs, weighted by frequency: {fits}. In "
+        "brackets: the correlation of the unigram log P(next) with the corpus, and the partial correlation of the "
+        "direct path with the unigram held constant (0 for a unigram model)."
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
         worst = number(max(excess, key=abs), 3)
-        caption += f" The zero-layer loss differs from the best smoothed bigram model's by at most {worst} nats."
+        caption += (
+            f" The loss of the zero-layer models differs from that of the best bigram model by at most {worst} nats."
+        )
     return picture(
         "bigrams",
         "The direct path and the corpus's bigrams",

@@ -178,7 +178,7 @@ def fuzzy_matching(results: Results) -> Figure | None:
         left, right = row(canvas, 2)
         attention = data[data["measure"] == FuzzyMeasure.ATTENTION]
         _dots(left, attention, attention["kind"], KINDS, symbols.ACCENT)
-        left.set(xlabel=symbols.ATTENTION, title="attention to the follower, by the token before it")
+        left.set(xlabel=symbols.ATTENTION, title="by the token before the follower")
         for at, (copy, colour) in enumerate(COPIES.items()):
             some = data[data["kind"] == copy]
             _dots(right, some, data["measure"], FuzzyMeasure.GAINS, colour, copy, (at, len(COPIES)))

@@ -10,43 +10,45 @@ from pathsum.records.registry import record
     "extraction/causal.py",
 )
 class AblationRow:
-    """The effect of an intervention on a head, an edge, a virtual head or a pattern: values with it minus without."""
+    """The effect of one intervention (framework §5.8, §5.9). Each effect is the value with the intervention minus the
+    value without it."""
 
-    target: str  # head | edge | virtual | pattern
-    kind: str | None  # of an edge: Q, K or V, the reader of the later head that is patched; None for other targets
-    layer: int  # of an edge or a virtual head: the later head
+    target: str  # head | edge | virtual (head) | pattern (attention pattern of a head)
+    kind: str | None  # input of the later head that an edge patches: Q, K or V; None for other targets
+    layer: int  # of the head; of the later head for an edge or a virtual head
     head: int
-    early_layer: int | None  # the earlier head of an edge or a virtual head; None for other targets
+    early_layer: int | None  # of the earlier head of an edge or a virtual head; None for other targets
     early_head: int | None
-    method: str  # replacement: zero | mean | resample (another window's) | turned (random rotation) | previous token
-    patterns: str  # of later layers: recomputed | frozen (norm scales too)
-    loss_nats: float  # on held-out windows
+    method: str  # replacement of the write: zero | mean | resample | turned (random rotation) | previous token
+    patterns: str  # later attention patterns and norm scales: recomputed | frozen
+    loss_nats: float  # change of the loss on held-out windows
     loss_low: float  # 95 % bootstrap over documents
     loss_high: float
-    loss_drop_nats: float  # change of the in-context loss drop, on the same windows
-    second_copy_nats: float  # loss on the second copy of repeated random tokens
-    second_copy_low: float  # 95 % bootstrap over windows, which are independent
+    loss_drop_nats: float  # change of the in-context loss drop on the same windows
+    second_copy_nats: float  # change of the loss on the second copy of repeated random tokens
+    second_copy_low: float  # 95 % bootstrap over windows
     second_copy_high: float
-    prefix_matching: float  # change of the best head's score; 0 if patterns are frozen
-    windows: int  # of text, and of repeated random tokens
+    prefix_matching: float  # change of the best head's prefix matching; 0 if patterns are frozen
+    windows: int  # held-out windows; the same number of windows of repeated random tokens
 
 
 @record(
     "edge_contrasts",
     "the K-edge of induction against the strongest other edge",
-    "rise without the one − rise without the other, by window",
+    "second-copy loss without the K-edge − second-copy loss without the other edge, paired by window",
     "extraction/causal.py",
 )
 class EdgeContrastRow:
-    """The rise of the second copy's loss without the K-edge from the previous-token head to the induction head, minus
-    the rise without the strongest other edge (not a K-edge of the previous-token head), window by window."""
+    """The contrast of edges (framework §5.9): the loss on the second copy without the K-edge from the previous-token
+    head to the induction head, minus the loss without the strongest other edge, paired by window. Other K-edges of the
+    previous-token head are not considered."""
 
     method: str  # zero | mean | resample
-    early_layer: int
+    early_layer: int  # the previous-token head
     early_head: int
-    layer: int
+    layer: int  # the induction head
     head: int
-    other_kind: str  # Q, K or V
+    other_kind: str  # Q, K or V: kind of the strongest other edge
     other_early_layer: int
     other_early_head: int
     other_layer: int

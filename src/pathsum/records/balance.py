@@ -5,15 +5,16 @@ from pathsum.records.registry import record
 
 @record(
     "balance",
-    "norm of each part of the residual stream, and its share of what is read",
+    "norm of each part of the residual stream, and its share of the stream that a layer reads",
     "Σ ‖part‖² / Σ ‖x‖²; Σ ⟨part, x⟩ / Σ ‖x‖²",
     "circuits/balance.py",
 )
 class BalanceRow:
-    """The norm of a part of the residual stream, and its share of what a layer reads, on held-out windows."""
+    """The norm of one part of the residual stream, and its share of the stream x that a layer reads, on held-out
+    windows (framework §7.3)."""
 
-    reader: int  # layer; n_layers is the unembedding
-    part: str  # embedding, a layer (L0) or a head (L0H1)
-    norm: float  # root mean square over positions, before the reader's norm
-    power_share: float  # Σ ‖part‖² / Σ ‖what is read‖²
-    projection_share: float  # Σ ⟨part, what is read⟩ / Σ ‖what is read‖²; embedding and layers add up to 1
+    reader: int  # layer that reads the stream; n_layers stands for the unembedding
+    part: str  # embedding, all writes of a layer (L0) or of a head (L0H1)
+    norm: float  # root mean square over positions, before the normalization of the reader
+    power_share: float  # Σ ‖s part‖² / Σ ‖s x‖², with s the norm scale of the reader
+    projection_share: float  # Σ s² ⟨part, x⟩ / Σ ‖s x‖²; embedding and layers add up to 1

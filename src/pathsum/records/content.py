@@ -1,50 +1,51 @@
-"""Effect on the loss and attention scores by content, regardless of the heads that moved it."""
+"""Loss reduction and attention scores, split by the content that heads moved and not by the heads that moved it."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "content",
-    "loss reduction by content, by hops and by offset",
-    "loss reduction as content is added that moved at 0, 1, … heads, or comes from 0, 1, … tokens back",
+    "loss reduction by content, grouped by hops and by offset",
+    "L(groups before) − L(groups before + group); L(all − group) − L(all)",
     "circuits/content.py",
 )
 class ContentRow:
-    """The effect of content on the loss on held-out windows, regardless of the heads that moved it. Patterns and norm
-    scales are frozen. Intervals: 95 % bootstrap over documents."""
+    """The loss reduction on held-out windows by one group of content: all routes with the same number of hops, or with
+    the same offset (framework §2.5, §2.6). Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
+    documents."""
 
-    kind: str  # hops: number of heads at which it changed position | offset: number of tokens back of its source
-    content: str  # hops: 0, 1, …; offset: 0 (current token), 1, 2, 3+ or BOS (the first position, at any offset)
-    added_nats: float  # loss reduction when it joins the rows before it; the first row starts at log d_vocab
+    kind: str  # hops: number of heads at which content changed position | offset: distance of its source, in tokens
+    content: str  # hops: 0, 1, …; offset: 0 (current token), 1, 2, 3+ or BOS (position 0, at any offset)
+    added_nats: float  # loss reduction when the group is added to those before it; the first starts at log d_vocab
     added_low: float
     added_high: float
-    removed_nats: float  # rise of the loss when it alone is removed
+    removed_nats: float  # rise of the loss when this group alone is removed from the logits
     removed_low: float
     removed_high: float
-    own_scale_nats: float | None  # as added_nats, with the norm scales of these hops alone; None for offsets
+    own_scale_nats: float | None  # as added_nats, with norm scales of the groups present (§2.7); None for offsets
     own_scale_low: float | None
     own_scale_high: float | None
     windows: int
-    exactness: float  # largest relative error of the rows' sum against the logits, over both kinds, float64
+    exactness: float  # largest relative error of the sum of groups against the logits, over both kinds, float64
 
 
 @record(
     "content_scores",
-    "a head's scores by content of query and key",
-    "Σ w(q, k) · content at q · content at k, by tokens back, regardless of the heads that moved it",
+    "attention scores of an induction head by content at the query and at the key",
+    "Σ w[q, k] (offset group at q)ᵀ W_QK (offset group at k)",
     "circuits/content.py",
 )
 class ContentScoreRow:
-    """A head's attention scores on repeated random tokens by the content of query and key, regardless of the heads that
-    moved it. A head's rows add up to its scores."""
+    """The part of a head's attention scores on repeated random tokens that comes from one offset group at the query and
+    one at the key (framework §2.5). The rows of a head add up to its scores."""
 
     layer: int
     head: int
     query: str  # offset of the content at the query, as in ``ContentRow``; "position" as in ``ScorePathRow``
-    key: str  # the same at the key
-    preference_nats: float  # of the key after the earlier occurrence, over the query's mean key
+    key: str  # offset of the content at the key
+    preference_nats: float  # part of the preference for the key after the earlier occurrence (framework §2.4)
     preference_error_nats: float  # standard error over windows
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
-    exactness: float  # of the whole head, summed by offset and by hops, as in ``ScorePathRow``
+    exactness: float  # largest relative error of log A, summed by offset and by hops, over all pairs of the head
     share_low: float | None  # 95 % bootstrap over windows of the pair's share of the head's preference
     share_high: float | None  # None if the head has no preference

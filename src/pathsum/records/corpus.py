@@ -1,12 +1,12 @@
-"""Statistics of the text, without a model."""
+"""Statistics of the corpus that need no trained model."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "corpus",
-    "tokens, unigram and bigram loss",
-    "mean −log P(next | token) of the smoothed corpus model on held-out text",
+    "sizes of the corpus, unigram and bigram losses",
+    "mean −log P(next | token) of the smoothed bigram model on held-out text",
     "ngrams/statistics.py",
     stored="data/statistics/summary.json",
     stage="statistics",
@@ -20,22 +20,22 @@ class CorpusSummary:
     d_vocab: int
     n_ctx: int
     train_documents: int
-    tuning_documents: int  # for training's evaluations, learning curves and every choice
-    verdict_documents: int  # for every judgment
+    tuning_documents: int  # held-out documents for evaluations during training and for every choice
+    verdict_documents: int  # held-out documents for every judgment
     train_tokens: int
     tuning_tokens: int
     verdict_tokens: int
     train_bytes: int
     tuning_bytes: int
     verdict_bytes: int
-    judged_documents: int  # verdict documents with windows
-    judged_windows: int  # windows that models and baselines are judged on, at most a fixed number per document
-    largest_document: float  # share of those windows in the largest document, 0..1
-    unigram_entropy_nats: float  # of the training text's own unigram distribution
+    judged_documents: int  # verdict documents that contribute windows
+    judged_windows: int  # windows on which models and baselines are judged; their number per document is limited
+    largest_document: float  # largest share of the judged windows from one document, 0..1
+    unigram_entropy_nats: float  # of the unigram distribution of the training text
     unigram_loss_nats: float  # of the smoothed unigram model on the judged windows
     bigram_loss_nats: float  # of the best smoothed bigram model on the judged windows
-    bigram_smoothing: str  # the smoothing and its constant, the best on tuning documents
-    repeated_share: float  # share of trigrams of the judged windows that occurred before in the same window
+    bigram_smoothing: str  # smoothing method and its constant, chosen on tuning documents (framework §3.1)
+    repeated_share: float  # share of trigrams in the judged windows that occur earlier in the same window, 0..1
 
 
 @record(
@@ -47,10 +47,10 @@ class CorpusSummary:
     stage="statistics",
 )
 class NGramRow:
-    """A frequent n-gram of the training text: ``kind`` is unigram, bigram or skip_trigram (source … dest → out)."""
+    """A frequent n-gram of the training text."""
 
-    kind: str
-    tokens: str  # printable, parts joined by U+241F
+    kind: str  # unigram | bigram | skip_trigram (source … destination → out)
+    tokens: str  # printable, joined by U+241F
     ids: str  # token ids, joined by spaces
     count: int
-    log_prob_nats: float  # of the last token given the others (unigram: of the token)
+    log_prob_nats: float  # log-probability of the last token given the tokens before it

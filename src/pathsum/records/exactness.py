@@ -5,14 +5,14 @@ from pathsum.records.registry import record
 
 @record(
     "exactness",
-    "exactness check of the path sums of logits and of scores, at every checkpoint",
+    "exactness check of the path sums of logits and of attention scores, at every checkpoint",
     "max |Σ paths − logits| / max |logits|; max |Σ pairs of paths − log A| / max |log A|",
     "circuits/paths.py",
 )
 class ExactnessRow:
-    """The largest relative errors of the path sums at one checkpoint, in float64."""
+    """The largest relative errors of the path sums at one checkpoint, in float64 (framework §2.2)."""
 
     step: int
     tokens_seen: int
     max_relative_error: float  # of the logits
-    scores_max_relative_error: float | None  # of log A; None if no layer follows the first or scores do not split
+    scores_max_relative_error: float | None  # of log A; None with fewer than two layers or without a split (§2.3)

@@ -1,58 +1,56 @@
-"""The data of the report's explorers."""
+"""Data of the attention explorer and of the circuit explorer of the report."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "passages",
-    "what the attention explorer shows",
-    "held-out and random tokens",
+    "passages of the attention explorer",
+    "held-out text and repeated random tokens",
     "extraction/explorer.py",
     printed=False,
 )
 class PassageRow:
-    """A passage of the attention explorer; ``PatternRow.passage`` is the number of the row."""
+    """A passage of the attention explorer. ``PatternRow.passage`` and ``SplitRow.passage`` are the row's number."""
 
-    kind: str  # description
-    tokens: str  # printable, joined by U+241F; the first is BOS, the last is only predicted
+    kind: str  # description of the passage
+    tokens: str  # printable, joined by U+241F; the first is BOS, the last is a target only
 
 
 @record("patterns", "attention on passages", "A; A ‖W_OV x‖ by row", "circuits/value_weighted.py", printed=False)
 class PatternRow:
-    """The attention of a head on a passage, at a checkpoint."""
+    """The attention pattern of a head on a passage at one checkpoint."""
 
     passage: int
     layer: int
     head: int
     tokens_seen: int
-    weighted: bool  # by the norm of what is moved
-    attention: bytes  # 0..1 in 255ths, one byte each: row by row, query i with its keys 0..i
+    weighted: bool  # whether the pattern is value-weighted (framework §3.14)
+    attention: bytes  # one byte per entry, attention (0..1) times 255: row by row, keys 0..i of query i
 
 
-@record(
-    "splits", "a logit by paths", "W_U (id + Σ A ⊗ W_OV + Σ A A ⊗ W_OV W_OV) W_E", "circuits/paths.py", printed=False
-)
+@record("splits", "logits by path", "W_U (id + Σ A ⊗ W_OV + Σ A A ⊗ W_OV W_OV) W_E", "circuits/paths.py", printed=False)
 class SplitRow:
-    """The final logit of one token at one position of a passage, split into paths. Patterns and norm scales are frozen.
-    Float64, centered over the vocabulary."""
+    """The logit of one token at one position of a passage, as a sum over paths, in float64. Logits are centered over
+    the vocabulary. Patterns and norm scales are frozen."""
 
     passage: int
     position: int
-    target: str  # next: the actual next token | guess: the model's likeliest
+    target: str  # next: the actual next token | guess: the token with the largest logit
     token: str
     log_prob_nats: float
     logit: float  # of the model
     paths: str  # joined by spaces: direct, then the heads of each path, earliest first: L0H3→L1H2
-    parts: list[float]  # logits of each path; the sum is ``logit``
+    parts: list[float]  # logit of each path; their sum is ``logit``
 
 
 @record("token_tables", "circuits by token", "W_U W_OV W_E; W_Eᵀ W_QK W_E; W_U W_E", "circuits/qk_ov.py", printed=False)
 class TokenTableRow:
-    """The ``k`` largest entries of a table over tokens, for each of ``tokens``.
+    """The ``k`` largest entries of a circuit for each of ``tokens``.
 
-    OV: outputs that a head raises if it attends to the token, logits over the mean output. QK: destinations that attend
-    to it, nats over their mean key. Direct and corpus: shares (0..1) of next tokens, by the direct path alone and in
-    the training text.
+    OV: output tokens that the head raises when it attends to the token, in logits above the mean over outputs. QK:
+    destinations that attend to the token, in nats above the mean over their keys. direct and corpus: probabilities
+    (0..1) of the next token under the direct path alone and in the training text.
     """
 
     table: str  # OV | QK | direct | corpus
@@ -60,5 +58,5 @@ class TokenTableRow:
     head: int | None
     tokens: str  # printable, joined by U+241F
     k: int
-    found: str  # ``k`` tokens for each token, largest first, printable, joined by U+241F
+    found: str  # ``k`` tokens for each of ``tokens``, largest entry first, printable, joined by U+241F
     values: bytes  # the entries of ``found``: float32, little-endian

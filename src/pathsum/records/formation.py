@@ -1,4 +1,4 @@
-"""Formation of heads and edges over training, and change points."""
+"""Formation of heads and edges during training, and change-points."""
 
 from pathsum.records.registry import record
 
@@ -6,34 +6,40 @@ from pathsum.records.registry import record
 @record(
     "formation",
     "scores of the previous-token and induction heads at each checkpoint",
-    "as heads and composition; key edge: preference − preference with another window's writes",
+    "as in heads and composition; key edge: preference − preference with the K-edge resampled",
     "extraction/formation.py",
 )
 class FormationRow:
-    """The losses at one checkpoint, and the scores of the heads that are the previous-token head and the induction head
-    at the end of training."""
+    """The losses at one checkpoint, and the scores there of two heads: the previous-token head and the induction head,
+    both chosen at the last evaluation of training (framework §6.5)."""
 
     step: int
     tokens_seen: int
     previous_token: float | None  # mean attention to the previous token, 0..1; None without heads
-    k_composition: float | None  # score over chance, minus 1; None if the induction head is in the first layer
-    key_edge_nats: float | None  # preference of the induction head that comes through the K-edge; None as above
-    prefix_matching: float | None  # 0..1
-    loss_drop_nats: float  # on fewer windows than the log's
+    k_composition: float | None  # score / chance − 1; None if the induction head is in the first layer
+    key_edge_nats: float | None  # preference lost when the K-edge is resampled; None as for k_composition
+    prefix_matching: float | None  # 0..1; None without heads
+    loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record log
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
-    icl_loss_drop_nats: float | None  # at ICL's positions, as in CellSummary
+    icl_loss_drop_nats: float | None  # in-context loss drop at the positions of ICL (§6.2), as in ``CellSummary``
     loss_nats: float
 
 
-@record("changes", "change point of each of these", "half of its rise; bend of the loss", "statistics/phase_change.py")
+@record(
+    "changes",
+    "change-point of each column of formation",
+    "tokens seen at half of the rise; bend of the loss",
+    "statistics/phase_change.py",
+)
 class ChangePointRow:
-    """The change point of a field of ``FormationRow``: half of its rise, or the bend of the loss to a steeper slope."""
+    """The change-point of one field of ``FormationRow``: tokens seen at half of its rise, or at the bend of the
+    loss."""
 
-    quantity: str  # the field
+    quantity: str  # name of the field
     tokens_seen: int
-    low: int  # the evaluations on either side
-    high: int
-    low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows); None if some draws lack it
+    low: int  # tokens seen at the evaluation before the change-point
+    high: int  # tokens seen at the evaluation after it
+    low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows); None if draws lack a change
     high_documents: int | None
-    windows: int | None  # None for composition, which depends on the weights alone
+    windows: int | None  # None for k_composition, which depends on the weights alone

@@ -1,10 +1,11 @@
-"""Matches of tokens that are similar but not equal."""
+"""Matches of tokens that are similar but not equal: they differ by case only, or by a leading space only."""
 
 from pathsum.records.registry import record
 
 
 class FuzzyKind:
-    """Values of ``FuzzyMatchingRow.kind``: the earlier token, or what precedes the second copy."""
+    """Values of ``FuzzyMatchingRow.kind``: the kind of the token before the follower, or of the passage before the
+    scored copy."""
 
     CASE, SPACE, CHANCE = "case", "leading space", "chance"
     VARIANTS = (CASE, SPACE)
@@ -13,40 +14,41 @@ class FuzzyKind:
 
     @staticmethod
     def equal(variant: str) -> str:
-        """Name the query's own token, on the queries of this kind of variant."""
+        """Name the rows in which the earlier token equals the query, for the queries that have this variant."""
         return f"equal ({variant})"
 
     @staticmethod
     def unrelated(variant: str) -> str:
-        """Name the control, on the queries of this kind of variant."""
+        """Name the rows in which the earlier token is unrelated (control), for the queries that have this variant."""
         return f"unrelated ({variant})"
 
 
 class FuzzyMeasure:
-    """Values of ``FuzzyMatchingRow.measure``. Differences from the unrelated token are paired by query."""
+    """Values of ``FuzzyMatchingRow.measure``. Differences from an unrelated token are paired by query."""
 
     ATTENTION, SCORE = "attention", "match score"  # 0..1; standard deviations over all pairs of tokens
     ATTENTION_OVER, SCORE_OVER = "attention over unrelated", "match score over unrelated"
     LIKELY_OVER = "log-probability over unrelated"  # nats
-    GAIN = "gain "  # prefix of the model's measures; nats per token
+    GAIN = "gain "  # prefix of the measures of the whole model; nats per token
     KEPT, AFTER, NEW = "gain after a kept token", "gain after a renamed token", "gain of a renamed token"
     GAINS = (KEPT, AFTER, NEW)
 
 
 @record(
     "fuzzy_matching",
-    "attention and match scores of tokens that are similar but not equal; gains from a copy with other names",
-    "A[last, follower] by the token before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss after BOS − loss after a first "
-    "copy",
+    "attention and match scores of tokens that are similar but not equal; gains on a copy with other names",
+    "A[last, follower] by the token before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss of the copy after BOS − loss "
+    "after the first copy",
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
-    """The effect of an earlier similar token on the induction head, or of a copy with other names on the model."""
+    """One measure of fuzzy matching (framework §5.13): of the induction head, for an earlier token of one kind, or of
+    the model, for a copy of a passage with other names."""
 
-    layer: int | None  # of the induction head; None for gains, which belong to the model
+    layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None
-    kind: str  # of FuzzyKind
-    measure: str  # of FuzzyMeasure
+    kind: str  # a value of ``FuzzyKind``
+    measure: str  # a value of ``FuzzyMeasure``
     value: float
     low: float  # 95 % bootstrap over families of similar tokens, or over documents
     high: float

@@ -1,11 +1,11 @@
-"""The summary of an imported model."""
+"""The summary of a model from another source (framework §2.9)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class ForeignSummary:
-    """An imported model (foreign/<name>/), on the text given with it."""
+    """Sizes and scores of an imported model on the text that the user supplies; written to foreign/<name>/."""
 
     name: str
     n_layers: int
@@ -13,16 +13,16 @@ class ForeignSummary:
     d_model: int
     d_vocab: int
     context: int  # tokens per window
-    windows: int  # of the text
+    windows: int  # number of windows of the text
     loss_nats: float  # on these windows
     repeat_first_loss_nats: float  # on the first copy of repeated random tokens
-    repeat_second_loss_nats: float
-    prefix_matching: float | None  # best head's, 0..1; None without heads
-    prefix_matching_head: str | None  # layer.head
-    prefix_matching_chance: float  # of uniform causal attention
-    previous_token: float | None  # best of the first layer, 0..1
-    previous_token_head: str | None
+    repeat_second_loss_nats: float  # on the second copy
+    prefix_matching: float | None  # of the best head, 0..1; None without heads
+    prefix_matching_head: str | None  # the best head, as layer.head
+    prefix_matching_chance: float  # prefix matching of uniform causal attention
+    previous_token: float | None  # mean attention to the previous token of the best first-layer head, 0..1
+    previous_token_head: str | None  # this head, as layer.head
     copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5
-    bigram_correlation: float  # direct path against the text's log P(next | token), centered, weighted, −1..1
-    direct_path_kl_nats: float  # KL(text's bigram ‖ softmax of the direct path), frequency-weighted
+    bigram_correlation: float  # of W_U W_E with log P(next | token) of the text, framework §3.1, −1..1
+    direct_path_kl_nats: float  # KL(P(next | token) of the text ‖ softmax(W_U W_E)), weighted by frequency
     exactness: float | None  # largest relative error of the path sum, float64; None if there are too many paths

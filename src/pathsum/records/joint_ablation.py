@@ -1,34 +1,34 @@
-"""Losses without the induction heads, over training."""
+"""Loss of in-context learning when all induction heads are ablated together, during training."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "joint_ablation",
-    "both gains from context with all induction heads ablated, over training",
-    "gain of the whole model − gain under zero, mean or resample ablation",
+    "loss drop and second-copy gain with all induction heads ablated, at checkpoints",
+    "value of the whole model − value under zero, mean or resample ablation",
     "extraction/joint_ablation.py",
 )
 class JointAblationRow:
-    """The reduction of the gains from context when several heads are ablated together at a checkpoint. Intervals: 95 %
-    bootstrap."""
+    """The parts of the in-context loss drop and of the second-copy gain that are lost when several heads are ablated
+    together at one checkpoint (framework §5.11). Intervals: 95 % bootstrap."""
 
     step: int
     tokens_seen: int
-    ablated: str  # induction (all induction heads at the end of training) | others (control: of the same layers)
+    ablated: str  # induction: all induction heads at the end of training | others: control, heads of the same layers
     heads: str  # joined by spaces
-    n_heads: int  # a control has fewer heads if its layers have too few
-    method: str  # zero | mean | resample | turned (control: removes as much in random directions)
-    loss_drop_nats: float  # the in-context loss drop of the whole model, on these windows
-    loss_drop_lost: float  # reduction of the loss drop
+    n_heads: int  # number of ablated heads; smaller for a control if its layers have too few other heads
+    method: str  # zero | mean | resample | turned (control: a write of equal norm is removed in random directions)
+    loss_drop_nats: float  # in-context loss drop of the whole model on these windows
+    loss_drop_lost: float  # part of it that is lost, in nats
     loss_drop_lost_low: float
     loss_drop_lost_high: float
-    behind_nats: float  # reduction without the induction heads minus this one, same method and windows; the random
-    # directions are compared with the method of the smallest reduction
+    behind_nats: float  # loss_drop_lost of the induction heads minus that of this row, same method, paired by window;
+    # turned is compared with the method of the smallest loss_drop_lost
     behind_low: float
     behind_high: float
-    repeat_gain_nats: float  # repeated random tokens: loss on the first copy minus the second, of the whole model
-    repeat_gain_lost: float
+    repeat_gain_nats: float  # loss on the first copy − loss on the second copy of random tokens, of the whole model
+    repeat_gain_lost: float  # part of it that is lost, in nats
     repeat_gain_lost_low: float
     repeat_gain_lost_high: float
     windows: int  # of held-out text

@@ -1,13 +1,13 @@
-"""Loss after each layer."""
+"""Loss by logit lens after each layer (framework §3.17)."""
 
 from pathsum.records.registry import record
 
 
-@record("lens", "loss after each layer", "W_U of the residual stream there", "circuits/logit_lens.py")
+@record("lens", "loss by logit lens after each layer", "loss of softmax(W_U s x_l)", "circuits/logit_lens.py")
 class LensRow:
-    """The held-out loss if the residual stream is unembedded after this many layers; 95 % bootstrap over documents."""
+    """The held-out loss when the residual stream is unembedded after a number of layers."""
 
-    layers: int  # from 0: the embedding alone
+    layers: int  # layers before the unembedding; 0: the embedding alone
     loss_nats: float
-    low: float
+    low: float  # 95 % bootstrap over documents
     high: float

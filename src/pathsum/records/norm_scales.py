@@ -1,29 +1,29 @@
-"""Loss reduction by paths at frozen norm scales and at their own."""
+"""Loss reduction by single paths at frozen norm scales and at their own norm scales (framework §2.7)."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "norm_scales",
-    "loss reduction by each path at frozen norm scales and at its own",
-    "L(direct + own heads) − L(direct + own heads + path)",
+    "loss reduction by each path at frozen norm scales and at its own norm scales",
+    "L(direct + single heads of the path) − L(direct + single heads of the path + path)",
     "extraction/norm_scales.py",
 )
 class NormScaleRow:
-    """The loss reduction on held-out windows when a path joins the direct path and the single-head paths of its own
-    heads. Nats per token, patterns frozen. Intervals: 95 % bootstrap."""
+    """The loss reduction on held-out windows, in nats per token, when a path is added to the direct path and the
+    single-head paths of its heads. Patterns are frozen. Intervals: 95 % bootstrap over documents."""
 
     path: str
-    order: int  # heads on it
-    frozen_nats: float  # at the whole model's norm scales
+    order: int  # number of heads on the path
+    frozen_nats: float  # at the norm scales of the whole model
     frozen_low: float
     frozen_high: float
-    own_nats: float  # at the norm scales of these paths alone
+    own_nats: float  # at the norm scales of the added paths alone
     own_low: float
     own_high: float
     difference_nats: float  # own − frozen
     difference_low: float
     difference_high: float
-    frozen_control_nats: float  # with the path's writes rotated at random
-    own_control_nats: float
+    frozen_control_nats: float  # frozen_nats when the path's writes are rotated at random
+    own_control_nats: float  # own_nats when the path's writes are rotated at random
     windows: int

@@ -1,7 +1,7 @@
-"""The declared records, each with its contents, its equation and the code that computes it.
+"""The declaration of records: what each holds, its equation, and the code that computes it.
 
-``tables()``, the report's table of origins and the files that a stage reads and writes follow from these declarations.
-A new record is a class with ``@record`` in a file of this folder, and no other edit.
+``tables()``, the report's list of records, and the files that stages read and write all follow from the declarations.
+To add a record, decorate a row class in any file of this folder with ``@record``; nothing else needs an edit.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ MODEL = "CELL"  # placeholder for a model's name
 
 @dataclass(frozen=True)
 class Origin:
-    """The contents of a record, its computation, and its file."""
+    """The declaration of one record: its contents, its computation, and its file."""
 
-    record: str
-    holds: str
+    record: str  # name
+    holds: str  # contents, in words
     equation: str
     code: str  # path under src/pathsum/
-    stored: str
-    stage: str
-    printed: bool  # in full under reports/tables/; other records only feed figures and explorers
+    stored: str  # path of the file; MODEL stands for the model's name
+    stage: str  # stage of dvc.yaml that writes the file
+    printed: bool  # whether reports/tables/ has it in full; other records only feed figures and explorers
 
 
 _KINDS: dict[type[Any], Origin] = {}
@@ -44,7 +44,10 @@ def record(
     stage: str = f"extract@{MODEL}",
     printed: bool = True,
 ) -> Callable[[type[R]], type[R]]:
-    """Make a row type a frozen dataclass and declare it as the record ``name``, by default a table of each model."""
+    """Make the decorated class a frozen dataclass and declare it as the row type of the record ``name``.
+
+    The arguments are the fields of ``Origin``. By default the record is one table per model, written by extract.
+    """
 
     def declare(kind: type[R]) -> type[R]:
         assert name not in {origin.record for origin in _KINDS.values()}, f"two records are called {name}"
@@ -56,18 +59,18 @@ def record(
 
 
 def origins() -> dict[str, Origin]:
-    """Return every declared record, by name, in alphabetical order."""
+    """Return the declaration of every record, by name, in alphabetical order."""
     return dict(sorted((origin.record, origin) for origin in _kinds().values()))
 
 
 def tables() -> dict[str, type[Any]]:
-    """Return the row type of each table that a model's folder holds as ``<name>.parquet``, in alphabetical order."""
+    """Return the row type of each record that is stored per model as ``<name>.parquet``, in alphabetical order."""
     found = _kinds().items()
     return dict(sorted((o.record, kind) for kind, o in found if o.stored == f"{MODEL}/{o.record}.parquet"))
 
 
 def name_of(kind: type[Any]) -> str:
-    """Return the name of the record that ``kind`` is a row of. KeyError for an undeclared type."""
+    """Return the name of the record with row type ``kind``. Raises KeyError for an undeclared type."""
     return _KINDS[kind].record
 
 

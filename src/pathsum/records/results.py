@@ -1,6 +1,7 @@
-"""All records of the report: those of each model and of the corpus.
+"""All records that the report uses: those of each model and those of the corpus.
 
-``Cell`` holds the records of one trained model. The extract stage writes its folder and the report reads it.
+``Cell`` holds the records of one trained model. The extract stage writes them to one folder per model. The verify and
+report stages read them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathsum.records.summary import CellSummary
 
 R = TypeVar("R")
 
-FORMED = 0.3  # prefix matching from which an induction head has formed; other heads have less than 0.1
+FORMED = 0.3  # least prefix matching of a formed induction head; other heads score below 0.1
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,17 @@ class Cell:
     tables: Mapping[str, list[Any]] = field(default_factory=dict)  # by name of the record
 
     def rows(self, kind: type[R]) -> list[R]:
-        """Return the rows of one record."""
+        """Return the rows of the record with row type ``kind``; an empty list if there are none."""
         return self.tables.get(name_of(kind), [])
 
     def of_induction_head(self, kind: type[R]) -> list[R]:
-        """Return the rows of one record, which has columns ``layer`` and ``head``, for the best induction head."""
+        """Return the rows of a record for the induction head (``HeadRoles.induction``). ``kind`` needs the fields
+        ``layer`` and ``head``."""
         place = HeadRoles.of(self.log).induction
         return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
 
     def having(self, **tables: list[Any]) -> Cell:
-        """Return the same model with these tables in place of its own."""
+        """Return a copy in which ``tables``, by record name, replace the present ones."""
         return dataclasses.replace(self, tables={**self.tables, **tables})
 
     @property
@@ -52,26 +54,27 @@ class Cell:
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
-        """Return the head with the highest prefix-matching score at training's last evaluation."""
+        """Return the head with the highest prefix matching at the last evaluation of training; None without heads."""
         return next(iter(self.of_induction_head(HeadRow)), None)
 
     def formed_induction_head(self) -> HeadRow | None:
-        """Return the same head if its prefix matching reaches FORMED."""
+        """Return the induction head if its prefix matching in the records reaches FORMED, otherwise None."""
         best = self.induction_head()
         return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
-        """Return the first-layer head that attends most to the previous token at training's last evaluation."""
+        """Return the first-layer head with the highest previous-token score at the last evaluation of training; None
+        without heads."""
         place = HeadRoles.of(self.log).previous
         return next((h for h in self.rows(HeadRow) if (h.layer, h.head) == place), None)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that the report prints."""
+    """The records of all models and of the corpus, from which the report is made."""
 
-    cells: dict[str, Cell]  # the grid
-    controls: dict[str, Cell]  # models outside the grid with one change; claims on the grid do not count them
+    cells: dict[str, Cell]  # models of the grid, by name
+    controls: dict[str, Cell]  # control models, by name; claims about the grid do not count them
     corpus: CorpusSummary
     ngrams: list[NGramRow]
     provenance: dict[str, Any]
@@ -86,7 +89,7 @@ class Results:
 
 
 def write_cell(folder: Path, cell: Cell) -> None:
-    """Write ``cell`` as summary.json, log.jsonl and one parquet file per table. Equal cells give equal bytes."""
+    """Write ``cell`` as summary.json, log.jsonl and one parquet file per table. Equal records give equal bytes."""
     write_json(folder / "summary.json", cell.summary)
     lines = (json.dumps(dataclasses.asdict(e), sort_keys=True, allow_nan=False) + "\n" for e in cell.log)
     write_whole(folder / "log.jsonl", "".join(lines).encode())
@@ -95,12 +98,15 @@ def write_cell(folder: Path, cell: Cell) -> None:
 
 
 def read_cell(folder: Path) -> Cell:
-    """Read the cell in ``folder``. FileNotFoundError names each absent file; ValueError names wrong columns."""
+    """Read the records of one model from ``folder``.
+
+    Raises FileNotFoundError, which names each absent file, and ValueError, which names wrong columns.
+    """
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]
     if absent:
         raise FileNotFoundError(
-            f"{folder}: expected the records of an extracted cell; missing {', '.join(absent)}. Run `dvc repro`."
+            f"{folder}: expected the records of an extracted model; missing {', '.join(absent)}. Run `dvc repro`."
         )
     return Cell(
         summary=read_json(folder / "summary.json", CellSummary),

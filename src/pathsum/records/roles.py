@@ -1,4 +1,4 @@
-"""The roles of heads, chosen at training's last evaluation, so that other windows judge them."""
+"""The choice of the previous-token head and the induction head of a model (framework §5.6)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ Place = tuple[int, int]  # layer and head
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """The heads that claims concern. Training evaluates on tuning documents and on random tokens; records come from
-    verdict documents and from other random tokens."""
+    """The two heads that claims are about.
 
-    previous: Place | None  # of the first layer, the head that attends most to the previous token
-    induction: Place | None  # of all layers, the head with the highest prefix-matching score
+    They are chosen on the data of training's last evaluation: tuning documents and random tokens. Records, on which
+    claims are judged, come from verdict documents and from other random tokens.
+    """
+
+    previous: Place | None  # first-layer head with the highest previous-token score
+    induction: Place | None  # head of any layer with the highest prefix matching
 
     @staticmethod
     def of(log: Sequence[Evaluation]) -> HeadRoles:
-        """Choose at the last evaluation of ``log``. Both are None without heads or without a log."""
+        """Choose both heads at the last evaluation of ``log``. Both are None without heads or with an empty log."""
         if not log:
             return HeadRoles(None, None)
         return HeadRoles(_best(log[-1].previous_token[:1]), _best(log[-1].prefix_matching))
 
 
 def scored(scores: Sequence[Sequence[float]], first: int = 0) -> dict[Place, float]:
-    """Return the score of each head of ``scores[layer][head]``, which begin at layer ``first``."""
+    """Map (layer, head) to its score, from nested lists ``scores[layer][head]`` whose first layer is ``first``."""
     return {(layer, head): s for layer, heads in enumerate(scores, first) for head, s in enumerate(heads)}
 
 

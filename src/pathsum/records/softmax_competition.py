@@ -1,24 +1,24 @@
-"""Preference of heads for keys near a repetition."""
+"""Softmax competition: how repeated tokens change the attention to a match and to its neighbors (framework §5.14)."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "softmax_competition",
-    "preference of heads for keys near a repetition",
-    "log A[p, p − block + n] − its mean over keys near, repeated − not; Δ log A_k = −log(1 + A_j (e^δ − 1))",
+    "preference of heads for the match and for its neighbors, in repeated windows minus other windows",
+    "log A[p, p − block + n] − mean over nearby keys of log A; Δ log A_k = −log(1 + A_j (e^δ − 1))",
     "behaviour/softmax_competition.py",
 )
 class SoftmaxCompetitionRow:
-    """A head's preference for a key over keys near it: windows that repeat minus windows that do not. Intervals: 95 %
-    bootstrap over windows."""
+    """The preference of a head for one key over nearby keys, in nats of log attention: its mean on windows that repeat
+    minus its mean on windows that do not. Intervals: 95 % bootstrap over windows."""
 
     layer: int
     head: int
-    place: str  # match (the same token) | after (the token after it) | before (the one before it)
-    preference_nats: float  # of log attention
+    place: str  # key: match (equal to the query's token) | after (key after the match) | before (key before the match)
+    preference_nats: float
     preference_low: float
     preference_high: float
     match_attention: float  # mean attention to the match, 0..1
-    inhibition_nats: float  # change of each other key's log attention when a query's strongest key gains one nat
+    inhibition_nats: float  # mean change of other keys' log attention if the score of the strongest key rises by 1 nat
     windows: int

@@ -1,49 +1,49 @@
-"""Directions that heads read, write and delete."""
+"""Subspaces that heads read and write, effective ranks, and deletion (framework §3.15, §3.16)."""
 
 from pathsum.records.registry import record
 
 
 @record(
     "overlaps",
-    "overlap of the subspaces that heads write and read",
-    "‖P W_OV^early‖² / ‖W_OV^early‖², P the projection on what is read",
+    "overlap of the subspaces that early heads write and late heads read",
+    "‖P W_OV^early‖² / ‖W_OV^early‖², P the projection on the subspace that the late head reads",
     "circuits/subspaces.py",
 )
 class OverlapRow:
-    """The overlap of the subspace that an early head writes with the subspace that a late head reads."""
+    """The share of an early head's write that lies in the subspace that a late head reads."""
 
-    kind: str  # Q, K or V: the late head's reader
+    kind: str  # reader of the late head: Q, K or V
     early_layer: int
     early_head: int
     late_layer: int
     late_head: int
-    share: float  # of the early head's writes, in the subspace that the late head reads, 0..1
-    chance: float  # mean under random rotations
-    spread: float  # standard deviation under random rotations
+    share: float  # ‖P W_OV^early‖² / ‖W_OV^early‖², 0..1
+    chance: float  # mean of share under random rotations
+    spread: float  # standard deviation of share under random rotations
 
 
-@record("bandwidth", "directions used", "(Σ s²)² / Σ s⁴, s the singular values", "circuits/subspaces.py")
+@record("bandwidth", "effective ranks", "(Σ σ²)² / Σ σ⁴, σ the singular values", "circuits/subspaces.py")
 class BandwidthRow:
-    """The effective rank of a matrix."""
+    """The effective rank of one matrix: the participation ratio of its singular values."""
 
     part: str  # W_E, W_U, W_OV or W_QK
     layer: int | None  # None for W_E and W_U
     head: int | None
-    effective_rank: float  # participation ratio of the singular values, 1..rank
-    rank: int  # the maximum
+    effective_rank: float  # 1..rank
+    rank: int  # largest possible value
 
 
 @record(
     "deleting",
-    "cancellation of earlier writes, and its alignment with them",
-    "−⟨o, y⟩ / ⟨y, y⟩; tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), C the covariance of what was written",
+    "alignment of each head's write with earlier writes, and the share of earlier writes that it removes",
+    "tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), C the covariance of earlier writes; −Σ ⟨o, y⟩ / Σ ⟨y, y⟩",
     "circuits/deleting.py",
 )
 class DeletingRow:
-    """A head's response to the writes of earlier layers; heads of the first layer have no row."""
+    """Deletion by a head of what earlier layers wrote. Heads of the first layer have no row."""
 
     layer: int
     head: int
-    alignment: float  # −1: it writes the opposite of what it reads of them; 1: the same
-    spread: float  # standard deviation of alignment under random rotations, whose mean is 0
-    removed: float  # share of their writes that its output cancels at the same position, on held-out text
+    alignment: float  # −1..1; −1: the head writes the opposite of the earlier write that it reads
+    spread: float  # standard deviation of alignment under random rotations; the mean is 0
+    removed: float  # share of earlier writes at the same position that the head's output cancels, on held-out text

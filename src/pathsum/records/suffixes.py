@@ -1,4 +1,7 @@
-"""Matches of one, two and three tokens."""
+"""Suffix matching: the effect of matches of one, two and three tokens (framework §5.12).
+
+The follower of a match is the token that stands directly after the earlier occurrence.
+"""
 
 from pathsum.records.registry import record
 
@@ -10,64 +13,66 @@ from pathsum.records.registry import record
     "behaviour/suffixes.py",
 )
 class SuffixMatchRow:
-    """A head's attention to the followers of two earlier matches of the query's last tokens, on synthetic sequences."""
+    """The attention of a head to the followers of two earlier matches, on sequences of random tokens."""
 
     layer: int
     head: int
-    condition: str  # the matches in the window: "two against one", "one alone", …
-    longer: float  # mean attention to the follower of the longer (or the only) match, 0..1
-    shorter: float  # mean attention to the other follower, after a shorter match or none
+    condition: str  # lengths of the two matches: "two against one", "one alone", …
+    longer: float  # mean attention to the follower of the longer (or only) match, 0..1
+    shorter: float  # mean attention to the follower of the shorter match, or of the context that does not match
     advantage: float  # longer − shorter
     low: float  # 95 % bootstrap over sequences
     high: float
-    chance: float  # uniform attention to either follower
-    sequences: int  # each in both orders
+    chance: float  # attention to a follower under uniform causal attention
+    sequences: int  # number of sequences; each is used in both orders
 
 
 @record(
     "suffix_predictions",
-    "log-probability of these followers",
-    "log P(follower) − log P(follower) without a match",
+    "gain of the log-probability of the followers of matches",
+    "log P(follower) − log P(follower) in the sequence where nothing matches",
     "extraction/suffixes.py",
 )
 class SuffixPredictionRow:
-    """Predictions of a model on the same sequences. Gains are over the log-probability without a match."""
+    """Predictions of a model on the sequences of ``SuffixMatchRow``. The gain of a follower is its log-probability
+    minus its log-probability in the sequence where nothing matches."""
 
-    condition: str
-    longer_nats: float  # gain of the follower of the longer (or the only) match
+    condition: str  # as in ``SuffixMatchRow``
+    longer_nats: float  # gain of the follower of the longer (or only) match
     longer_low: float  # 95 % bootstrap over sequences
     longer_high: float
-    shorter_nats: float
+    shorter_nats: float  # gain of the other follower
     shorter_low: float
     shorter_high: float
-    advantage_nats: float  # longer − shorter
+    advantage_nats: float  # longer_nats − shorter_nats
     low: float
     high: float
-    wins: float  # share of windows in which the follower of the longer match has the higher logit, 0..1; chance 0.5
+    wins: float  # share of windows with a higher logit for the follower of the longer match, 0..1; chance 0.5
     sequences: int
 
 
 @record(
     "suffix_cuts",
-    "the same with edges into the induction head ablated",
-    "softmax of (q + Δq)·(k + Δk), Δ by W_QK from another window's write or the mean write, minus the write",
+    "suffix matching with edges into the induction head ablated",
+    "softmax of (q + Δq)·(k + Δk); Δ: another window's write or the mean write, minus the write, through W_Q or W_K",
     "extraction/suffixes.py",
 )
 class SuffixCutRow:
-    """The induction head and the model with some edges into that head ablated."""
+    """Suffix matching by the induction head and by the model when one set of edges into the induction head is
+    ablated."""
 
-    cut: str  # "none", or the set of edges
-    edges: str  # readers and earlier heads: "Q←L0H1 K←L0H2"
-    method: str  # replacement: resample (another window's write) | mean
+    cut: str  # name of the set of edges (framework §5.12); "none" without ablation
+    edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"
+    method: str  # replacement of the early head's write: resample (the write in another window) | mean
     layer: int  # of the induction head
     head: int
-    advantage: float  # attention to the follower of a two-token match minus that of a one-token match
+    advantage: float  # attention to the follower of a two-token match − attention to that of a one-token match
     low: float  # 95 % bootstrap over sequences
     high: float
-    alone: float  # attention to the follower of a one-token match, the only match
+    alone: float  # attention to the follower of a one-token match in sequences without another match
     alone_low: float
     alone_high: float
-    gain_nats: float  # log-probability advantage of the follower of the longer match
+    gain_nats: float  # log P of the follower of the longer match − log P of the other follower
     gain_low: float
     gain_high: float
     second_copy_nats: float  # rise of the loss on the second copy of repeated random tokens
@@ -75,9 +80,9 @@ class SuffixCutRow:
     second_copy_high: float
     sequences: int
     windows: int  # of repeated random tokens
-    left: float | None  # advantage as a share of that without ablation; None if the latter's interval contains 0
-    left_low: float | None  # 95 % bootstrap of the ratio, both means over the same resampled sequences
+    left: float | None  # advantage / advantage without ablation; None if the interval of the latter contains 0
+    left_low: float | None  # 95 % bootstrap of the ratio; both means use the same resampled sequences
     left_high: float | None
-    alone_left: float | None  # the same for ``alone``
+    alone_left: float | None  # alone / alone without ablation; None likewise
     alone_left_low: float | None
     alone_left_high: float | None

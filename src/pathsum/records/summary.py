@@ -1,4 +1,4 @@
-"""The numbers of one model that claims and metrics.json use."""
+"""The summary of one model: the numbers that claims and metrics.json use."""
 
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.registry import record
@@ -7,17 +7,17 @@ from pathsum.records.registry import record
 @record(
     "summary",
     "a model's losses, best head scores and onset",
-    "loss drop = loss at 8 to 12 % of the window − loss in its last tenth; of 512 tokens: near the 50th − near the "
-    "500th",
+    "in-context loss drop = mean loss at 8 to 12 % of the window − mean loss in its last tenth; for windows of 512 or "
+    "more tokens: near the 50th token − near the 500th token",
     "extraction/cell.py",
     stored="CELL/summary.json",
 )
 class CellSummary:
-    """The numbers of a model that claims and metrics.json use. Head scores are the best head's."""
+    """The numbers of one model that claims and metrics.json use. Head scores are those of the best head."""
 
-    cell: str
+    cell: str  # name of the model
     n_layers: int
-    n_heads: int
+    n_heads: int  # per layer
     d_model: int
     d_head: int
     n_ctx: int
@@ -26,45 +26,49 @@ class CellSummary:
     positions: str
     norm: str
     smeared_keys: bool
-    shuffled: bool  # trained on windows without order
-    curriculum_tokens: int  # first part of tokens_seen, from the most repetitive windows alone
-    curriculum_share: float  # share of these among all windows
-    tokens_seen: int
+    shuffled: bool  # whether the tokens of each training window were in random order (control)
+    curriculum_tokens: int  # tokens seen in the curriculum, that is, from the most repetitive windows alone
+    curriculum_share: float  # share of these windows among all training windows, 0..1
+    tokens_seen: int  # in training
     weights_hash: str
-    val_loss_nats: float  # on verdict windows; low and high: 95 % bootstrap over their documents
-    in_context_loss_drop_nats: float
-    repeat_first_loss_nats: float
-    repeat_second_loss_nats: float
-    repeat_guessing_nats: float  # log of the number of tokens to sample from: the loss of guessing
-    repeat_top1: float  # accuracy of the likeliest token on the second copy
-    prefix_matching: float | None  # None without heads
-    previous_token: float | None  # best of the first layer
-    copying_heads: int | None  # heads whose OV eigenvalue positivity exceeds 0.5
-    exactness: float  # largest relative error of the path sums, logits and scores, over all checkpoints, float64
-    onset_tokens: int | None  # tokens seen at half of the phase change; None without one
-    onset_low: int | None  # the evaluations that bracket it
-    onset_high: int | None
-    bigram_correlation: float  # direct path against corpus log P(next | token), centered, frequency-weighted, −1..1
-    unigram_correlation: float  # of log P(next) alone, which ignores the current token
+    val_loss_nats: float  # on verdict windows; val_loss_low, val_loss_high: 95 % bootstrap over documents
+    in_context_loss_drop_nats: float  # framework §6.1
+    repeat_first_loss_nats: float  # on the first copy of repeated random tokens
+    repeat_second_loss_nats: float  # on the second copy
+    repeat_guessing_nats: float  # loss of guessing: log of the number of tokens that blocks are sampled from
+    repeat_top1: float  # top-1 accuracy on the second copy, 0..1
+    prefix_matching: float | None  # 0..1; None without heads
+    previous_token: float | None  # of the best first-layer head, 0..1; None without heads
+    copying_heads: int | None  # number of heads whose OV eigenvalue positivity exceeds 0.5
+    exactness: float  # largest relative error of the path sums of logits and scores, over all checkpoints, float64
+    onset_tokens: int | None  # tokens seen at the onset (framework §6.3); None without an onset
+    onset_low: int | None  # tokens seen at the evaluation before the onset
+    onset_high: int | None  # tokens seen at the evaluation after the onset
+    bigram_correlation: float  # of W_U W_E with the corpus's log P(next | token), framework §3.1, −1..1
+    unigram_correlation: float  # of log P(next) with log P(next | token), framework §3.2, −1..1
     beyond_unigram_low: float  # 95 % bootstrap over current tokens of bigram_correlation − unigram_correlation
     beyond_unigram_high: float
-    bigram_partial_correlation: float  # log P(next) held constant: 0 for a unigram model
-    direct_path_kl_nats: float  # KL(corpus bigram ‖ softmax of the direct path), frequency-weighted
+    bigram_partial_correlation: float  # bigram_correlation with log P(next) held constant; 0 for a unigram model
+    direct_path_kl_nats: float  # KL(P(next | token) of the corpus ‖ softmax(W_U W_E)), weighted by frequency
     val_loss_low: float | None = None
     val_loss_high: float | None = None
     in_context_loss_drop_low: float | None = None
     in_context_loss_drop_high: float | None = None
-    icl_loss_drop_nats: float | None = None  # 50th token − ``icl_late_token``; None if the window is too short
+    icl_loss_drop_nats: float | None = None  # near the 50th − near icl_late_token (§6.2); None for short windows
     icl_loss_drop_low: float | None = None
     icl_loss_drop_high: float | None = None
-    icl_late_token: int | None = None  # ICL's 500th, or a shorter window's last round one
-    bigram_excess_nats: float | None = None  # val_loss_nats minus the smoothed bigram model's loss on the same windows
+    icl_late_token: int | None = None  # 500 as in ICL, or in shorter windows the last multiple of 10 that fits
+    bigram_excess_nats: float | None = None  # val_loss_nats − loss of the smoothed bigram model on the same windows
     bigram_excess_low: float | None = None
     bigram_excess_high: float | None = None
-    device: str = ""  # of training, "" if unknown
-    device_peak_flops: float | None = None  # of one GPU's bf16 matrix products, measured; None for a CPU
+    device: str = ""  # device of training; "" if unknown
+    device_peak_flops: float | None = None  # measured peak FLOP/s of bf16 matrix products on one GPU; None for a CPU
 
 
-record("log", "the same at every evaluation of training", "as summary", "training/evaluate.py", "CELL/log.jsonl")(
-    Evaluation
-)
+record(
+    "log",
+    "losses and head scores at every evaluation of training",
+    "as in summary",
+    "training/evaluate.py",
+    "CELL/log.jsonl",
+)(Evaluation)

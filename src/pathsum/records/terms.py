@@ -1,24 +1,29 @@
-"""Loss reduction by each order of paths."""
+"""Loss reduction by the paths of each order (framework §2.6)."""
 
 from pathsum.records.registry import record
 
 
-@record("terms", "loss reduction by order of paths", "loss reduction as orders are added", "circuits/importance.py")
+@record(
+    "terms",
+    "loss reduction by order of paths, by layer and by head",
+    "L(lower orders) − L(lower orders + term); L(all − term) − L(all)",
+    "circuits/importance.py",
+)
 class TermRow:
-    """The effect of paths on the loss on held-out windows, through all heads, a layer's heads or one head. Patterns and
-    norm scales are frozen. Intervals: 95 % bootstrap over documents."""
+    """The loss reduction on held-out windows by one term: all paths of one order, or those paths of order 1 that go
+    through one layer or one head. Patterns and norm scales are frozen. Intervals: 95 % bootstrap over documents."""
 
-    order: int  # heads on each path
-    layer: int | None  # None: of all layers
-    head: int | None  # None: of all heads
-    paths: int
-    added_nats: float  # loss reduction when they join all paths of lower orders; the direct path starts at log d_vocab
+    order: int  # number of heads on each path
+    layer: int | None  # None: paths through any layer
+    head: int | None  # None: paths through any head
+    paths: int  # number of paths in the term
+    added_nats: float  # loss reduction when the term is added to all lower orders; order 0 is added to log d_vocab
     added_low: float
     added_high: float
-    removed_nats: float  # rise of the loss when they alone are removed
+    removed_nats: float  # rise of the loss when this term alone is removed from the logits
     removed_low: float
     removed_high: float
-    own_scale_nats: float | None  # as added_nats, with the norm scales of these orders alone; None for layers and heads
+    own_scale_nats: float | None  # as added_nats, at the scale of the orders present (§2.7); None for layers and heads
     own_scale_low: float | None
     own_scale_high: float | None
     windows: int

@@ -1,30 +1,41 @@
-"""Eigenvectors and singular vectors of OV circuits, as tokens."""
+"""Token clusters and singular directions: vectors of OV circuits, shown as tokens (framework §3.11, §3.12)."""
 
 from pathsum.records.registry import record
 
 
-@record("token_clusters", "groups of tokens", "eigenvectors of W_U W_OV W_E", "circuits/token_clusters.py")
+@record(
+    "token_clusters",
+    "clusters of tokens that raise each other through an OV circuit",
+    "eigenvectors of W_U W_OV W_E",
+    "circuits/token_clusters.py",
+)
 class TokenClusterRow:
-    """A group of tokens that a head maps to each other: a leading real positive eigenvector of W_U W_OV W_E."""
+    """A cluster of tokens that raise each other through the OV circuit of a head: the largest entries of an eigenvector
+    of W_U W_OV W_E with a real positive eigenvalue."""
 
     layer: int
     head: int
-    rank: int  # from 1, by eigenvalue
+    rank: int  # from 1, largest eigenvalue first
     eigenvalue: float  # logits
-    cohesion: float  # mean logit between its tokens, in standard deviations of the circuit
-    chance: float  # mean cohesion with the head's writes rotated at random
-    spread: float  # standard deviation of the same
+    cohesion: float  # mean OV entry between different tokens of the cluster / standard deviation of all entries
+    chance: float  # mean cohesion under random rotations of W_OV
+    spread: float  # standard deviation of cohesion under random rotations of W_OV
     tokens: str  # printable, largest weight first, joined by U+241F
 
 
-@record("directions", "tokens that are read and written", "singular vectors of W_OV", "circuits/token_clusters.py")
+@record(
+    "directions",
+    "tokens that the leading singular directions of each head read and write",
+    "singular vectors of W_OV",
+    "circuits/token_clusters.py",
+)
 class DirectionRow:
-    """A singular direction of W_OV, with the tokens most aligned with what it reads and with what it writes."""
+    """A singular direction of W_OV = Σ_i σ_i u_i v_iᵀ, with the tokens most aligned with v_i and with u_i."""
 
     layer: int
     head: int
-    rank: int  # from 1
-    gain: float  # singular value
-    share: float  # of ‖W_OV‖², 0..1
-    read: str  # printable, joined by U+241F
-    written: str
+    rank: int  # from 1, largest singular value first
+    gain: float  # singular value σ_i
+    share: float  # σ_i² / Σ σ², 0..1
+    read: str  # tokens of the largest entries of v_iᵀ W_E, printable, joined by U+241F
+    written: str  # tokens of the largest entries of W_U u_i, printable, joined by U+241F

@@ -5,5 +5,5 @@ JOINER = "\u241f"  # joins printable tokens, none of which contains it
 
 
 def word_of(token: str) -> str:
-    """Strip case and a leading space. Tokens that differ in these alone are the same word."""
+    """Return ``token`` in lower case and without a leading space, so that tokens of the same word are equal."""
     return token.lstrip(SPACES).casefold() or token

@@ -1,13 +1,14 @@
-"""Losses of single tokens at each checkpoint."""
+"""Losses on fixed single tokens at each checkpoint (framework §6.6)."""
 
 from pathsum.records.registry import record
 
 
 @record(
-    "token_losses", "losses of single tokens at checkpoints", "−log P(token)", "extraction/formation.py", printed=False
+    "token_losses", "losses on single tokens at checkpoints", "−log P(token)", "extraction/formation.py", printed=False
 )
 class TokenLossRow:
-    """A checkpoint's loss on single held-out tokens: the same tokens for every model with the same context."""
+    """The losses on single held-out tokens at one checkpoint. Models with the same n_ctx are evaluated on the same
+    tokens."""
 
     step: int
     tokens_seen: int

@@ -7,22 +7,22 @@ from pathsum.records.registry import record
 
 @record(
     "claims",
-    "verdict of every claim",
-    "all models pass, some or none; median over models",
+    "verdict on every claim",
+    "verdict: all, some or no models pass; value: median over models",
     "claims/judging.py",
     stored="data/claims.json",
     stage="verify",
 )
 class ClaimResult:
-    """The verdict on a claim."""
+    """The verdict on one claim (framework §10.7)."""
 
     id: str
-    claim: str  # one sentence
-    section: str  # of the paper
+    claim: str  # the claim in one sentence
+    section: str  # section of the paper
     measure: str
     threshold: str
-    value: float | None
-    values: dict[str, float | None]  # by model
+    value: float | None  # median over models; None where nothing was measured
+    values: dict[str, float | None]  # value of each model
     verdict: str  # reproduced | partly | not | not testable here
-    detail: str  # one sentence on the result, with numbers
+    detail: str  # the result in one sentence, with numbers
     short: list[str] = field(default_factory=list)  # models that miss the threshold

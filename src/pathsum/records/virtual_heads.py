@@ -1,22 +1,27 @@
-"""Virtual heads: pairs of heads of different layers."""
+"""Virtual heads: paths through two heads of different layers (framework §2.8)."""
 
 from pathsum.records.registry import record
 
 
-@record("virtual_heads", "virtual heads", "A^late A^early ⊗ W_OV^late W_OV^early", "circuits/virtual_heads.py")
+@record(
+    "virtual_heads",
+    "composition, pattern and removal cost of each virtual head",
+    "A^late A^early ⊗ W_OV^late W_OV^early",
+    "circuits/virtual_heads.py",
+)
 class VirtualHeadRow:
-    """The weights, the pattern and the effect on the loss of a virtual head."""
+    """The scores of a virtual head, by its weights and by its pattern, and its removal cost."""
 
     early_layer: int
     early_head: int
     late_layer: int
     late_head: int
-    composition: float  # ‖W_OV^late W_OV^early‖ / (‖W_OV^late‖ ‖W_OV^early‖), 0..1
-    composition_chance: float  # root mean square under random rotations
-    positivity: float  # Σλ / Σ|λ| of W_U W_OV^late W_OV^early W_E
-    previous_token: float  # of A^late A^early, on held-out text
-    peak_distance: int  # of the largest mean attention, among distances up to half the window
-    peak_attention: float
-    prefix_matching: float  # of A^late A^early, on repeated random tokens
-    cost_nats: float  # loss on held-out text without its path, minus loss with it
+    composition: float  # V-composition ‖W_OV^late W_OV^early‖ / (‖W_OV^late‖ ‖W_OV^early‖), 0..1
+    composition_chance: float  # root mean square of composition under random rotations
+    positivity: float  # Σ Re λ / Σ |λ| of W_U W_OV^late W_OV^early W_E, −1..1
+    previous_token: float  # previous-token score of A^late A^early on held-out text, 0..1
+    peak_distance: int  # distance of the largest mean attention, up to half of the window, in tokens
+    peak_attention: float  # mean attention at this distance, 0..1
+    prefix_matching: float  # of A^late A^early on repeated random tokens, 0..1
+    cost_nats: float  # loss on held-out text without the path − loss with it
     cost_error_nats: float  # standard error over documents

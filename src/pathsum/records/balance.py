@@ -11,7 +11,7 @@ from pathsum.records.registry import record
 )
 class BalanceRow:
     """The norm of one part of the residual stream, and its share of the stream x that a layer reads, on held-out
-    windows (framework §7.3)."""
+    windows (docs/framework.md §7.3)."""
 
     reader: int  # layer that reads the stream; n_layers stands for the unembedding
     part: str  # embedding, all writes of a layer (L0) or of a head (L0H1)

@@ -5,7 +5,7 @@ from pathsum.records.registry import record
 
 @record("bigrams", "frequent bigrams in the corpus and in the model", "softmax(W_U W_E)", "circuits/bigram.py")
 class BigramRow:
-    """A frequent bigram of the training text (framework §3.1)."""
+    """A frequent bigram of the training text (docs/framework.md §3.1)."""
 
     token: str  # printable
     next: str  # printable

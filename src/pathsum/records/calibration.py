@@ -12,7 +12,8 @@ from pathsum.records.registry import record
     stage="calibrate",
 )
 class CalibrationRow:
-    """Precision and recall of a detector on models trained on synthetic text with known structure (framework §11)."""
+    """Precision and recall of a detector on models trained on synthetic text with known structure (docs/framework.md
+    §11)."""
 
     detector: str
     n: int  # units examined: pairs, triples, heads, edges or models
@@ -20,7 +21,7 @@ class CalibrationRow:
     found: int  # units in which the detector finds the structure
     hits: int  # units in which it is present and found
     precision: float | None  # hits / found; None if found is 0
-    precision_low: float | None  # 95 % Wilson interval, n divided by the design effect (framework §10.5)
+    precision_low: float | None  # 95 % Wilson interval, n divided by the design effect (docs/framework.md §10.5)
     precision_high: float | None
     recall: float | None  # hits / planted; None if planted is 0
     recall_low: float | None

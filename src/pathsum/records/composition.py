@@ -5,7 +5,7 @@ from pathsum.records.registry import record
 SIGNIFICANT = 0.05  # largest q-value (two-sided) of an edge that is above or below chance
 COMPOSES = 0.55  # least score times size, in units of chance; tuned on synthetic corpora of seeds 100 to 123
 FALSE_COMPOSITION = 0.1  # largest q-value (one-sided) of an edge that composes
-COMPOSITION_RULE = (  # framework §4.5, as the report prints it after "if"
+COMPOSITION_RULE = (  # docs/framework.md §4.5, as the report prints it after "if"
     "its composition score, computed without the direction of the early head's mean write, is above chance (one-sided "
     f"Benjamini–Hochberg q < {FALSE_COMPOSITION}) and, multiplied by the early head's relative size, is at least "
     f"{COMPOSES} times chance. The relative size is the standard deviation of the head's writes on held-out text, "
@@ -22,7 +22,7 @@ COMPOSITION_RULE = (  # framework §4.5, as the report prints it after "if"
     "circuits/composition.py",
 )
 class CompositionRow:
-    """The composition score of a pair of heads, its chance level and its p-values (framework §4)."""
+    """The composition score of a pair of heads, its chance level and its p-values (docs/framework.md §4)."""
 
     kind: str  # Q, K or V
     early_layer: int

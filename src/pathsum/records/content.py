@@ -11,7 +11,7 @@ from pathsum.records.registry import record
 )
 class ContentRow:
     """The loss reduction on held-out windows by one group of content: all routes with the same number of hops, or with
-    the same offset (framework §2.5, §2.6). Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
+    the same offset (docs/framework.md §2.5, §2.6). Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
     documents."""
 
     kind: str  # hops: number of heads at which content changed position | offset: distance of its source, in tokens
@@ -37,13 +37,13 @@ class ContentRow:
 )
 class ContentScoreRow:
     """The part of a head's attention scores on repeated random tokens that comes from one offset group at the query and
-    one at the key (framework §2.5). The rows of a head add up to its scores."""
+    one at the key (docs/framework.md §2.5). The rows of a head add up to its scores."""
 
     layer: int
     head: int
     query: str  # offset of the content at the query, as in ``ContentRow``; "position" as in ``ScorePathRow``
     key: str  # offset of the content at the key
-    preference_nats: float  # part of the preference for the key after the earlier occurrence (framework §2.4)
+    preference_nats: float  # part of the preference for the key after the earlier occurrence (docs/framework.md §2.4)
     preference_error_nats: float  # standard error over windows
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
     exactness: float  # largest relative error of log A, summed by offset and by hops, over all pairs of the head

@@ -34,7 +34,7 @@ class CorpusSummary:
     unigram_entropy_nats: float  # of the unigram distribution of the training text
     unigram_loss_nats: float  # of the smoothed unigram model on the judged windows
     bigram_loss_nats: float  # of the best smoothed bigram model on the judged windows
-    bigram_smoothing: str  # smoothing method and its constant, chosen on tuning documents (framework §3.1)
+    bigram_smoothing: str  # smoothing method and its constant, chosen on tuning documents (docs/framework.md §3.1)
     repeated_share: float  # share of trigrams in the judged windows that occur earlier in the same window, 0..1
 
 

@@ -10,7 +10,7 @@ from pathsum.records.registry import record
     "circuits/paths.py",
 )
 class ExactnessRow:
-    """The largest relative errors of the path sums at one checkpoint, in float64 (framework §2.2)."""
+    """The largest relative errors of the path sums at one checkpoint, in float64 (docs/framework.md §2.2)."""
 
     step: int
     tokens_seen: int

@@ -25,7 +25,7 @@ class PatternRow:
     layer: int
     head: int
     tokens_seen: int
-    weighted: bool  # whether the pattern is value-weighted (framework §3.14)
+    weighted: bool  # whether the pattern is value-weighted (docs/framework.md §3.14)
     attention: bytes  # one byte per entry, attention (0..1) times 255: row by row, keys 0..i of query i
 
 

@@ -11,7 +11,7 @@ from pathsum.records.registry import record
 )
 class FormationRow:
     """The losses at one checkpoint, and the scores there of two heads: the previous-token head and the induction head,
-    both chosen at the last evaluation of training (framework §6.5)."""
+    both chosen at the last evaluation of training (docs/framework.md §6.5)."""
 
     step: int
     tokens_seen: int

@@ -42,8 +42,8 @@ class FuzzyMeasure:
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
-    """One measure of fuzzy matching (framework §5.13): of the induction head, for an earlier token of one kind, or of
-    the model, for a copy of a passage with other names."""
+    """One measure of fuzzy matching (docs/framework.md §5.13): of the induction head, for an earlier token of one kind,
+    or of the model, for a copy of a passage with other names."""
 
     layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None

@@ -17,9 +17,9 @@ class HeadRow:
 
     layer: int  # from 0
     head: int  # from 0
-    prefix_matching: float  # framework §5.2, 0..1
+    prefix_matching: float  # docs/framework.md §5.2, 0..1
     previous_token: float  # mean attention to the previous token, 0..1
-    copying: float  # copying by behavior (framework §5.3), −1..1
+    copying: float  # copying by behavior (docs/framework.md §5.3), −1..1
     bos: float  # mean attention to BOS, 0..1
     copying_positivity: float  # Σ Re λ / Σ |λ| of W_U W_OV W_E, −1..1
     copying_top1: float  # share of tokens whose own logit the OV circuit raises most, 0..1
@@ -50,7 +50,8 @@ class DistanceRow:
     "behaviour/labels.py",
 )
 class LabelRow:
-    """The score of a head for one behavior (framework §5.7), with its chance level under uniform causal attention."""
+    """The score of a head for one behavior (docs/framework.md §5.7), with its chance level under uniform causal
+    attention."""
 
     layer: int
     head: int
@@ -71,7 +72,7 @@ class LabelRow:
 
 @record("eigenvalues", "eigenvalues of the OV circuits", "λ of W_U W_OV W_E", "circuits/eigenvalues.py")
 class EigenvalueRow:
-    """A non-zero eigenvalue of the OV circuit W_U W_OV W_E of a head (framework §3.5)."""
+    """A non-zero eigenvalue of the OV circuit W_U W_OV W_E of a head (docs/framework.md §3.5)."""
 
     layer: int
     head: int

@@ -1,4 +1,4 @@
-"""The summary of a model from another source (framework §2.9)."""
+"""The summary of a model from another source (docs/framework.md §2.9)."""
 
 from dataclasses import dataclass
 
@@ -23,6 +23,6 @@ class ForeignSummary:
     previous_token: float | None  # mean attention to the previous token of the best first-layer head, 0..1
     previous_token_head: str | None  # this head, as layer.head
     copying_heads: int  # heads whose OV eigenvalue positivity exceeds 0.5
-    bigram_correlation: float  # of W_U W_E with log P(next | token) of the text, framework §3.1, −1..1
+    bigram_correlation: float  # of W_U W_E with log P(next | token) of the text, docs/framework.md §3.1, −1..1
     direct_path_kl_nats: float  # KL(P(next | token) of the text ‖ softmax(W_U W_E)), weighted by frequency
     exactness: float | None  # largest relative error of the path sum, float64; None if there are too many paths

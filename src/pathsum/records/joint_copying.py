@@ -10,7 +10,7 @@ from pathsum.records.registry import record
     "circuits/joint_copying.py",
 )
 class JointCopyingRow:
-    """Copying by the summed OV circuit of several heads of one layer with similar patterns (framework §3.7)."""
+    """Copying by the summed OV circuit of several heads of one layer with similar patterns (docs/framework.md §3.7)."""
 
     layer: int
     heads: str  # numbers of the heads, joined by spaces

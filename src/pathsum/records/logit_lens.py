@@ -1,4 +1,4 @@
-"""Loss by logit lens after each layer (framework §3.17)."""
+"""Loss by logit lens after each layer (docs/framework.md §3.17)."""
 
 from pathsum.records.registry import record
 

@@ -1,4 +1,4 @@
-"""Loss reduction by single paths at frozen norm scales and at their own norm scales (framework §2.7)."""
+"""Loss reduction by single paths at frozen norm scales and at their own norm scales (docs/framework.md §2.7)."""
 
 from pathsum.records.registry import record
 

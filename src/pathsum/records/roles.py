@@ -1,4 +1,4 @@
-"""The choice of the previous-token head and the induction head of a model (framework §5.6)."""
+"""The choice of the previous-token head and the induction head of a model (docs/framework.md §5.6)."""
 
 from __future__ import annotations
 

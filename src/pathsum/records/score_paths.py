@@ -1,4 +1,4 @@
-"""Attention scores of a head as a sum over pairs of paths (framework §2.3)."""
+"""Attention scores of a head as a sum over pairs of paths (docs/framework.md §2.3)."""
 
 from pathsum.records.registry import record
 
@@ -20,7 +20,7 @@ class ScorePathRow:
     head: int
     query: str  # the path to the query
     key: str  # the path to the key
-    preference_nats: float  # part of the preference for the key after the earlier occurrence (framework §2.4)
+    preference_nats: float  # part of the preference for the key after the earlier occurrence (docs/framework.md §2.4)
     preference_error_nats: float  # standard error over windows
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
     exactness: float  # largest relative error of log A, summed over all pairs of the head, float64
@@ -33,7 +33,8 @@ class ScorePathRow:
     "circuits/matching.py",
 )
 class MatchingRow:
-    """The pair of paths with the largest part of a head's preference, and its matching positivity (framework §5.5)."""
+    """The pair of paths with the largest part of a head's preference, and its matching positivity (docs/framework.md
+    §5.5)."""
 
     layer: int
     head: int

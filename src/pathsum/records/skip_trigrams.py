@@ -1,4 +1,4 @@
-"""The strongest skip-trigrams of each head, and their counts in the text (framework §3.8 to §3.10)."""
+"""The strongest skip-trigrams of each head, and their counts in the text (docs/framework.md §3.8 to §3.10)."""
 
 from pathsum.records.registry import record
 from pathsum.records.tokens import word_of
@@ -8,7 +8,7 @@ CLEAR = 3.0  # least excess of hits over expected hits, in Poisson standard erro
 
 def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
     """Return whether a text contains a skip-trigram beyond chance: ``lift`` is defined and hits − expected exceeds
-    CLEAR √expected (framework §3.9)."""
+    CLEAR √expected (docs/framework.md §3.9)."""
     return lift is not None and hits - expected > CLEAR * expected**0.5
 
 
@@ -79,7 +79,7 @@ class SkipTrigramTallyRow:
     "extraction/atlas.py",
 )
 class SkipTrigramBugRow:
-    """A spurious skip-trigram of a head, s … d → o (framework §3.10). The head raises it because it also raises
+    """A spurious skip-trigram of a head, s … d → o (docs/framework.md §3.10). The head raises it because it also raises
     s … d → o' and s … d' → o. The text does not contain it beyond chance."""
 
     layer: int

@@ -1,4 +1,5 @@
-"""Softmax competition: how repeated tokens change the attention to a match and to its neighbors (framework §5.14)."""
+"""Softmax competition: how repeated tokens change the attention to a match and to its neighbors (docs/framework.md
+§5.14)."""
 
 from pathsum.records.registry import record
 

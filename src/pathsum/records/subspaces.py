@@ -1,4 +1,4 @@
-"""Subspaces that heads read and write, effective ranks, and deletion (framework §3.15, §3.16)."""
+"""Subspaces that heads read and write, effective ranks, and deletion (docs/framework.md §3.15, §3.16)."""
 
 from pathsum.records.registry import record
 

@@ -1,4 +1,4 @@
-"""Sufficiency of the induction circuit: previous-token head, K-edge and induction head (framework §5.10)."""
+"""Sufficiency of the induction circuit: previous-token head, K-edge and induction head (docs/framework.md §5.10)."""
 
 from pathsum.records.registry import record
 

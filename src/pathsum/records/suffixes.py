@@ -1,4 +1,4 @@
-"""Suffix matching: the effect of matches of one, two and three tokens (framework §5.12).
+"""Suffix matching: the effect of matches of one, two and three tokens (docs/framework.md §5.12).
 
 The follower of a match is the token that stands directly after the earlier occurrence.
 """
@@ -61,7 +61,7 @@ class SuffixCutRow:
     """Suffix matching by the induction head and by the model when one set of edges into the induction head is
     ablated."""
 
-    cut: str  # name of the set of edges (framework §5.12); "none" without ablation
+    cut: str  # name of the set of edges (docs/framework.md §5.12); "none" without ablation
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"
     method: str  # replacement of the early head's write: resample (the write in another window) | mean
     layer: int  # of the induction head

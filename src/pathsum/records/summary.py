@@ -32,7 +32,7 @@ class CellSummary:
     tokens_seen: int  # in training
     weights_hash: str
     val_loss_nats: float  # on verdict windows; val_loss_low, val_loss_high: 95 % bootstrap over documents
-    in_context_loss_drop_nats: float  # framework §6.1
+    in_context_loss_drop_nats: float  # docs/framework.md §6.1
     repeat_first_loss_nats: float  # on the first copy of repeated random tokens
     repeat_second_loss_nats: float  # on the second copy
     repeat_guessing_nats: float  # loss of guessing: log of the number of tokens that blocks are sampled from
@@ -41,11 +41,11 @@ class CellSummary:
     previous_token: float | None  # of the best first-layer head, 0..1; None without heads
     copying_heads: int | None  # number of heads whose OV eigenvalue positivity exceeds 0.5
     exactness: float  # largest relative error of the path sums of logits and scores, over all checkpoints, float64
-    onset_tokens: int | None  # tokens seen at the onset (framework §6.3); None without an onset
+    onset_tokens: int | None  # tokens seen at the onset (docs/framework.md §6.3); None without an onset
     onset_low: int | None  # tokens seen at the evaluation before the onset
     onset_high: int | None  # tokens seen at the evaluation after the onset
-    bigram_correlation: float  # of W_U W_E with the corpus's log P(next | token), framework §3.1, −1..1
-    unigram_correlation: float  # of log P(next) with log P(next | token), framework §3.2, −1..1
+    bigram_correlation: float  # of W_U W_E with the corpus's log P(next | token), docs/framework.md §3.1, −1..1
+    unigram_correlation: float  # of log P(next) with log P(next | token), docs/framework.md §3.2, −1..1
     beyond_unigram_low: float  # 95 % bootstrap over current tokens of bigram_correlation − unigram_correlation
     beyond_unigram_high: float
     bigram_partial_correlation: float  # bigram_correlation with log P(next) held constant; 0 for a unigram model

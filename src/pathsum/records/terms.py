@@ -1,4 +1,4 @@
-"""Loss reduction by the paths of each order (framework §2.6)."""
+"""Loss reduction by the paths of each order (docs/framework.md §2.6)."""
 
 from pathsum.records.registry import record
 

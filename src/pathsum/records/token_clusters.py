@@ -1,4 +1,4 @@
-"""Token clusters and singular directions: vectors of OV circuits, shown as tokens (framework §3.11, §3.12)."""
+"""Token clusters and singular directions: vectors of OV circuits, shown as tokens (docs/framework.md §3.11, §3.12)."""
 
 from pathsum.records.registry import record
 

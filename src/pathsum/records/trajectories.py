@@ -1,4 +1,4 @@
-"""Losses on fixed single tokens at each checkpoint (framework §6.6)."""
+"""Losses on fixed single tokens at each checkpoint (docs/framework.md §6.6)."""
 
 from pathsum.records.registry import record
 

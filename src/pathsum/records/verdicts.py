@@ -14,7 +14,7 @@ from pathsum.records.registry import record
     stage="verify",
 )
 class ClaimResult:
-    """The verdict on one claim (framework §10.7)."""
+    """The verdict on one claim (docs/framework.md §10.7)."""
 
     id: str
     claim: str  # the claim in one sentence

@@ -1,4 +1,4 @@
-"""Virtual heads: paths through two heads of different layers (framework §2.8)."""
+"""Virtual heads: paths through two heads of different layers (docs/framework.md §2.8)."""
 
 from pathsum.records.registry import record
 

@@ -241,7 +241,8 @@ def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure 
         assert figure is not None
         captions.append(figure.caption)
     assert "Shaded" not in captions[0]
-    assert captions[1].endswith(" Shaded: training of 2 layers on the windows that repeat most, before all others.")
+    shaded = " Shaded: the curriculum of models with 2 layers, that is, training on the most repetitive windows only."
+    assert captions[1].endswith(shaded)
 
 
 def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> None:

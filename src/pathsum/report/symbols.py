@@ -1,4 +1,4 @@
-"""The visual language of figures and tables: colors by layer count, symbols, axis labels, printed tokens."""
+"""Conventions of figures and tables: colors by number of layers, symbols, axis labels, and printable tokens."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 import matplotlib
 from matplotlib.ft2font import FT2Font
 
-LAYER_COLOURS = ("#6e6e6e", "#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe–Ito; grey for zero layers
-ACCENT = "#000000"  # what a figure highlights
-FAINT = "#9a9a9a"  # references: chance, thresholds, the corpus
+LAYER_COLOURS = ("#6e6e6e", "#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe–Ito; gray for zero layers
+ACCENT = "#000000"  # highlighted marks
+FAINT = "#9a9a9a"  # reference lines and bands: chance, thresholds, corpus models
 
 DIRECT_PATH = r"$W_U W_E$"
 OV_CIRCUIT = r"$W_U W_{OV} W_E$"
 PAIR_CIRCUIT = r"$(M_q W_E)^\top W_{QK} M_k W_E$"
 EIGENVALUE = r"$\lambda$"
-POSITIVITY = r"$\sum\lambda\,/\,\sum|\lambda|$"
+POSITIVITY = r"$\sum\mathrm{Re}\,\lambda\,/\,\sum|\lambda|$"
 
 TOKENS_SEEN = "tokens seen (millions)"
 PREFIX_MATCHING = "prefix matching, best head\n(mean attention, 0..1)"
@@ -34,21 +34,25 @@ def layer_colour(n_layers: int) -> str:
 
 
 def visible(token: str, longest: int = 48) -> str:
-    """Make each character of ``token`` visible: spaces and newlines as signs, invisible characters as escapes."""
+    """Return ``token`` with every character visible, cut to ``longest`` characters.
+
+    Spaces, newlines and tabs become signs (␣ ↵ ⇥ ␍), and other invisible characters become escapes.
+    """
     signs = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
     shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def drawable(token: str, longest: int = 14) -> str:
-    """Make ``token`` visible, with escapes for what the figures' font cannot draw."""
+    """Return ``visible(token)`` with escapes for characters that the font of the figures lacks, cut to ``longest``
+    characters."""
     glyphs = _glyphs()
     shown = "".join(c if ord(c) in glyphs else _escape(c) for c in visible(token))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def _hidden(c: str) -> bool:
-    return unicodedata.category(c)[0] in "CZM"  # control, format, surrogate, unassigned; separators; combining marks
+    return unicodedata.category(c)[0] in "CZM"  # C: control, format, surrogate, unassigned; Z: separator; M: mark
 
 
 def _escape(c: str) -> str:

@@ -1,1 +1,1 @@
-"""Figures from records. They select rows and compute the aggregates that a line or an interval shows."""
+"""Figures of the report. Each selects rows of the records and computes the means and intervals that it shows."""

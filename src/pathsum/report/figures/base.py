@@ -1,4 +1,4 @@
-"""The form of a figure, and the style that all share. Equal records give equal bytes."""
+"""The type of a figure, the style that all figures share, and helpers for panels. Equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STYLE = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, what to see in it, and the numbers it draws."""
+    """A figure as SVG and PNG, with its title, its caption and the table of numbers that it shows."""
 
     name: str
     title: str
@@ -51,7 +51,7 @@ class Figure:
     svg: bytes
     png: bytes
     data: pd.DataFrame
-    wide: bool  # more than one panel: needs the whole width
+    wide: bool  # whether the page shows it at full width
 
 
 def picture(
@@ -62,7 +62,7 @@ def picture(
     size_inches: tuple[float, float],
     paint: Callable[[Canvas], None],
 ) -> Figure:
-    """Paint a figure on a fresh canvas in the shared style, as SVG and PNG."""
+    """Apply ``paint`` to a new canvas in the shared style, and return the figure as SVG and PNG."""
     with matplotlib.rc_context(STYLE):
         canvas = Canvas(figsize=size_inches, layout="constrained")
         paint(canvas)
@@ -84,7 +84,8 @@ def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:
 
 
 def stacked(cells: Iterable[Cell], kind: type[Any], *about: str) -> pd.DataFrame:
-    """Stack the rows of one record of all ``cells``, after the model's name and the fields ``about`` of its summary."""
+    """Return the rows of one record of all ``cells`` as a table. Its first columns are the name of the model and the
+    fields ``about`` of the model's summary."""
     rows = [
         (c.name, *(getattr(c.summary, name) for name in about), *dataclasses.astuple(r))
         for c in cells
@@ -94,7 +95,7 @@ def stacked(cells: Iterable[Cell], kind: type[Any], *about: str) -> pd.DataFrame
 
 
 def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
-    """Make ``n`` panels side by side."""
+    """Add ``n`` panels side by side to ``canvas`` and return them."""
     return list(canvas.subplots(1, n, squeeze=False, sharey=sharey)[0])
 
 
@@ -103,7 +104,7 @@ def layer_palette(results: Results) -> dict[str, str]:
 
 
 def legend_of_depths(ax: Axes, depths: Iterable[int], style: str = "-", **line: Any) -> None:
-    """Name the color of each number of layers."""
+    """Add a legend that names the color of each number of layers."""
     for n in depths:
         ax.plot([], [], style, color=symbols.layer_colour(n), label=layers_label(n), **line)
     ax.legend(loc="best")
@@ -115,11 +116,12 @@ def axes_through_zero(ax: Axes) -> None:
 
 
 def errors(data: pd.DataFrame, value: str = "value", low: str = "low", high: str = "high") -> list[pd.Series]:
-    """Return the lengths of error bars from the ends of intervals."""
+    """Return the lengths of the lower and upper error bars, from the columns of the value and its interval."""
     return [data[value] - data[low], data[high] - data[value]]
 
 
 def side_by_side(groups: pd.Series, order: Sequence[object], width: float) -> list[float]:
-    """Place the rows of each group next to one another, over ``width`` around the group's place in ``order``."""
+    """Return an x position for each row. The rows of a group are spread over ``width`` around the index of the group in
+    ``order``."""
     within, sizes = groups.groupby(groups).cumcount(), groups.map(groups.value_counts())
     return [order.index(g) + width * ((i + 0.5) / n - 0.5) for g, i, n in zip(groups, within, sizes, strict=True)]

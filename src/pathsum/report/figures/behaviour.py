@@ -1,4 +1,4 @@
-"""The loss after each layer, and the path of the losses on single tokens through training."""
+"""Figures of the loss by logit lens and of the losses on single tokens during training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ COMPONENTS = 2
 
 
 def logit_lens(results: Results) -> Figure | None:
-    """Draw the held-out loss if the residual stream is unembedded after each layer, a line per model."""
+    """Draw the held-out loss when the residual stream is unembedded after each layer (docs/framework.md §3.17), one
+    line per model. None without layers."""
     data = stacked(results.cells.values(), LensRow, "n_layers")
     if not data["layers"].any():
         return None
@@ -46,16 +47,17 @@ def logit_lens(results: Results) -> Figure | None:
         for n in results.layer_counts()
     ]
     caption = (
-        "Loss (nats) when the residual stream after 0, 1, … layers is unembedded directly: "
-        f"{'; '.join(after)}. Each line is a model; bars are 95 % intervals over windows. Where an early point is "
-        "worse than the bigram model, the stream at that depth does not yet predict well through the unembedding; it "
-        "may hold information that only later layers use."
+        "Held-out loss (nats per token) when the residual stream after 0, 1, … layers is unembedded directly, range "
+        f"over models: {'; '.join(after)}. Each line is a model; bars are 95 % bootstrap intervals over documents. "
+        "Where the loss after an early layer exceeds that of the bigram model, the stream at this layer does not yet "
+        "predict well through the unembedding. It may still contain information that only later layers use."
     )
     return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 
 
 def trajectories(results: Results) -> Figure | None:
-    """Draw the path of each model through the plane in which the losses on single tokens move most, over all models."""
+    """Draw the training of every model in the plane of the first two principal components of the losses on single
+    tokens (docs/framework.md §6.6). None without these losses."""
     data, explained = _plane(results)
     if data.empty:
         return None
@@ -64,22 +66,25 @@ def trajectories(results: Results) -> Figure | None:
         (ax,) = row(canvas, 1)
         for name, path in data.groupby("cell", sort=False):
             _path(ax, path, results.cells[str(name)])
-        ax.set(xlabel="component 1 (nats per token)", ylabel="component 2 (nats per token)")
+        ax.set(xlabel="principal component 1 (nats per token)", ylabel="principal component 2 (nats per token)")
         legend_of_depths(ax, sorted(set(data["n_layers"])), marker=".")
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (
-        "The losses on the same held-out tokens at each checkpoint of all models, on their two leading principal "
-        f"components ({shares} of all movement). Each line is the training of one model, from the circle; the black "
-        "dot is the first checkpoint after the onset of induction. Where the lines of two depths separate, one depth "
-        "learns what the other cannot. A bend alone is no evidence: any smooth path bends in a plane."
+        "Losses on the same held-out tokens at each checkpoint of all models, projected on their first two principal "
+        f"components ({shares} of the variance). Each line is the training of one model. The circle marks its first "
+        "checkpoint, and the black dot its first checkpoint after the onset of induction. Where the lines of two "
+        "numbers of layers separate, the models begin to predict different tokens well. A bend of a line alone is no "
+        "evidence of a transition, because principal components of any smooth curve bend."
     )
-    return picture("trajectories", "How the losses on single tokens moved", caption, data, (7.4, 5.0), paint)
+    return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 
 
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
-    """Return a row per checkpoint, and the share of each component. Models with another context see other tokens: only
-    models with the most frequent number of tokens are drawn."""
+    """Return the coordinates of each checkpoint, and the share of variance of each component.
+
+    Models with another n_ctx have losses on other tokens. Only models with the most frequent number of tokens are kept.
+    """
     sizes = Counter(len(r.losses_nats) for c in results.cells.values() for r in c.rows(TokenLossRow))
     size = max(sizes, key=lambda n: sizes[n], default=0)
     rows = [

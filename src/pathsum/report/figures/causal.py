@@ -1,4 +1,4 @@
-"""The effect of ablating each head."""
+"""The figure of the effects of ablating each head."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from pathsum.report.figures.base import Figure, errors, picture
 MOST_CELLS = 4
 PANELS = {"loss": "held-out text", "second_copy": "second copy of random tokens"}
 LOSSES = [f"{panel}_{part}" for panel in PANELS for part in ("nats", "low", "high")]
-STYLES = {  # mark, its filling (None: that of its edge) and label
+STYLES = {  # marker, its fill color (None: the color of its edge) and its label
     "zero": ("o", "white", "zero ablation"),
     "mean": ("s", "#b9d7ea", "mean ablation"),
     "resample": ("D", None, "resample ablation"),
-    "turned": ("x", None, "control: as much in random directions"),
+    "turned": ("x", None, "control: random rotation of the write is removed"),
 }
 
 
 def ablations(results: Results) -> Figure | None:
-    """Draw the rise of either loss when a head's output is replaced, by what; later layers are recomputed."""
+    """Draw the rise of the loss on held-out text and on the second copy when the write of each head is replaced, for
+    each method (docs/framework.md §5.8). Later layers are recomputed. None without models of two layers."""
     cells = [c for c in results.cells.values() if c.summary.n_layers > 1 and c.rows(AblationRow)]
     if not cells:
         return None
@@ -48,13 +49,14 @@ def ablations(results: Results) -> Figure | None:
 
     windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.rows(AblationRow)}))
     caption = (
-        "Shaded: the first-layer head that attends most to the previous token, and the head of best prefix matching: "
-        "where induction has formed, the loss on repeats rises without them. A negative value means that the loss "
-        f"falls. Bars: 95 % bootstrap intervals over {windows} windows. Later layers are recomputed."
+        "Rise of the loss when the write of one head is replaced and later layers are recomputed; a negative value "
+        "means that the loss falls. Shaded: the first-layer head that attends most to the previous token, and the head "
+        "with the highest prefix matching. Where induction has formed, ablating either raises the loss on the second "
+        f"copy. Bars: 95 % bootstrap intervals on {windows} windows."
     )
     if len(cells) > len(shown):
-        caption += f" Drawn are the first {len(shown)} of {len(cells)} models; the table has all."
-    return picture("ablations", "What is lost without each head", caption, data, (12.0, 0.6 + 2.7 * len(shown)), paint)
+        caption += f" The figure shows the first {len(shown)} of {len(cells)} models; the table contains all."
+    return picture("ablations", "Loss when each head is ablated", caption, data, (12.0, 0.6 + 2.7 * len(shown)), paint)
 
 
 def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
@@ -66,12 +68,13 @@ def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
         colour = symbols.FAINT if method == "turned" else symbols.layer_colour(cell.summary.n_layers)
         style: dict[str, Any] = {"fmt": marker, "color": colour, "mfc": filling or colour, "ms": 5, "lw": 1.2}
         ax.errorbar(x, part[f"{column}_nats"], yerr=bars, label=label, **style)
-    for name, head in (("previous token", cell.previous_token_head()), ("induction", cell.induction_head())):
+    roles = (("previous-\ntoken head", cell.previous_token_head()), ("induction\nhead", cell.induction_head()))
+    for name, head in roles:
         if head is not None:
             at = heads.index(head_label(head.layer, head.head))
             ax.axvspan(at - 0.45, at + 0.45, color=symbols.ACCENT, alpha=0.07, lw=0)
             ax.annotate(name, (at, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8.5)
     ax.axhline(0, color=symbols.FAINT, lw=0.8)
     ax.set_xticks(range(len(heads)), heads, rotation=90 if len(heads) > 10 else 0)
-    ax.set(ylabel="loss without − with the head\n(nats per token)")
-    ax.set_title(f"{cell.name}: {PANELS[column]}", pad=18)
+    ax.set(ylabel="rise of the loss under ablation\n(nats per token)")
+    ax.set_title(f"{cell.name}: {PANELS[column]}", pad=28)

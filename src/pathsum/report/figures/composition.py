@@ -1,4 +1,4 @@
-"""Composition as a graph: heads by layer, and an edge where one reads another more than by chance."""
+"""The figure of composition: a graph of heads, with an edge where a composition score exceeds chance."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from pathsum.report.figures.base import Figure, picture, stacked
 
 KINDS = {"Q": "queries", "K": "keys", "V": "values"}
 MOST_CELLS = 3
-WIDEST = 7.0  # points, of the strongest edge drawn
-NODE = 25.0  # points, diameter
+WIDEST = 7.0  # width of the strongest edge, in points
+NODE = 25.0  # diameter of a head, in points
 
 
 def composition(results: Results) -> Figure | None:
-    """Draw Q-, K- and V-composition as edges between heads, a row of panels for the best model of each width."""
+    """Draw Q-, K- and V-composition as edges between heads, one row of panels for the best model of each number of
+    heads. None without composition."""
     shown = _shown(results)
     if not shown:
         return None
@@ -46,20 +47,20 @@ def composition(results: Results) -> Figure | None:
         for part in [data[data["kind"] == k]]
     )
     caption = (
-        "Heads by layer, the later above; an edge is as wide as its composition score, without the early head's mean "
-        "write, is above chance. Filled: the first-layer head that attends most to the previous token; grey: the "
-        "induction head. Where they make induction, a thick edge joins them through the keys (K). Faint: above chance, "
-        f"but does not compose. An edge composes if {COMPOSITION_RULE}. Edges below chance are left out. Of all "
-        f"models, edges that compose and edges below chance: {counts}. Drawn for each number of heads: the model with "
-        "the lowest held-out loss; the CSV has all."
+        "Each circle is a head; later layers are above. The width of an edge is its composition score above chance, "
+        "computed without the early head's mean write. Black: the first-layer head that attends most to the previous "
+        "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
+        f"Pale edges are above chance, but do not compose. An edge composes if {COMPOSITION_RULE}. Edges below chance "
+        f"are not drawn. In all models, number of edges that compose, and number of edges below chance: {counts}. The "
+        "figure shows, for each number of heads, the model with the lowest held-out loss; the CSV contains all models."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))
-    return picture("composition", "Which heads read which", caption, data, size, paint)
+    return picture("composition", "Composition between heads", caption, data, size, paint)
 
 
 def _shown(results: Results) -> list[Cell]:
-    """Return the model of the lowest loss of each depth and number of heads."""
+    """Return the model with the lowest held-out loss for each number of layers and of heads, at most MOST_CELLS."""
     best: dict[tuple[int, int], Cell] = {}
     for cell in sorted(results.cells.values(), key=lambda c: c.summary.val_loss_nats):
         if cell.rows(CompositionRow):
@@ -69,8 +70,8 @@ def _shown(results: Results) -> list[Cell]:
 
 def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
     edges = [e for e in cell.rows(CompositionRow) if e.kind == kind and (e.composes or e.varying > e.chance)]
-    for e in sorted(edges, key=lambda e: (e.composes, e.varying - e.chance)):  # the strongest on top
-        bend = 0.18 * (e.late_layer - e.early_layer - 1)  # past the heads in between
+    for e in sorted(edges, key=lambda e: (e.composes, e.varying - e.chance)):  # the strongest edge is drawn last
+        bend = 0.18 * (e.late_layer - e.early_layer - 1)  # around the heads of the layers between
         ax.add_patch(
             FancyArrowPatch(
                 (e.early_head, e.early_layer),
@@ -87,7 +88,7 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
         )
     _heads(ax, cell)
     count, possible = (sum(e.composes for e in edges), sum(e.kind == kind for e in cell.rows(CompositionRow)))
-    ax.set_title(f"{cell.name}: {kind}, read by {KINDS[kind]} ({count} of {possible})")
+    ax.set_title(f"{cell.name}: {kind}-composition ({count} of {possible} edges)")
     ax.set(xlim=(-0.6, cell.summary.n_heads - 0.4), ylim=(-0.4, cell.summary.n_layers - 0.6))
     ax.set_axis_off()
 
@@ -106,8 +107,8 @@ def _legend(strongest: float) -> list[Line2D]:
         return Line2D([], [], color=colour, lw=WIDEST * share, label=label)
 
     return [
-        line(f"{number(strongest)} above chance", 1.0),
-        line(number(strongest / 2), 0.5),
-        line(number(strongest / 10, 3), 0.1),
-        line("does not compose", 0.1, symbols.FAINT),
+        line(f"score {number(strongest)} above chance", 1.0),
+        line(f"{number(strongest / 2)} above chance", 0.5),
+        line(f"{number(strongest / 10, 3)} above chance", 0.1),
+        line("above chance, does not compose", 0.1, symbols.FAINT),
     ]

@@ -1,4 +1,4 @@
-"""Single heads: copying by weights, and attention by distance."""
+"""Figures of single heads: copying by weights, and attention by distance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LONGEST_DISTANCE = 16
 
 
 def eigenvalues(results: Results) -> Figure | None:
-    """Draw how many heads copy, and the OV eigenvalues of the head that copies most, for each depth."""
+    """Draw the OV eigenvalue positivity of every head, and the OV eigenvalues of the head with the highest positivity
+    for each number of layers (docs/framework.md §3.5). None without heads."""
     rows = [
         {
             "cell": c.name,
@@ -48,16 +49,18 @@ def eigenvalues(results: Results) -> Figure | None:
         if len(part := data.loc[data["layers"] == n, "positivity"])
     ]
     caption = (
-        "Heads right of the dashed line have an OV circuit of mostly positive eigenvalues, AMF's criterion of copying; "
-        f"the table of three kinds of evidence tests whether they do copy. Above {COPYING}: {'; '.join(share)}. Right: "
-        "the eigenvalues of the head of highest positivity of each depth."
+        f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed line) copy by the "
+        f"criterion of AMF, because most of their eigenvalues are positive: {'; '.join(share)}. The table of three "
+        "kinds of evidence shows whether they also copy by behavior and by intervention. Right: OV eigenvalues, in the "
+        "complex plane, of the head with the highest positivity for each number of layers."
     )
     size = (4.4 * (1 + len(shown)), 4.0)
-    return picture("eigenvalues", "Which heads may copy, by their weights", caption, data, size, paint)
+    return picture("eigenvalues", "Copying heads by their OV eigenvalues", caption, data, size, paint)
 
 
 def attention_by_distance(results: Results) -> Figure | None:
-    """Draw mean attention by distance for every head, the strongest previous-token head of each model in bold."""
+    """Draw the mean attention of every head by distance, with the previous-token head of each model in bold. None
+    without heads."""
     rows = [
         {"cell": c.name, "group": f"{layers_label(c.summary.n_layers)}: layer L{r.layer}", **dataclasses.asdict(r)}
         for c in results.cells.values()
@@ -80,8 +83,9 @@ def attention_by_distance(results: Results) -> Figure | None:
         if (scores := [h.previous_token for c in results.with_layers(n) if (h := c.previous_token_head()) is not None])
     )
     caption = (
-        "A spike at distance 1 is a previous-token head. Bold: the strongest of each model's first layer; its mean "
-        f"attention to the previous token: {spans}."
+        "Mean attention of each head to the key at each distance, on held-out text. A peak at distance 1 marks a "
+        "previous-token head. Bold: the first-layer head of each model that attends most to the previous token; its "
+        f"mean attention to the previous token, range over models: {spans}."
     )
     return picture("attention_by_distance", "Attention by distance", caption, data, (4.4 * len(groups), 3.8), paint)
 
@@ -98,8 +102,8 @@ def _positivity(ax: Axes, data: pd.DataFrame) -> None:
         data, x="positivity", y="group", hue="group", palette=colours, jitter=False, alpha=0.45, size=8, ax=ax
     )
     ax.axvline(COPYING, color=symbols.FAINT, ls="--", lw=1.2, zorder=0)
-    ax.set(xlim=(-1.05, 1.05), ylabel="", xlabel=f"copying positivity {symbols.POSITIVITY}")
-    ax.set_title("every head")
+    ax.set(xlim=(-1.05, 1.05), ylabel="", xlabel=f"OV eigenvalue positivity {symbols.POSITIVITY} (−1..1)")
+    ax.set_title("all heads")
 
 
 def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
@@ -114,7 +118,7 @@ def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
     ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
     ax.set_box_aspect(1)
     label = head_label(head.layer, head.head)
-    ax.set_title(f"{cell.name} {label}: {number(head.copying_positivity)}")
+    ax.set_title(f"{cell.name} {label}: positivity {number(head.copying_positivity)}")
 
 
 def _distances(ax: Axes, results: Results, data: pd.DataFrame) -> None:

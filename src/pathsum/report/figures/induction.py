@@ -1,4 +1,4 @@
-"""Matching and copying of each head: the corner of induction heads."""
+"""The figure of matching and copying by weights, in which induction heads lie in one corner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pathsum.report.figures.base import Figure, axes_through_zero, layer_palette
 
 
 def induction_corner(results: Results) -> Figure | None:
-    """Draw every head past the first layer by the matching of its QK circuit and the copying of its OV circuit."""
+    """Draw the matching positivity and the copying positivity of every head after the first layer (docs/framework.md
+    §5.5). None without such heads."""
     rows = [
         {
             "cell": c.name,
@@ -53,20 +54,21 @@ def induction_corner(results: Results) -> Figure | None:
             legend=False,
             ax=ax,
         )
-        ax.set(xlabel=f"QK matches the same token: positivity of\n{symbols.PAIR_CIRCUIT}", xlim=(-1.05, 1.05))
-        ax.set(ylabel=f"OV copies: positivity of {symbols.OV_CIRCUIT}", ylim=(-1.05, 1.05))
+        ax.set(xlabel=f"matching: eigenvalue positivity of\n{symbols.PAIR_CIRCUIT} (−1..1)", xlim=(-1.05, 1.05))
+        ax.set(ylabel=f"copying: eigenvalue positivity of\n{symbols.OV_CIRCUIT} (−1..1)", ylim=(-1.05, 1.05))
         ax.set_box_aspect(1)
         for share in (0.0, 0.25, 0.5):
             ax.scatter([], [], s=20 + 300 * share, color=symbols.FAINT, alpha=0.6, label=f"{share:g}")
-        ax.legend(title="prefix\nmatching", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
+        ax.legend(title="prefix\nmatching\n(0..1)", loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.9)
 
     strong = data["prefix_matching"] >= FORMED
     corner = (data["matching_positivity"] > COPYING) & (data["copying_positivity"] > COPYING)
     inside, outside, n_strong = (int(some.sum()) for some in (strong & corner, ~strong & corner, strong))
     caption = (
-        f"Induction heads lie in the shaded corner: of {plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, "
-        f"{inside} {'lies' if inside == 1 else 'lie'} in it; of the {len(data) - n_strong} others, {outside}. "
-        "Matching is judged on the pair of paths, one to the query and one to the key, that carries the largest part "
-        "of a head's preference; M is the product of the OV matrices on a path."
+        f"Each point is a head after the first layer. Both positivities exceed {COPYING} in the shaded corner. Of "
+        f"{plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, {inside} {'lies' if inside == 1 else 'lie'} in "
+        f"this corner; of the {len(data) - n_strong} others, {outside}. Matching is computed on one pair of paths per "
+        "head, one to the query (q) and one to the key (k): the pair with the largest part of the head's preference "
+        "for the token after the earlier occurrence. M is the product of the OV matrices along a path."
     )
-    return picture("induction_corner", "The induction corner", caption, data, (6.6, 5.2), paint)
+    return picture("induction_corner", "Matching and copying by weights", caption, data, (6.6, 5.2), paint)

@@ -1,4 +1,4 @@
-"""Learning curves: induction and in-context learning against tokens seen."""
+"""Figures of training: induction and in-context learning against tokens seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths,
 
 
 def headline(results: Results) -> Figure | None:
-    """Draw prefix matching and the loss drop against tokens seen, a thin line per model, a thick one per depth."""
+    """Draw prefix matching and the in-context loss drop against tokens seen: a thin line per model, and a thick line
+    for the mean of each number of layers. None without logs."""
     data = _training(results)
     if data.empty:
         return None
@@ -29,14 +30,16 @@ def headline(results: Results) -> Figure | None:
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         canvas.axes[0].set_title("Induction heads")
-        canvas.axes[-1].set_title("Learning from context")
+        canvas.axes[-1].set_title("In-context learning")
 
     caption = f"{_contrast(results)}{_onsets(results)} {levels(results)}{curriculum_caption(results)}"
-    return picture("headline", "What a second layer buys", caption, data, (5.2 * len(panels), 3.9), paint)
+    title = "Induction heads and in-context learning in training"
+    return picture("headline", title, caption, data, (5.2 * len(panels), 3.9), paint)
 
 
 def phase_change(results: Results) -> Figure | None:
-    """Draw the same with the loss on each copy of repeated random tokens, and mark each onset."""
+    """Draw prefix matching, the in-context loss drop, and the loss on each copy of repeated random tokens against
+    tokens seen, one line per model, with each onset (docs/framework.md §6.3). None without logs."""
     data = _training(results)
     if data.empty:
         return None
@@ -49,7 +52,7 @@ def phase_change(results: Results) -> Figure | None:
                 _lines(ax, data, "repeat_second_nats", results, lw=1.6, alpha=0.9)
                 for guessing in {c.summary.repeat_guessing_nats for c in results.cells.values()}:
                     ax.axhline(guessing, color=symbols.FAINT, ls=":", lw=1.4, zorder=0)
-                ax.set_title("first copy dashed, second solid; dotted: guessing", fontweight="normal", fontsize=10)
+                ax.set_title("dashed: first copy; solid: second; dotted: guessing", fontweight="normal", fontsize=10)
             else:
                 _lines(ax, data, column, results, lw=1.4, alpha=0.9)
             for s in (c.summary for c in results.cells.values()):
@@ -58,17 +61,18 @@ def phase_change(results: Results) -> Figure | None:
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
-        canvas.axes[0].set_title("dotted: onset", fontweight="normal", fontsize=10)
+        canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
     caption = (
-        "Where prefix matching rises, so does the loss drop, and the loss on the second copy of random tokens falls "
-        f"below guessing. {_gains(results)} {levels(results)}{curriculum_caption(results)}"
+        "In models in which prefix matching rises, the in-context loss drop rises as well, and the loss on the second "
+        f"copy of random tokens falls below that of guessing. {_gains(results)} {levels(results)}"
+        f"{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
 
 def _panels(data: pd.DataFrame) -> dict[str, str]:
-    """Return column and label of each panel."""
+    """Return the column of each panel with its axis label."""
     matching = {"prefix_matching": symbols.PREFIX_MATCHING} if data["prefix_matching"].notna().any() else {}
     return {**matching, "loss_drop_nats": symbols.LOSS_DROP}
 
@@ -113,7 +117,7 @@ def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style:
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
-    """Draw the mean over the models of a depth, where they were evaluated at the same tokens."""
+    """Draw the mean over the models with each number of layers, if these were evaluated at the same tokens seen."""
     known = data.dropna(subset=[column])
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
     shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
@@ -124,7 +128,7 @@ def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
 
 
 def shade_curricula(ax: Axes, results: Results) -> None:
-    """Shade the tokens of each curriculum, on an axis in millions of tokens."""
+    """Shade the tokens seen in each curriculum, on an axis in millions of tokens."""
     for tokens in sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0}):
         ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
 
@@ -133,58 +137,60 @@ def shade_curricula(ax: Axes, results: Results) -> None:
 
 
 def _contrast(results: Results) -> str:
-    """State the contrast between one and two layers, where it holds."""
+    """State the contrast between one and two layers if it holds for all models; empty otherwise."""
     one, two = ([c.summary.onset_tokens is not None for c in results.with_layers(n)] for n in (1, 2))
     if not one or not two or any(one) or not all(two):
         return ""
-    return "With two layers, both quantities rise together; with one layer, neither does. "
+    return "With two layers, prefix matching and the loss drop rise together; with one layer, there is no such change. "
 
 
 def _onsets(results: Results) -> str:
-    """Say for each depth with heads whether and when a phase change came."""
+    """State, for each number of layers above 0, in how many models there was a phase change, and its onset."""
     sentences = []
     for n in results.layer_counts():
         summaries = [c.summary for c in results.with_layers(n)]
         if scores := [s.prefix_matching for s in summaries if s.prefix_matching is not None]:
             onsets = [s.onset_tokens / 1e6 for s in summaries if s.onset_tokens is not None]
             change = (
-                f"a phase change in {len(onsets)} of {plural(len(summaries), 'model')}, half-way after "
-                f"{span(onsets, 1)} M tokens;"
+                f"a phase change in {len(onsets)} of {plural(len(summaries), 'model')}, with onset at "
+                f"{span(onsets, 1)} M tokens"
                 if onsets
-                else f"no phase change within {millions(max(s.tokens_seen for s in summaries))} tokens,"
+                else f"no phase change within {millions(max(s.tokens_seen for s in summaries))} tokens"
             )
-            sentences.append(f"{layers_label(n)}: {change} best prefix matching ends at {span(scores, 3)}.")
+            sentences.append(f"{layers_label(n)}: {change}; final prefix matching of the best head {span(scores, 3)}.")
     return " ".join(sentences)
 
 
 def levels(results: Results) -> str:
-    """Give the final loss drop over all held-out windows."""
+    """State the final in-context loss drop on all held-out windows, for each number of layers."""
     drops = "; ".join(
         f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
         for n in results.layer_counts()
     )
     return (
-        "Curves show the few held-out windows that training evaluates; over all held-out windows, the final loss drop "
-        f"in nats is: {drops}."
+        "Curves are means over the few held-out windows on which training is evaluated. On all held-out windows, the "
+        f"final in-context loss drop (nats, range over models) is: {drops}."
     )
 
 
 def _gains(results: Results) -> str:
-    """Give the gain of the second copy over guessing."""
+    """State by how much the loss on the second copy is below guessing, for each number of layers."""
     parts = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n)]
         gains = span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
         parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
     return (
-        "Gain of the second copy over a uniform guess among the sampled tokens (per token), and top-1 accuracy there, "
-        f"range over models: {'; '.join(parts)}. The loss on the first copy is above guessing, because random tokens "
-        "do not follow the statistics of the text."
+        "Loss of a uniform guess among the sampled tokens minus the loss on the second copy (per token), with top-1 "
+        f"accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first copy is above "
+        "guessing, because random tokens do not follow the statistics of the text."
     )
 
 
 def curriculum_caption(results: Results) -> str:
-    """Describe what ``shade_curricula`` shades, if anything."""
+    """Describe the area that ``shade_curricula`` shades; empty without a curriculum."""
     of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
     depths = " and ".join(map(layers_label, of))
-    return f" Shaded: training of {depths} on the windows that repeat most, before all others." if of else ""
+    if not of:
+        return ""
+    return f" Shaded: the curriculum of models with {depths}, that is, training on the most repetitive windows only."

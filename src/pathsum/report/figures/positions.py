@@ -1,4 +1,4 @@
-"""Loss by position in the window."""
+"""The figure of the loss by position in the window."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row
 from pathsum.report.figures.learning import levels
 
-LEAST_BIN, WIDENING = 4, 1.12  # positions a bin: the least, and how much further each bin reaches than the last
+LEAST_BIN, WIDENING = 4, 1.12  # least number of positions per bin; ratio of the ends of successive bins
 
 
 def loss_by_position(results: Results) -> Figure | None:
-    """Draw loss against position at the end of training, with the two bands that the in-context loss drop compares."""
+    """Draw the loss against the position at the end of training, and shade the two ranges of positions between which
+    the in-context loss drop is taken (docs/framework.md §6.1)."""
     rows = [
         {"layers": layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
         for c in results.cells.values()
@@ -45,10 +46,11 @@ def loss_by_position(results: Results) -> Figure | None:
         ax.legend(title="")
 
     caption = (
-        "A line that falls from the left grey band to the right one learns from its context. Lines are means over "
-        f"models, and over positions in bins that widen to the right; the shade spans all models. {levels(results)}"
+        "Held-out loss by position at the end of training. The in-context loss drop is the mean loss in the left gray "
+        "band minus the mean loss in the right gray band. Lines are means over models, and over positions in bins that "
+        f"widen to the right; colored areas are the range over models. {levels(results)}"
     )
-    return picture("loss_by_position", "Where in the window the loss falls", caption, data, (7.4, 4.2), paint)
+    return picture("loss_by_position", "Loss by position in the window", caption, data, (7.4, 4.2), paint)
 
 
 def _binned(evaluation: Evaluation) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""The preference of an induction head as squares, a panel per model: the query's content by the key's."""
+"""Heat maps of an induction head's preference, by path or content at the query (rows) and at the key (columns)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathsum.records.results import Cell
 from pathsum.records.score_paths import ScorePathRow
 from pathsum.report.figures.base import Figure, picture, row
 
-MOST_WRITTEN = 9  # squares a side up to which each number is written
+MOST_WRITTEN = 9  # largest number of rows for which each entry is printed
 
-Mark = Callable[[Axes, Cell, list[str]], None]  # boxes and labels of one panel, given the names along its sides
+Mark = Callable[[Axes, Cell, list[str]], None]  # adds boxes and labels to one panel, from the names of its rows
 
 
 def preferences(
@@ -29,7 +29,8 @@ def preferences(
     mark: Mark,
     panel_inches: tuple[float, float],
 ) -> Figure:
-    """Draw the models of ``shown`` side by side, on one scale of colors for the rows of all ``cells``, by name."""
+    """Draw one heat map per model of ``shown``, side by side. One color scale covers the rows of all ``cells``, by name
+    of the model."""
     rows = [(cell, r.query, r.key, r.preference_nats) for cell, some in cells.items() for r in some]
     data = pd.DataFrame(rows, columns=["cell", "query", "key", "preference_nats"])
 
@@ -37,10 +38,11 @@ def preferences(
         axes, limit = row(canvas, len(shown)), float(data["preference_nats"].abs().max()) or 1.0
         for ax, cell in zip(axes, shown, strict=True):
             _squares(ax, cell, data[data["cell"] == cell.name], limit, mark)
-        canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25).set_label("preference (nats)")
+        bar = canvas.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, aspect=25)
+        bar.set_label("part of the preference (nats)")
 
     if len(cells) > len(shown):
-        caption += f" Drawn are {len(shown)} of {len(cells)} models; the CSV has all."
+        caption += f" The figure shows {len(shown)} of {len(cells)} models; the CSV contains all."
     width = max(4.5, panel_inches[0] * len(shown))
     return picture(name, title, caption, data, (width, panel_inches[1]), paint)
 
@@ -70,5 +72,5 @@ def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark
 
 
 def _written(nats: float) -> str:
-    """Print one digit, and a plain 0 for what would print as zeros."""
+    """Print one decimal, and 0 for values that round to 0."""
     return number(nats, 1) if abs(nats) >= 0.05 else "0"

@@ -1,4 +1,4 @@
-"""Overlap of reads and writes in the residual stream, and deletion."""
+"""The figure of overlap between writes and reads in the residual stream, and of deletion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ KINDS = ("Q", "K", "V")
 
 
 def subspaces(results: Results) -> Figure | None:
-    """Draw the overlap of earlier heads' writes with later heads' reads, and deletion by later heads."""
+    """Draw the overlap of each early head's write with the subspace that each late head reads (docs/framework.md
+    §3.15), and deletion by late heads (§3.16). None without pairs of heads."""
     rows = [
         {
             "cell": c.name,
@@ -52,16 +53,17 @@ def subspaces(results: Results) -> Figure | None:
         _deleting(right, deleting)
 
     caption = (
-        f"Left: {len(data) // 3} pairs of heads; line and band, a random rotation between the two, ± 2 standard "
-        "deviations. Above the band, a head reads more of what the other writes than by chance; below it, less. Black: "
-        "the previous-token head as read by the induction head. Right: a head that deletes what earlier layers wrote "
-        "lies at the upper left, at (−1, 1) if it removes all of it."
+        f"Left: overlap of {len(data) // 3} pairs of heads. Dashed line and band: mean ± 2 standard deviations under "
+        "random rotations between the two heads. Above the band, the later head reads more of the earlier head's write "
+        "than by chance; below the band, less. Black: the induction head reads the previous-token head. Right: a head "
+        "that deletes the writes of earlier layers lies at the upper left, and at (−1, 1) if it removes them "
+        "completely; band: ± 2 standard deviations under random rotations."
     )
-    return picture("subspaces", "Overlap of reads and writes", caption, data, (10.4, 4.2), paint)
+    return picture("subspaces", "Overlap of reads and writes, and deletion", caption, data, (10.4, 4.2), paint)
 
 
 def induction_edge(cell: Cell, edge: OverlapRow) -> bool:
-    """Return whether this is the previous-token head as read by the induction head."""
+    """Return whether ``edge`` leads from the previous-token head to a formed induction head."""
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     if previous is None or induction is None:
         return False
@@ -75,13 +77,14 @@ def _overlaps(ax: Axes, data: pd.DataFrame) -> None:
     ax.axhline(1, color=symbols.FAINT, ls="--", lw=1.2)
     for at, kind in enumerate(KINDS):
         part = data[data["kind"] == kind].reset_index(drop=True)
-        x = at + 0.7 * ((part.index + 0.5) / max(len(part), 1) - 0.5)  # side by side, in order of models and heads
+        x = at + 0.7 * ((part.index + 0.5) / max(len(part), 1) - 0.5)  # spread sideways, in order of models and heads
         colours = part["n_layers"].map(symbols.layer_colour).where(~part["induction"], symbols.ACCENT)
         sizes = part["induction"].map({True: 70, False: 18})
         ax.scatter(x, part["times_chance"], c=colours, s=sizes, alpha=0.7, linewidths=0)
-    ax.set_xticks(range(len(KINDS)), [f"{kind} reader" for kind in KINDS])
-    ax.set(ylabel="share of a head's writes that a later one reads,\ntimes chance", ylim=(0, None))
-    ax.set_title("every pair of heads")
+    ax.set_xticks(range(len(KINDS)), ["queries (Q)", "keys (K)", "values (V)"])
+    ax.set(ylabel="overlap of an earlier head's write with\na later head's read (multiples of chance)", ylim=(0, None))
+    ax.set(xlabel="reader of the later head")
+    ax.set_title("all pairs of heads")
 
 
 def _deleting(ax: Axes, data: pd.DataFrame) -> None:
@@ -95,5 +98,5 @@ def _deleting(ax: Axes, data: pd.DataFrame) -> None:
     axes_through_zero(ax)
     reach = max(0.3, 1.1 * float(data[["alignment", "removed"]].abs().max().max())) if len(data) else 1.0
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach))
-    ax.set(xlabel="alignment with earlier writes (−1..1)", ylabel="share of earlier writes removed")
-    ax.set_title(f"{len(data)} heads beyond the first layer")
+    ax.set(xlabel="alignment with earlier writes (−1..1)", ylabel="share of earlier writes removed (1: all)")
+    ax.set_title(f"{len(data)} heads after the first layer")

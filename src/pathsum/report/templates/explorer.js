@@ -1,6 +1,6 @@
 "use strict";
-// The attention explorer and the circuit explorer. Each model's records lie in a block of data of the page, unpacked
-// when first asked for. Tokens come from a corpus: they reach the page through textContent alone.
+// The attention explorer and the circuit explorer. The page holds one data block per model, which is unpacked on first
+// use. Tokens come from a corpus and may contain markup, so they are inserted through textContent only.
 (() => {
   const $ = (name) => document.getElementById(`x-${name}`);
   const blocks = new Map([...document.querySelectorAll("script[data-cell]")].map((b) => [b.dataset.cell, b]));
@@ -23,7 +23,7 @@
 
   async function read(name) {
     const cell = JSON.parse(blocks.get(name).textContent);
-    cell.lengths = cell.passages.map((p) => p.tokens.length - 1); // the last token is only predicted
+    cell.lengths = cell.passages.map((p) => p.tokens.length - 1); // the last token is a target only
     cell.patterns = await unpack(cell.patterns, Uint8Array);
     cell.splits = await unpack(cell.splits, Int32Array);
     if (cell.tables) {
@@ -36,7 +36,8 @@
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
   const triangle = (n) => (n * (n + 1)) / 2;
 
-  // How much token i attends to token j, 0..1, by the heads, the passage and the checkpoint that are chosen.
+  // Return the attention (0..1) of query i to key j, averaged over the chosen heads, for the chosen passage and
+  // checkpoint.
   function attention(i, j) {
     const { cell } = state;
     const passage = Number($("passage").value);
@@ -47,7 +48,7 @@
     return sum(heads.map((h) => cell.patterns[start + h * sizes[passage] + triangle(i) + j])) / heads.length / 255;
   }
 
-  // ---- small pieces of page ----
+  // ---- page elements ----
 
   function make(tag, text = "", kind = "") {
     const element = document.createElement(tag);
@@ -91,12 +92,12 @@
   async function chooseCell() {
     const name = $("cell").value;
     const cell = await load(name);
-    if (name !== $("cell").value) return; // another one was chosen meanwhile
+    if (name !== $("cell").value) return; // another model has been chosen since
     state.cell = cell;
     const layers = [...new Set(cell.heads.map((h) => h.split("H")[0]))];
     const of = (layer) => cell.heads.flatMap((h, i) => (h.split("H")[0] === layer ? [i] : []));
     const heads = cell.heads.map((h, i) => [String(i), h]);
-    const averages = layers.map((l) => [of(l).join(" "), `${l}, average of its heads`]);
+    const averages = layers.map((l) => [of(l).join(" "), `${l}, mean over heads`]);
     const options = [...heads, ...averages.filter(([value]) => value.includes(" "))];
     fill($("head"), options.length ? options : [["", "no heads"]], String(cell.look));
     fill($("passage"), cell.passages.map((p, i) => [String(i), p.kind]), $("passage").value || "1");
@@ -117,14 +118,14 @@
       button.addEventListener("click", () => split(i));
       return button;
     });
-    // a line of the passage is a line on the page
+    // break the line after each token that contains a newline
     $("tokens").replaceChildren(...buttons.flatMap((b) => (b.textContent.includes("↵") ? [b, make("br")] : [b])));
     state.pinned = null;
     $("split").replaceChildren();
     look(state.token === null ? striking(tokens.length) : Math.min(state.token, tokens.length - 1));
   }
 
-  // The token that attends most to one other than itself and the first: shown before anything is chosen.
+  // Return the query with the largest attention to a key other than itself and position 0. It is chosen at the start.
   function striking(length) {
     let best = [0, 0];
     for (let i = state.cell.heads.length ? 2 : length; i < length; i++) {
@@ -156,13 +157,13 @@
     });
     const here = [make("code", buttons[i].textContent), ` (${i})`];
     const seen = [" attends to ", ...say(from), ". Tokens that attend to it: ", ...say(to), "."];
-    $("said").replaceChildren(...here, ...(cell.heads.length ? seen : [": without layers there is no attention."]));
+    $("said").replaceChildren(...here, ...(cell.heads.length ? seen : [": a model without layers has no attention."]));
   }
 
-  // The three largest of [share, token, position], from 2 % on.
+  // Format the three largest entries of a list of [attention, token, position], among those of at least 2 %.
   function say(list) {
     const best = list.filter(([x]) => x >= 0.02).sort((a, b) => b[0] - a[0]).slice(0, 3);
-    if (!best.length) return ["nothing much"];
+    if (!best.length) return ["no token with 2 % or more"];
     return best.flatMap(([x, text, j], n) => [n ? ", " : "", make("code", text), ` (${j}) ${percent(x)}`]);
   }
 
@@ -175,14 +176,15 @@
     $("tokens").querySelectorAll("button")[Math.max(0, Math.min(last, goals[event.key]))].focus();
   }
 
-  // The prediction at position i, path by path: whole thousandths of a logit, so that what is shown adds up.
+  // Show the prediction at position i as a sum over paths. Values are integers, in thousandths of a logit, so that the
+  // printed parts add up exactly.
   function split(i) {
     const { cell } = state;
     const passage = Number($("passage").value);
     state.pinned = i;
     look(i);
     if (!cell.paths.length) {
-      $("split").replaceChildren(make("p", "This model has too many paths to split its predictions."));
+      $("split").replaceChildren(make("p", "This model has too many paths to show its predictions by path."));
       return;
     }
     const width = 3 + cell.paths.length;
@@ -191,8 +193,8 @@
     const longest = Math.max(...[...next.subarray(3), ...guess.subarray(3)].map(Math.abs), 1);
     const same = next[0] === guess[0];
     $("split").replaceChildren(
-      bars(cell, next, longest, same ? "Next token, and the model's top guess" : "Actual next token"),
-      ...(same ? [] : [bars(cell, guess, longest, "The model's top guess")]),
+      bars(cell, next, longest, same ? "Actual next token, also the model's top guess" : "Actual next token"),
+      ...(same ? [] : [bars(cell, guess, longest, "Top guess of the model")]),
     );
   }
 
@@ -204,14 +206,14 @@
       return [cell.paths[at] === "direct" ? "direct path" : cell.paths[at], bar, number(value)];
     });
     rows.unshift(
-      ["the model's logit", "", number(logit, "logit")],
+      ["logit of the model", "", number(logit, "logit")],
       ["sum of all paths", "", number(sum(parts), "total")],
     );
     const box = make("div", "", "half");
     const heading = make("h4", `${title}: `);
     heading.append(make("code", cell.words[token]), ` (probability ${percent(Math.exp(logProb / 1000))})`);
-    const caption = "Logits above the vocabulary's mean, largest part first.";
-    box.append(heading, table(caption, ["path", "part", "logit"], rows, `${title}, path by path`));
+    const caption = "Logit of each path, above the mean over the vocabulary; largest first.";
+    box.append(heading, table(caption, ["path", "size", "logit"], rows, `${title}, by path`));
     return box;
   }
 
@@ -244,11 +246,11 @@
       return item;
     });
     $("matches").replaceChildren(...buttons);
-    const more = found.length > MATCHES ? `, the first ${MATCHES} shown` : "";
-    $("found").textContent = `${found.length} of ${tables.tokens.length} tokens${more}.`;
+    const more = found.length > MATCHES ? `; the first ${MATCHES} are shown` : "";
+    $("found").textContent = `${found.length} of ${tables.tokens.length} tokens match${more}.`;
   }
 
-  // The k entries of one table for the token at a place, each as a piece of page.
+  // Return the k entries of table number `which` for token number `at`, each as a page element.
   function entries(at, which, scale, write) {
     const { words, tables } = state.tables;
     const start = (which * tables.tokens.length + at) * tables.k;
@@ -268,12 +270,25 @@
     const heads = state.tables.heads.map((h) => [h, logits("OV", h), logits("QK", h)]);
     const heading = make("h4");
     heading.append("Token ", make("code", word));
-    const columns = ["head", "as a source it raises (OV, logits)", "destinations that attend to it (QK, nats)"];
+    const columns = ["head", "output tokens that it raises (OV, logits)", "destinations that attend to it (QK, nats)"];
     $("circuit").dataset.word = word;
     $("circuit").replaceChildren(
       heading,
-      table("What comes next.", ["by the direct path", "in the corpus"], [[share("direct"), share("corpus")]]),
-      ...(heads.length ? [table("What each head writes for it, and which destinations attend to it.", columns, heads)] : []),
+      table(
+        "Probability of the next token.",
+        ["by the direct path", "in the corpus"],
+        [[share("direct"), share("corpus")]],
+      ),
+      ...(heads.length
+        ? [
+            table(
+              "The token as a source: output tokens that a head raises when it attends to the token (logits above the " +
+                "mean over outputs), and destinations that attend to it (nats above the mean over their keys).",
+              columns,
+              heads,
+            ),
+          ]
+        : []),
     );
   }
 
@@ -288,7 +303,7 @@
   fill($("cell"), names, explorers.dataset.first);
   explorers.hidden = false;
   if (!("DecompressionStream" in window)) {
-    explorers.textContent = "The explorers need a browser of 2023 or later: this one cannot unpack their data.";
+    explorers.textContent = "The explorers need a browser from 2023 or later. This browser cannot unpack their data.";
     return;
   }
   chooseCell();

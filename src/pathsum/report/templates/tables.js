@@ -1,5 +1,5 @@
-// Sorts a table by the column whose head is pressed, and back; filters long ones and saves the rows shown; unfolds all
-// for print. What a table says is read and moved, never written.
+// Sort a table by a column when its heading is pressed, filter the rows of a long table, save the shown rows as CSV,
+// and open all folded tables for print. The text of table fields is never changed.
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.matches(".filtered")) table.closest(".scroll").before(tools(table));
@@ -22,14 +22,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// A field that leaves the rows with all of its words, and a button that saves them as CSV.
+// Return a search field that keeps the rows with all of its words, and a button that saves these rows as CSV.
 function tools(table) {
   const make = (tag, given) => Object.assign(document.createElement(tag), given);
   const rows = [...table.tBodies[0].rows];
-  const label = make("label", { textContent: "Filter " });
+  const label = make("label", { textContent: "Filter rows " });
   const field = make("input", { type: "search", autocomplete: "off", spellcheck: false });
   const count = make("output", { textContent: `${rows.length} rows` });
-  const save = make("button", { type: "button", textContent: "Save these as CSV" });
+  const save = make("button", { type: "button", textContent: "Save shown rows as CSV" });
   field.addEventListener("input", () => {
     const words = field.value.toLowerCase().split(/\s+/);
     for (const row of rows) {

@@ -34,7 +34,7 @@ def now(base: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_equal_has_not_moved(base: dict[str, Any], now: dict[str, Any]) -> None:
-    assert compare(base, now, "main") == "### What moved against `main`\n\nNothing moved."
+    assert compare(base, now, "main") == "### Changes since `main`\n\nNo changes."
 
 
 def test_a_change_is_measured_in_spreads_over_the_seeds_of_the_base(base: dict[str, Any], now: dict[str, Any]) -> None:
@@ -57,7 +57,8 @@ def test_one_seed_has_no_spread_and_is_said_to_have_none(base: dict[str, Any], n
     for values in (base, now):
         del values["cells"]["L1H2S1"]
     now["cells"]["L1H2S0"]["val_loss_nats"] = 1.7
-    assert "1 in models with one seed, which has no spread." in (told := compare(base, now, "main"))
+    alone = "1 belong to models with one seed, which have no standard deviation."
+    assert alone in (told := compare(base, now, "main"))
     assert "| one seed | – |" in told
 
 
@@ -83,8 +84,8 @@ def test_verdicts_cells_onsets_detectors_and_the_corpus_are_told(base: dict[str,
     now["corpus"]["train_tokens"] += 1
     told = compare(base, now, "main")
     assert "- `k_composition`: reproduced → partly" in told
-    assert "- new cells: `L2H9S0`" in told
-    assert "- cells that went: `L2H4S0`" in told
+    assert "- new models: `L2H9S0`" in told
+    assert "- removed models: `L2H4S0`" in told
     assert "- `L2H2S1` `onset_tokens` 4,200,000 → none" in told
     assert "- `induction`: `recall` 1 → 0.5" in told
     assert "- `train_tokens` 9,000,000 → 9,000,001" in told
@@ -92,7 +93,7 @@ def test_verdicts_cells_onsets_detectors_and_the_corpus_are_told(base: dict[str,
 
 def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) -> None:
     now["cells"]["`|<b>"] = now["cells"]["L2H4S0"]
-    assert "new cells: &#96;&#124;&#60;b&#62;" in compare(base, now, "`")
+    assert "new models: &#96;&#124;&#60;b&#62;" in compare(base, now, "`")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +122,8 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("main", "Nothing moved."),
-        ("reports/metrics.json", "Nothing moved."),
+        ("main", "No changes."),
+        ("reports/metrics.json", "No changes."),
         ("main~1", "BASE=main~1: expected a revision with reports/metrics.json; this one has none"),
         ("nowhere", "BASE=nowhere: expected a git revision or the path of a metrics.json; no such file"),
         ("--help", "BASE=--help: expected a git revision or the path"),
@@ -133,4 +134,4 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
 def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name: str, told: str) -> None:
     done = command(folder, "pipelines.compare", name)
     assert told in done.stdout + done.stderr
-    assert done.returncode == (told != "Nothing moved.")
+    assert done.returncode == (told != "No changes.")

@@ -33,13 +33,13 @@ def both(registered: Preregistration, seed: int = 0) -> tuple[str, str]:
 
 def test_date_hash_and_protocol_stand_near_the_verdicts() -> None:
     for text in both(FROZEN):
-        box = text.index("What was tuned, on what.")
+        box = text.index("What was tuned, and on which data.")
         assert text.index("reproduced if") < box < text.index("How each claim is measured")
         said = text[box:]
         assert "frozen on 2025-03-07, before the grid ran; nothing has changed since" in said
         assert "(conf/claims.yaml, SHA-256 0123456789ab…)" in said
         assert "Seeds 100 and 101, two heads per layer." in said
-        assert "Changed after freezing" not in text
+        assert "Changes of claims after freezing" not in text
         assert "Judged on seeds that were tuned on" not in text
 
 
@@ -48,7 +48,7 @@ def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
         assert "2 changes since" in text
         assert "≥ 0.4; since 2025-03-11; before: ≥ 0.5" in text
         assert "computation changed on 2025-03-11: 0.610 before, 0.380 after" in text
-        table = text[text.index("Changed after freezing.") :]
+        table = text[text.index("Changes of claims after freezing.") :]
         assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
 
 

@@ -1,1 +1,1 @@
-"""Records in, report out: figures draw, claims judge, the document lays out. No model, no corpus, no config."""
+"""The report, made from records and verdicts alone. This package reads no model, no corpus and no configuration."""

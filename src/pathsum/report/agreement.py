@@ -1,4 +1,5 @@
-"""Agreement of weights, behavior and intervention on heads and edges. Each says yes or no, by a threshold."""
+"""Agreement of three kinds of evidence on heads and edges: weights, behavior and intervention (docs/framework.md
+§10.8). Each kind answers yes or no by a threshold."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 
-NEEDED = 0.1  # nats: rise of the loss without an edge, which has no control
+NEEDED = 0.1  # nats; least rise of the second copy's loss without an edge that is needed (edges have no control)
 
 COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
 EDGES = ("K-edge", "Q-edge", "V-edge")
 QUESTIONS = (COPIES, INDUCTION, PREVIOUS, *EDGES)
 KINDS = {"weights": "weights", "behaviour": "behavior", "intervention": "intervention"}  # as printed
-CARRIES = {  # labels of an early head that an induction head can use
+CARRIES = {  # by kind of edge: labels of an early head whose output an induction head can use
     "K": ("previous token", "two tokens back"),
     "Q": ("offset", "previous token"),
 }
@@ -30,52 +31,54 @@ Edge = tuple[str, Place, Place]  # kind, early, late
 
 
 class Evidence(NamedTuple):
-    """One yes or no, and the number behind it."""
+    """The answer of one kind of evidence, and the number that it is based on."""
 
-    says: bool
+    says: bool  # whether the answer is yes
     value: float
-    low: float | None  # 95 % bootstrap over windows; None of weights
-    bar: float  # what ``low``, of weights the value, must exceed
+    low: float | None  # lower end of the 95 % bootstrap interval over windows; None for weights
+    bar: float  # threshold that ``low`` (for weights: ``value``) must exceed
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The evidence on one head or edge, by kind; None where it was not measured."""
+    """The evidence on one question about one head or edge. A kind of evidence that was not measured is None."""
 
-    cell: str
+    cell: str  # name of the model
     n_layers: int
-    question: str
+    question: str  # of QUESTIONS
     name: str  # of the head or the edge
     weights: Evidence | None
     behaviour: Evidence | None
     intervention: Evidence | None
-    text_nats: float | None  # rise of the held-out loss under the same intervention
+    text_nats: float | None  # rise of the held-out loss under the intervention
 
     def of(self, kind: str) -> Evidence | None:
-        """Return one kind of evidence."""
+        """Return the evidence of one kind: weights, behaviour or intervention."""
         return {"weights": self.weights, "behaviour": self.behaviour, "intervention": self.intervention}[kind]
 
     def says(self, kind: str) -> bool:
-        """Return whether this kind of evidence was measured and says yes."""
+        """Return whether this kind of evidence was measured and answers yes."""
         found = self.of(kind)
         return found is not None and found.says
 
     @property
     def agreed(self) -> bool:
-        """Return whether all that were measured, at least two, say yes."""
+        """Return whether at least two kinds were measured and all measured kinds answer yes."""
         found = [e.says for kind in KINDS if (e := self.of(kind)) is not None]
         return len(found) > 1 and all(found)
 
 
 class Agreement(NamedTuple):
-    n: int  # of which both were measured
-    share: float  # of which both say the same, 0..1
-    kappa: float | None  # Cohen's: 1 always the same, 0 as often as by chance; None where both have one answer for all
+    """The agreement of two kinds of evidence."""
+
+    n: int  # heads or edges for which both kinds were measured
+    share: float  # share of equal answers, 0..1
+    kappa: float | None  # Cohen's κ: 1 complete agreement, 0 chance; None if both kinds give one answer to all
 
 
 def agreement(pairs: Sequence[tuple[bool, bool]]) -> Agreement | None:
-    """Return how often two kinds of evidence agree, and how much more often than their counts of yes alone would
-    give: κ = (share − chance) / (1 − chance). None without answers."""
+    """Return the share of equal answers and Cohen's κ = (share − chance) / (1 − chance) (docs/framework.md §10.8), from
+    pairs of answers. None without pairs."""
     n = len(pairs)
     if not n:
         return None
@@ -86,12 +89,12 @@ def agreement(pairs: Sequence[tuple[bool, bool]]) -> Agreement | None:
 
 
 def answers(items: Sequence[Judged], first: str, second: str) -> list[tuple[bool, bool]]:
-    """Return the answers of two kinds of evidence where both were measured."""
+    """Return the pairs of answers of two kinds of evidence, for the items in which both were measured."""
     return [(a.says, b.says) for i in items if (a := i.of(first)) is not None and (b := i.of(second)) is not None]
 
 
 def table(results: Results) -> pd.DataFrame:
-    """Return every head and edge of every model."""
+    """Return a table of the evidence on every head and edge of every model."""
     about = ("cell", "n_layers", "question", "name")
     rows = [
         (
@@ -111,7 +114,7 @@ def table(results: Results) -> pd.DataFrame:
 
 
 def judged(cell: Cell) -> list[Judged]:
-    """Judge each head on each question that applies, and each edge. Empty without heads."""
+    """Return the evidence on each head, for each question that applies to it, and on each edge. Empty without heads."""
     return [*_heads(cell), *_edges(cell)]
 
 
@@ -183,13 +186,16 @@ def _composes(e: CompositionRow | None) -> Evidence | None:
 
 
 def _copies(cell: Cell, place: Place) -> Evidence | None:
-    """Judge copying by any clear excess over chance: a head that copies need not attend to the next token."""
+    """Return the evidence on copying by behavior: yes if the interval of the score (docs/framework.md §5.3) lies above
+    chance. The threshold of the label is not used, because a copying head need not attend to the token that follows in
+    the second copy."""
     rows = [r for r in cell.rows(LabelRow) if (r.layer, r.head, r.behaviour) == (*place, "copies the next token")]
     return Evidence(rows[0].low > rows[0].chance, rows[0].score, rows[0].low, rows[0].chance) if rows else None
 
 
 def _labelled(cell: Cell, place: Place, label: str) -> Evidence | None:
-    """Return the test of a label that is nearest to failing. An offset must be 0: the head attends to itself."""
+    """Return the evidence on a behavior label. Of several tests, the one closest to failing counts. For the label
+    "offset", the distance must be 0, that is, the head attends to its own position."""
     found = [
         Evidence(r.labelled and r.distance in (None, 0), r.score, r.low, r.threshold)
         for r in cell.rows(LabelRow)
@@ -203,7 +209,8 @@ def _margin(e: Evidence) -> tuple[bool, float]:
 
 
 def _above(without: AblationRow | None, bar: float) -> Evidence | None:
-    """Judge whether the loss on the second copy rises by more than ``bar`` without a head or an edge."""
+    """Return the evidence by intervention: yes if the interval of the rise of the second copy's loss under an ablation
+    lies above ``bar`` nats. None without the ablation."""
     if without is None:
         return None
     return Evidence(without.second_copy_low > bar, without.second_copy_nats, without.second_copy_low, bar)

@@ -1,4 +1,4 @@
-"""The files of the report stage: two documents, the figures and the tables."""
+"""The files that the report stage writes: two documents, the figures and the tables."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ LOGGED += ["repeat_first_loss_nats", "repeat_second_loss_nats"]
 def write_report(
     results: Results, claims: Sequence[ClaimResult], folder: Path, registered: Preregistration = UNFROZEN
 ) -> dict[str, Figure]:
-    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) in ``folder``; equal records give equal
-    bytes. Files of an earlier report in figures/ and tables/ are removed. Returns the figures."""
+    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``, and return the figures.
+
+    Files of an earlier report in figures/ and tables/ are removed. Equal records give equal bytes.
+    """
     figures = draw_all(results)
     document = story(results, claims, figures, registered)
     drawn: dict[str, bytes] = {}
@@ -45,7 +47,7 @@ def write_report(
 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
-    """Return every table in full, by file name."""
+    """Return every table of the report with all rows, by file name without its suffix."""
     log = [
         (c.name, *(getattr(e, name) for name in LOGGED), best(e.prefix_matching), best(e.previous_token[:1]))
         for c in results.cells.values()
@@ -67,7 +69,8 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
 
 
 def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
-    """Return the same tables of one model alone, where it has any rows."""
+    """Return those tables of ``tables`` that are records of a model, with the rows of ``cell`` only. Tables without
+    rows are left out."""
     return {name: frame(rows, kind) for name, kind in _printed().items() if (rows := cell.tables.get(name))}
 
 

@@ -1,4 +1,7 @@
-"""Changes between two metrics.json, as Markdown for a pull request: numbers against their spread over seeds."""
+"""Comparison of two metrics.json files, as Markdown for a pull request.
+
+The change of a metric is given in units of its spread: its standard deviation over seeds in the older file.
+"""
 
 from __future__ import annotations
 
@@ -14,34 +17,35 @@ from pathsum.claims.metrics import CALIBRATION_METRICS, CELL_METRICS, CORPUS_MET
 from pathsum.report.document import markdown_text
 
 Metrics = Mapping[str, Any]
-SHOWN = 12  # numbers
-IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # what a model is, not what it measures
+SHOWN = 12  # largest number of changed metrics that are listed
+IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # fields that describe a model and are not measured
 MEASURED = tuple(m for m in CELL_METRICS if m not in IDENTITY)
 PROMISED = {"cells": IDENTITY, "controls": IDENTITY, "claims": ("value", "threshold", "verdict"), "corpus": ()}
-ROUNDING = 1e-6  # share of a number by which machines differ
+ROUNDING = 1e-6  # relative difference between machines that is not counted as a change
 
 
 @dataclass(frozen=True)
 class Move:
-    """A number of one model that differs from the base."""
+    """The change of one metric of one model."""
 
-    cell: str
+    cell: str  # name of the model
     metric: str
     base: float
     now: float
-    spread: float | None  # standard deviation over seeds, in the base; None with one seed
-    seeds: int
+    spread: float | None  # standard deviation over seeds in the base; None with one seed
+    seeds: int  # number of seeds in the base
 
     @property
     def spreads(self) -> float | None:
-        """Return the change in units of the spread; None with one seed."""
+        """Return the absolute change in units of the spread; None with one seed."""
         if self.spread is None:
             return None
         return abs(self.now - self.base) / self.spread if self.spread > 0 else math.inf
 
 
 def check(found: Any, where: str) -> Metrics:
-    """Return ``found`` if it is what reports/metrics.json holds; ValueError names what is missing."""
+    """Return ``found`` if it has the structure of reports/metrics.json. Otherwise raise ValueError, which names the
+    missing fields and ``where`` they were read."""
     tables = found if isinstance(found, Mapping) else {}
     absent = [key for key in PROMISED if key != "controls" and not isinstance(tables.get(key), Mapping)]
     for key, fields in PROMISED.items():
@@ -56,26 +60,26 @@ def check(found: Any, where: str) -> Metrics:
 
 
 def compare(base: Metrics, now: Metrics, name: str) -> str:
-    """List what changed from ``base``, called ``name``, to ``now``."""
+    """Return the changes from ``base`` to ``now`` as Markdown. ``name`` is printed as the name of the base."""
     sections = {
-        "Cells": [*_both("cells", _models(base), _models(now), _model), *_missing(base, now)],
+        "Models": [*_both("models", _models(base), _models(now), _model), *_missing(base, now)],
         "Corpus": [f"- {c}" for c in _changes(_part(base, "corpus"), _part(now, "corpus"), CORPUS_METRICS)],
         "Claims": _both("claims", _part(base, "claims"), _part(now, "claims"), _claim),
         "Detectors on synthetic corpora": _both(
             "detectors", _part(base, "calibration"), _part(now, "calibration"), _detector
         ),
-        "Numbers": _numbers(moves(base, now)),
+        "Metrics": _numbers(moves(base, now)),
     }
     text = [line for title, lines in sections.items() if lines for line in (f"**{title}**", "", *lines, "")]
     before, after = (_part(_part(m, "provenance"), "weights") for m in (base, now))
     both = before.keys() & after.keys()
     if other := sum(before[name] != after[name] for name in both):
         text.append(f"Weights differ in {other} of {plural(len(both), 'model')}.")
-    return "\n".join([f"### What moved against {_named(name)}", "", *(text or ["Nothing moved."])]).rstrip()
+    return "\n".join([f"### Changes since {_named(name)}", "", *(text or ["No changes."])]).rstrip()
 
 
 def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Find each number of a model in both that differs, the largest change in units of its spread first."""
+    """Return the changes of all metrics of models that are in both, the largest in units of its spread first."""
     before, after = _models(base), _models(now)
     found = []
     for cell in before.keys() & after.keys():
@@ -91,7 +95,8 @@ def moves(base: Metrics, now: Metrics) -> list[Move]:
 
 
 def _order(move: Move) -> tuple[bool, bool, float, float, str, str]:
-    """Sort moves with a spread first; the others, and those of spread 0, by their share of the number."""
+    """Return the sort key of a change: first those with a positive spread, by change / spread; then those of spread 0
+    and those without a spread, each by relative change."""
     spreads, share = move.spreads, abs(move.now - move.base) / max(abs(move.base), abs(move.now))
     finite = spreads is not None and math.isfinite(spreads)
     return not finite, spreads is None, -(spreads or 0.0) if finite else 0.0, -share, move.cell, move.metric
@@ -105,8 +110,8 @@ def _but_for_seed(name: str, cell: Metrics) -> tuple[Any, ...]:
 
 
 def _both(what: str, before: Metrics, after: Metrics, describe: Callable[[str, Any, Any], list[str]]) -> list[str]:
-    """Write a line for what is new, one for what is gone, and the changes of what is in both."""
-    sets = {f"new {what}": after.keys() - before.keys(), f"{what} that went": before.keys() - after.keys()}
+    """Return one line with the new names, one with the removed names, and the changes of each name that is in both."""
+    sets = {f"new {what}": after.keys() - before.keys(), f"removed {what}": before.keys() - after.keys()}
     lines = [f"- {title}: {', '.join(map(_named, sorted(names)))}" for title, names in sets.items() if names]
     both = sorted(before.keys() & after.keys())
     return lines + [line for name in both for line in describe(name, before[name], after[name])]
@@ -121,7 +126,7 @@ def _missing(base: Metrics, now: Metrics) -> list[str]:
     missing = now.get("missing_cells")
     if not missing or missing == base.get("missing_cells"):
         return []
-    return [f"- declared, but without records now: {', '.join(map(_named, missing))}"]
+    return [f"- declared models without records now: {', '.join(map(_named, missing))}"]
 
 
 def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
@@ -132,7 +137,7 @@ def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
             f"{_shown(b['value'])}; reproduced if {markdown_text(b['threshold'])})"
         )
     if a["threshold"] != b["threshold"]:
-        lines.append(f"- {_named(name)} has another threshold: {_shown(a['threshold'])} → {_shown(b['threshold'])}")
+        lines.append(f"- {_named(name)}: threshold {_shown(a['threshold'])} → {_shown(b['threshold'])}")
     return lines
 
 
@@ -146,10 +151,10 @@ def _numbers(found: list[Move]) -> list[str]:
         return []
     beyond = sum(m.spreads is not None and m.spreads > 1 for m in found)
     alone = sum(m.spread is None for m in found)
-    note = f"{plural(len(found), 'number')} of models moved, {beyond} by more than one spread over seeds"
-    note += f"; {alone} in models with one seed, which has no spread." if alone else "."
-    note += f" The {SHOWN} that moved most:" if len(found) > SHOWN else ""
-    heading = "| model | number | base | now | change | spread (seeds) | in spreads |"
+    note = f"{plural(len(found), 'metric')} of models changed, {beyond} by more than one standard deviation over seeds"
+    note += f"; {alone} belong to models with one seed, which have no standard deviation." if alone else "."
+    note += f" The {SHOWN} largest changes:" if len(found) > SHOWN else ""
+    heading = "| model | metric | base | now | change | standard deviation (seeds) | change / standard deviation |"
     return [note, "", heading, "| --- | --- " + "| ---: " * 5 + "|", *map(_row, found[:SHOWN])]
 
 
@@ -170,7 +175,7 @@ def _part(values: Metrics, key: str) -> Metrics:
 
 
 def _models(values: Metrics) -> dict[str, Metrics]:
-    """Return the grid's models and the controls."""
+    """Return the models of the grid and the controls, by name."""
     return {**_part(values, "cells"), **_part(values, "controls")}
 
 
@@ -179,7 +184,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _named(name: str) -> str:
-    """Print a name as code, or as plain text where it could end the code."""
+    """Format a name as code, or as escaped text if its characters could end the code."""
     return f"`{name}`" if re.fullmatch(r"[\w./~^@ -]+", name) else markdown_text(name)
 
 
@@ -188,7 +193,7 @@ def _changes(a: Metrics, b: Metrics, keys: tuple[str, ...]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    """Print four significant digits; whole numbers in full."""
+    """Format a value: integers in full, other numbers with four significant digits, None as "none"."""
     if value is None:
         return "none"
     if not _is_number(value):

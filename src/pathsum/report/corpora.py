@@ -1,4 +1,4 @@
-"""The same models on several corpora: reports/corpora.csv, a row per corpus, and reports/corpora.md, its summary."""
+"""Verdicts on several corpora: reports/corpora.csv with one row per corpus, and its summary reports/corpora.md."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import MARKS, markdown_text
 
 Row = dict[str, str]
-HEADINGS = {  # column of the first table: its heading
+HEADINGS = {  # heading of each column of the first table
     "corpus": "corpus",
-    "corpus_hash": "hash",
+    "corpus_hash": "corpus hash",
     "train_tokens": "training tokens",
     "d_vocab": "vocabulary",
     "curriculum_tokens": "curriculum (tokens)",
     "seeds": "seeds",
     "models": "models",
-    "missing": "missing",
+    "missing": "missing models",
     "prefix_matching": "prefix matching, two layers",
-    "onset_tokens": "onset (tokens)",
-    "onsets": "with an onset",
-    "reproduced": "reproduced",
-    "partly": "partly",
-    "not": "not",
+    "onset_tokens": "onset, two layers (tokens seen)",
+    "onsets": "two-layer models with an onset",
+    "reproduced": "claims reproduced",
+    "partly": "claims partly reproduced",
+    "not": "claims not reproduced",
 }
 
 
 def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
-    """Describe one corpus and its models, with the verdict and the median over models of each claim."""
+    """Return the row of one corpus: its description, its models, and the verdict and median of each claim."""
     summaries = [c.summary for c in results.cells.values()]
     two = [c.summary for c in results.with_layers(2)]
     onsets = [s.onset_tokens for s in two if s.onset_tokens is not None]
@@ -59,7 +59,7 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """Add ``rows`` to corpora.csv and draw corpora.md; rows of other corpora stay while the claims are the same."""
+    """Add ``rows`` to corpora.csv and write corpora.md. Rows of other corpora are kept if they have the same claims."""
     path = folder / "corpora.csv"
     old = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
     found = {r["corpus"]: r for r in (*old, *rows) if list(r) == list(rows[0])}
@@ -73,7 +73,7 @@ def write_rows(rows: Sequence[Row], folder: Path) -> None:
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Write two tables: a row per corpus, and a row per claim with a column per corpus."""
+    """Return corpora.md with two tables: one row per corpus, and one row per claim with a column per corpus."""
     about = [[r[key] or "–" for key in HEADINGS] for r in rows]
     verdicts = [
         [c.claim, *(_verdict(r, c.id, c.digits) for r in rows), c.threshold] for c in registry.claims().values()
@@ -84,13 +84,14 @@ def page(rows: Sequence[Row]) -> str:
 `make corpora` trains models of zero, one and two layers on each corpus, and judges every claim of the \
 [report](README.md) on them. [CSV](corpora.csv)
 
-Prefix matching and onset are medians over the two-layer models. A curriculum is the part of training on the windows \
-that repeat most. CORPUS@PROFILE names a profile of conf/profile/ other than the default. A claim that needs controls \
-is not testable here: they belong to the report's own grid.
+Prefix matching and onset are medians over the two-layer models. The curriculum is the number of tokens at the start \
+of training that come from the most repetitive windows only. CORPUS@PROFILE stands for training with this profile of \
+conf/profile/ instead of the default. Claims about controls are not testable here, because `make corpora` trains no \
+controls.
 
 {_table(list(HEADINGS.values()), about)}
 
-Verdict and median over models per claim and corpus.
+Verdict on each claim, and median over models, for each corpus.
 
 {_table(["claim", *(r["corpus"] for r in rows), "reproduced if"], verdicts)}
 """

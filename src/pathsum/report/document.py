@@ -1,7 +1,7 @@
-"""The report as data, sections of text, figures and tables, and its two renderings: Markdown for forges, one HTML page.
+"""The report as data (sections with text, figures and tables), and its two renderings: Markdown and one HTML page.
 
-Both templates walk the same ``Document``, so they say the same. Whatever comes from a corpus is a ``token`` entry,
-shown as text and nothing else.
+Both templates render the same ``Document`` and have the same content. Text from a corpus is an entry of kind ``token``,
+which both escape completely.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pathsum.claims.formatting import head_label, interval, number
 from pathsum.report.figures.base import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS, EXPLORER = ("tables.js",), "explorer.js"  # run inside the page, the latter where there is something to explore
-LONG = 12  # rows from which a table is folded on the page
+SCRIPTS, EXPLORER = ("tables.js",), "explorer.js"  # scripts of the page; explorer.js only if it has an explorer
+LONG = 12  # a table with more rows is folded on the page
 ORIGINS = "Where each number comes from"
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
 
@@ -33,21 +33,22 @@ Kind = Literal["text", "number", "token", "verdict"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One field of a table. It may lead to a section, by its title (``target``), or to a file (``link``)."""
+    """One field of a table. It may link to a section (``target``) or to a file (``link``)."""
 
     text: str
     kind: Kind = "text"
-    target: str = ""
-    link: str = ""
-    anchor: str = ""  # by which the page's own links find it
+    target: str = ""  # title of a section
+    link: str = ""  # path of a file
+    anchor: str = ""  # id of the field, for links to it
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, and the value that a row has there.
+    """A column of a table: its heading, and how to find the value of a row.
 
-    A row is a record, or a tuple such as (model, record). ``value`` names an attribute of the record, or three for a
-    value with its interval, or is a function of all that is in the row. The function may return an ``Entry`` itself.
+    A row is a record, or a tuple such as (model, record). ``value`` is the name of an attribute of the record, or three
+    names for a value and the ends of its interval, or a function of the items of the row. The function may return an
+    ``Entry``.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Column:
     kind: Kind = "number"
 
     def entry(self, row: Any) -> Entry:
-        """Format the value of ``row`` in this column; – where it is None."""
+        """Return the formatted value of ``row`` in this column; None is printed as –."""
         parts = row if isinstance(row, tuple) else (row,)
         if callable(self.value):
             found = self.value(*parts)
@@ -73,13 +74,13 @@ class Column:
 
 
 def plain(value: float | None) -> str:
-    """Print two digits, whatever the size: a share below 0.005 prints as 0.00."""
+    """Format ``value`` with two decimals at any size, so that 0.004 is printed as 0.00."""
     return number(None if value is None else round(value, 2) + 0.0)
 
 
 @dataclass(frozen=True)
 class Text(Column):
-    """A column of words, such as names."""
+    """A column of text, such as names."""
 
     kind: Kind = "text"
 
@@ -93,14 +94,14 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
-    csv: str = ""  # the file under tables/ that has all of it
-    source: str = ""  # by what name ``Document.sources`` knows it, where not by its file's
-    levels: int = 0  # rows at the top, such as chance levels, that stay there when sorted
-    fold: bool = True  # on the page, once it is long; one that is not becomes cards on a phone
+    csv: str = ""  # file under tables/ with all rows and columns
+    source: str = ""  # name of the table in ``Document.sources``; the default is the name of the CSV file
+    levels: int = 0  # number of rows at the top, such as chance levels, that stay there when the table is sorted
+    fold: bool = True  # whether the page folds the table if it is long; otherwise rows become cards on a phone
 
     @classmethod
     def of(cls, rows: Iterable[Any], *columns: Column, caption: str, **options: Any) -> Table:
-        """Make a row for each of ``rows``; ``options`` are the table's other fields."""
+        """Return a table with one row for each of ``rows``. ``options`` are further fields of the table."""
         entries = tuple(tuple(column.entry(row) for column in columns) for row in rows)
         return cls(caption, tuple(column.name for column in columns), entries, **options)
 
@@ -114,14 +115,14 @@ class Table:
 
     @property
     def folded(self) -> bool:
-        """Return whether the page shows it only on request."""
+        """Return whether the page shows the table only after a click."""
         return self.fold and self.long
 
 
 @dataclass(frozen=True)
 class ExplorerCell:
     name: str
-    data: Mapping[str, Any]  # for explorer.js; where it has "tables", the circuit explorer shows the model
+    data: Mapping[str, Any]  # for explorer.js; with the key "tables" the circuit explorer shows the model
 
     @property
     def tables(self) -> bool:
@@ -130,9 +131,9 @@ class ExplorerCell:
 
 @dataclass(frozen=True)
 class Explorer:
-    """The attention and the circuit explorer, on the page alone: Markdown leaves them out."""
+    """The attention explorer and the circuit explorer. They are part of the HTML page only, not of the Markdown."""
 
-    first: str  # the model that they open with
+    first: str  # name of the model that is shown first
     cells: tuple[ExplorerCell, ...]
     name = "explorers"
 
@@ -149,7 +150,7 @@ class Section:
 
     @classmethod
     def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Figure | Table | Explorer]) -> Section:
-        """Leave out empty paragraphs and tables without rows."""
+        """Return a section without empty paragraphs and without tables that have no rows."""
         shown = (block for block in blocks if not isinstance(block, Table) or block.rows)
         return cls(title, tuple(p for p in paragraphs if p), tuple(shown))
 
@@ -159,14 +160,14 @@ class Document:
     title: str
     question: str
     answer: tuple[str, ...]
-    shortcuts: tuple[str, ...]  # titles of the sections that most readers want
+    shortcuts: tuple[str, ...]  # titles of the sections that are linked at the top
     warnings: tuple[str, ...]
-    opening: tuple[Figure | Table, ...]  # the one picture and the verdicts
-    parts: tuple[tuple[Section, ...], ...]  # of the story; the first section of each leads it
-    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # records behind each figure and table
+    opening: tuple[Figure | Table, ...]  # the first figure and the tables of verdicts
+    parts: tuple[tuple[Section, ...], ...]  # parts of the report; the first section of a part gives its heading
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # records that each figure and table shows
 
     def records(self, name: str) -> tuple[str, ...]:
-        """Return the records behind a figure or table; none for what stands in no record."""
+        """Return the names of the records that a figure or table shows; empty if it shows none."""
         return self.sources.get(name, ())
 
     @property
@@ -175,15 +176,18 @@ class Document:
 
 
 def markdown(document: Document) -> str:
-    """Render ``document`` for a forge; figures are files under figures/."""
+    """Render ``document`` as Markdown. Figures are links to files under figures/."""
     environment = _environment(autoescape=False)
     environment.filters |= {"text": markdown_text, "field": _markdown_field}
     return environment.get_template("README.md.j2").render(document=document)
 
 
 def html(document: Document) -> str:
-    """Render ``document`` as one file with style, scripts and figures inside. Its policy forbids any request and any
-    other script; links lead to figures/ and tables/ in the same folder."""
+    """Render ``document`` as one HTML file that contains its style, scripts and figures.
+
+    Its content security policy forbids network requests and other scripts. Links lead to figures/ and tables/ in the
+    same folder.
+    """
     explored = any(isinstance(block, Explorer) for section in document.sections for block in section.blocks)
     scripts = [Markup(_read(name)) for name in (*SCRIPTS, *((EXPLORER,) if explored else ()))]
     environment = _environment(autoescape=True)
@@ -193,12 +197,12 @@ def html(document: Document) -> str:
 
 
 def anchor(record: str) -> str:
-    """Name the row of a record in the table of origins."""
+    """Return the anchor of a record's row in the table of records."""
     return f"from-{record.replace('_', '-')}"
 
 
 def slug(title: str) -> str:
-    """Return the anchor that forges give a heading."""
+    """Return the anchor that GitHub gives to a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -225,17 +229,17 @@ def _read(name: str) -> str:
 
 
 def _digest(inline: str) -> Markup:
-    """Name an inline style or script as a policy does."""
+    """Return the SHA-256 of an inline style or script, as a content security policy lists it."""
     return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
 
 
 def _unbroken(number: str) -> str:
-    """Keep a number on one line, and what follows it in brackets on one line."""
+    """Replace spaces by no-break spaces, except before a bracket, so that a line breaks only before brackets."""
     return re.sub(r" (?![(\[])", "\u00a0", number)
 
 
 def _data_block(data: Mapping[str, Any]) -> Markup:
-    """Write JSON in ASCII in which nothing is read as markup: no token can end its block."""
+    """Return ``data`` as ASCII JSON without <, > and &, so that no token in it can end its script block."""
     text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
@@ -245,12 +249,12 @@ def _data_uri(figure: Figure) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape our own words so that nothing in them is read as markup."""
+    """Escape ``text`` so that Markdown shows it unchanged. Runs of white space become one space."""
     return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(text.split()))
 
 
 def _markdown_field(entry: Entry) -> str:
-    if entry.kind == "token":  # every ASCII sign as an entity: nothing is left to be read as markup, mention or formula
+    if entry.kind == "token":  # ASCII punctuation becomes entities, so that it cannot act as markup, mention or formula
         return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
     text = markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
     address = f"#{slug(entry.target)}" if entry.target else entry.link

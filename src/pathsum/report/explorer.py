@@ -1,7 +1,7 @@
-"""The explorers' data: passages, patterns, splits and tokens of a model, packed for the page.
+"""Data of the two explorers for one model: passages, attention patterns, logits by path, and circuits by token.
 
-Numbers are little-endian arrays, deflated, in base64: they make up half of the page. ``templates/explorer.js`` reads
-them.
+Numbers are packed as little-endian arrays, deflated, in base64, because they make up half of the page.
+``templates/explorer.js`` unpacks them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathsum.records.results import Cell
 from pathsum.records.tokens import JOINER
 from pathsum.report.symbols import visible
 
-THOUSANDTHS = 1000  # of a logit, in which splits are shown
-UNITS = {"OV": 100, "QK": 100, "direct": 10_000, "corpus": 10_000}  # steps a logit, a nat, and a share of 1
+THOUSANDTHS = 1000  # integer steps per logit in the logits by path
+UNITS = {"OV": 100, "QK": 100, "direct": 10_000, "corpus": 10_000}  # integer steps per logit, nat, or probability of 1
 
 
 class Words:
-    """A number for every token."""
+    """A numbering of tokens, in the order of their first use."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -37,7 +37,7 @@ class Words:
 
 
 def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
-    """Return the page's data on ``cell``; ``tables``: with those of the circuit explorer."""
+    """Return the data of ``cell`` for explorer.js. ``tables``: whether to include the data of the circuit explorer."""
     words = Words()
     passages = [{"kind": p.kind, "tokens": words.all_of(p.tokens)} for p in cell.rows(PassageRow)]
     heads = sorted({(p.layer, p.head) for p in cell.rows(PatternRow)})
@@ -58,13 +58,14 @@ def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
 
 
 def patterns(cell: Cell) -> str:
-    """Pack the patterns by checkpoint, then the value-weighted ones; by passage; by head."""
+    """Pack all attention patterns, sorted by checkpoint, passage and head. Value-weighted patterns come last."""
     rows = sorted(cell.rows(PatternRow), key=lambda p: (p.weighted, p.tokens_seen, p.passage, p.layer, p.head))
     return packed(b"".join(p.attention for p in rows))
 
 
 def splits(cell: Cell, words: Words) -> str:
-    """Pack by passage and position, for the next token and the guess: token, log P, the model's logit, every part."""
+    """Pack the logits by path, sorted by passage and position, for the next token and then the guess. Each row holds
+    the token, its log-probability, its logit, and the logit of each path."""
     rows = sorted(cell.rows(SplitRow), key=lambda s: (s.passage, s.position, s.target != "next"))
     numbers: list[int] = []
     for s in rows:
@@ -74,7 +75,7 @@ def splits(cell: Cell, words: Words) -> str:
 
 
 def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
-    """Pack all tables of a model, one after the other, ``k`` entries per token."""
+    """Pack the circuits by token of one model, one table after another, with ``k`` entries per token."""
     found, values = [], []
     for row in rows:
         found += words.all_of(row.found)
@@ -89,7 +90,10 @@ def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
 
 
 def in_whole(parts: Sequence[float], steps: int) -> list[int]:
-    """Round ``parts`` to whole ``steps`` that add up to their rounded sum: those cut most are rounded up."""
+    """Return ``parts`` in integer steps (``steps`` per unit) that add up to the rounded sum of the parts.
+
+    All parts are rounded down. Those with the largest remainders are then raised by one step until the sum is right.
+    """
     exact = [x * steps for x in parts]
     whole = [math.floor(x) for x in exact]
     short = round(math.fsum(exact)) - sum(whole)
@@ -99,7 +103,7 @@ def in_whole(parts: Sequence[float], steps: int) -> list[int]:
 
 
 def integers(numbers: Iterable[int]) -> bytes:
-    """Pack numbers as 32 bits each, little-endian."""
+    """Return ``numbers`` as little-endian 32-bit integers."""
     listed = list(numbers)
     return struct.pack(f"<{len(listed)}i", *listed)
 

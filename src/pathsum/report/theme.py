@@ -1,6 +1,6 @@
-"""Themes of the report: each has one section, its figures, the records behind them, and its detectors.
+"""Themes of the report. A theme is one section, with its figures, the records that they show, and its detectors.
 
-Each file of ``themes/`` holds one as ``THEME``; ``pathsum.claims.themes`` has their order.
+Each file of ``themes/`` defines one theme as ``THEME``. ``pathsum.claims.themes`` defines their order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Figures = Mapping[str, Figure]
 
 @dataclass(frozen=True)
 class DetectorText:
-    """A calibrated detector in the words of the report: its name, its ground truth, and what counts as found."""
+    """The printed name of a calibrated detector, and its printed criterion: the ground truth and what counts as
+    found."""
 
     name: str
     criterion: str
@@ -29,45 +30,45 @@ class DetectorText:
 
 @dataclass(frozen=True)
 class Theme:
-    """One section of the report, with what else belongs to it."""
+    """One section of the report, with its figures, sources, detectors and tables."""
 
     title: str
     section: Callable[[Results, Figures], Section]
     figures: tuple[Callable[[Results], Figure | None], ...] = ()
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Records behind a figure or table; one that is not here shows the record of its own name."""
+    """Records that a figure or table shows, by its name. The default is the record with the same name."""
     detectors: Mapping[str, DetectorText] = field(default_factory=dict)
-    """Detectors of this theme, by their name in the calibration's records."""
+    """Detectors of this theme, by their name in the record calibration."""
     relies_on: tuple[str, ...] = ()
-    """Detectors that the section relies on: it has a note on each that is not certain."""
+    """Detectors that the section relies on. The section gets a note on each whose precision or recall is low."""
     tables: tuple[str, ...] = ()
-    """Files under tables/ that dashboards show with the section."""
+    """Files under tables/ that the W&B dashboard shows with the section."""
     opens_part: bool = False
-    """The section begins a new part of the page."""
+    """Whether the section begins a new part of the page."""
 
 
 @functools.cache
 def themes() -> dict[str, Theme]:
-    """Return every theme by name, in the report's order."""
+    """Return every theme by name, in the order of the report."""
     return {name: importlib.import_module(f"pathsum.report.themes.{name}").THEME for name in THEMES}
 
 
 def detectors() -> dict[str, DetectorText]:
-    """Return the detectors of all themes, by their name in the calibration's records."""
+    """Return the detectors of all themes, by their name in the record calibration."""
     return {name: detector for theme in themes().values() for name, detector in theme.detectors.items()}
 
 
 def calibrated(results: Results) -> list[CalibrationRow]:
-    """Return the calibration of each detector, in the order of the themes."""
+    """Return the calibration row of each detector, in the order of the themes."""
     found = {row.detector: row for row in results.calibration}
     return [found[name] for name in detectors() if name in found]
 
 
 def sources() -> dict[str, tuple[str, ...]]:
-    """Return the records behind each figure and table that shows others than that of its own name."""
+    """Return the records that each figure and table shows, where these are not the record with the same name."""
     return {name: records for theme in themes().values() for name, records in theme.sources.items()}
 
 
 def drawn(figures: Figures, *names: str) -> tuple[Figure, ...]:
-    """Return the figures of ``names`` that were drawn."""
+    """Return the figures with these names, without those that could not be drawn."""
     return tuple(figures[name] for name in names if name in figures)

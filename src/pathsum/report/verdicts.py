@@ -1,4 +1,4 @@
-"""The claims at a glance: verdicts, measures, what was tuned on what, and changes since the claims were frozen."""
+"""The opening tables of the report: verdicts, measures, the protocol of tuning, and changes after freezing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = "conf/claims.yaml"
 def table(
     claims: Sequence[ClaimResult], results: Results, sections: Mapping[str, str], registered: Preregistration
 ) -> Table:
-    """Show one row per claim, linked to the section of the theme that states it."""
+    """Return the table of verdicts: one row per claim, linked to its section by ``sections`` (title by theme)."""
     stated = registry.claims()
     return Table.of(
         claims,
@@ -29,17 +29,17 @@ def table(
         Column("chance", lambda c: stated[c.id].chance(results)),
         Text("papers", lambda c: stated[c.id].papers),
         Text("section of the paper", "section"),
-        caption=f"{tally(claims)} A claim is judged on every model that it concerns: reproduced if all of them pass, "
-        "partly if some do. Ours: the median over those models, with the range over models in brackets (not a "
-        "confidence interval). Chance: the value without the effect that the claim is about. Each claim links to its "
-        "evidence; the table below says how it is measured.",
+        caption=f"{tally(claims)} A claim is judged on every model that it concerns. It is reproduced if all of these "
+        "models pass, and partly reproduced if some do. Ours: the median over these models, with the range over models "
+        "in brackets (not a confidence interval). Chance: the value without the effect that the claim is about. Each "
+        "claim links to the section with its evidence. The table of measures below states how it is measured.",
         csv="claims.csv",
         fold=False,
     )
 
 
 def measures(claims: Sequence[ClaimResult]) -> Table:
-    """Show how each claim was measured, and the result for each model."""
+    """Return the table of measures: how each claim is measured, and its result for each model."""
     return Table.of(
         claims,
         Text("claim", "claim"),
@@ -51,7 +51,7 @@ def measures(claims: Sequence[ClaimResult]) -> Table:
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:
-    """Count the verdicts on the papers' claims, and on this suite's own."""
+    """Return a sentence that counts the verdicts on the claims of the papers, and one for the claims of this suite."""
     counts = []
     for source, own in (("the papers", False), ("this suite", True)):
         if verdicts := [c.verdict for c in claims if (c.section == OWN) == own]:
@@ -71,7 +71,7 @@ def _ours(claim: ClaimResult) -> str:
 
 
 def threshold(registered: Preregistration, claim: str, now: str) -> str:
-    """Print the threshold of ``claim``, with what was frozen where that has changed."""
+    """Return the threshold of ``claim``, with a note on each change after freezing."""
     return "; ".join([now, *(_note(change) for change in registered.of(claim))])
 
 
@@ -87,7 +87,7 @@ def _note(change: Change) -> str:
 
 
 def protocol(registered: Preregistration, results: Results) -> Table:
-    """Show what was tuned, and on what."""
+    """Return the table of the protocol: what was tuned, and on which data and seeds."""
     rows = list(registered.protocol.statements.items())
     cells = [*results.cells.values(), *results.controls.values()]
     tuned = registered.tuned(c.summary.seed for c in cells)
@@ -104,23 +104,23 @@ def protocol(registered: Preregistration, results: Results) -> Table:
         rows,
         Text("subject", lambda subject, _: subject),
         Text("protocol", lambda _, text: text),
-        caption=f"What was tuned, on what. {state}",
+        caption=f"What was tuned, and on which data. {state}",
         source="claims",
         fold=False,
     )
 
 
 def changes(registered: Preregistration) -> Table:
-    """Show each change after freezing."""
+    """Return the table of changes after freezing."""
     return Table.of(
         registered.changes,
         Text("claim", "claim"),
         Text("date", lambda c: str(c.date)),
         Text("what", "what"),
-        Text("frozen or before", lambda c: _text(c.old)),
-        Text("now", lambda c: _text(c.new)),
+        Text("before the change", lambda c: _text(c.old)),
+        Text("after the change", lambda c: _text(c.new)),
         Text("why", "why"),
-        caption="Changed after freezing.",
+        caption="Changes of claims after freezing.",
         source="claims",
         fold=False,
     )

@@ -1,1 +1,1 @@
-"""The sections of the report, a theme per file."""
+"""The sections of the report, one theme per file."""

@@ -14,13 +14,13 @@ from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
 from pipelines.paths import CALIBRATION, THREADS, cores, params, stage
 
-TOGETHER = 12  # models trained at a time: fewer leave a core idle between products, more leave its cache
+MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
 
 Job = tuple[str, WorldConfig, tuple[int, ...], ExtractConfig]
 
 
 def populate(job: Job) -> list[Tried]:
-    """Grow some worlds of one kind and try the detectors on them, on one thread."""
+    """Train the models of several synthetic corpora of one kind, and run every detector on them, on one thread."""
     torch.set_num_threads(1)
     return [tried(planted) for planted in train_planted(*job)]
 
@@ -31,7 +31,7 @@ if __name__ == "__main__":
         chosen = load(CalibrateConfig, values["calibrate"], "calibrate")
         config = load(ExtractConfig, values["extract"] | {"rotations": chosen.rotations}, "extract")
         worlds = {name: load(WorldConfig, world, f"worlds.{name}") for name, world in values["worlds"].items()}
-        groups = [chosen.seeds[at : at + TOGETHER] for at in range(0, len(chosen.seeds), TOGETHER)]
+        groups = [chosen.seeds[at : at + MODELS_PER_JOB] for at in range(0, len(chosen.seeds), MODELS_PER_JOB)]
         jobs = [(name, world, seeds, config) for name, world in worlds.items() for seeds in groups]
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(min(len(jobs), cores()), mp_context=spawn) as pool:

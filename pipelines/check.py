@@ -1,4 +1,4 @@
-"""Refuse a params.yaml that is stale against conf/, and any configuration that cannot be run, before work starts."""
+"""Stage `check`: refuse a params.yaml that differs from conf/, and a configuration that cannot be run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pipelines.paths import CHECKED, PARAMS, PREREGISTERED, PREREGISTRATION, par
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Yield each place where params.yaml (``ours``) and conf/ (``theirs``) differ."""
+    """Yield a line for each value that differs between params.yaml (``ours``) and conf/ (``theirs``)."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys()):
             yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))
@@ -47,7 +47,7 @@ def _short(value: Any) -> str:
 
 
 def check_fresh() -> None:
-    """Raise ConfigError where params.yaml is not what conf/ composes to."""
+    """Raise ConfigError if params.yaml differs from the composition of conf/."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "params.yaml"
         compose(fresh, [])
@@ -61,13 +61,13 @@ def check_fresh() -> None:
 
 
 def check_valid(registered: Preregistration) -> None:
-    """Raise ConfigError listing every complaint about every section."""
+    """Raise ConfigError if any section of params.yaml cannot be run. The message lists every error found."""
     values, complaints = params(), []
     if tuned := registered.tuned(values["sweep"]["seeds"]):
         complaints.append(
             f"  - sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
-            f"{PREREGISTERED} lists under protocol.tuning_seeds; verdicts need others (python -m pipelines.train takes "
-            "any seed, and gives no verdict)"
+            f"{PREREGISTERED} lists under protocol.tuning_seeds; choose other seeds (python -m pipelines.train accepts "
+            "any seed, because it gives no verdict)"
         )
     for name in values.keys() - set(SECTIONS):
         near = difflib.get_close_matches(name, SECTIONS, n=1)
@@ -77,8 +77,9 @@ def check_valid(registered: Preregistration) -> None:
     for name, cell in values["cells"].items():
         if cell["model"]["n_ctx"] != values["model"]["n_ctx"]:
             complaints.append(
-                f"  - cells.{name}.model.n_ctx: expected model.n_ctx = {values['model']['n_ctx']}, on whose windows "
-                f"the bigram baseline is measured, got {cell['model']['n_ctx']}; change model.n_ctx for all cells"
+                f"  - cells.{name}.model.n_ctx: expected model.n_ctx = {values['model']['n_ctx']}, because the bigram "
+                f"baseline is measured on windows of this length, got {cell['model']['n_ctx']}; change model.n_ctx for "
+                "all cells"
             )
     kinds: list[tuple[type[Frozen], Any, str]] = [
         (TokenizerConfig, values["tokenizer"], "tokenizer"),

@@ -1,4 +1,4 @@
-"""`make compare BASE=…`: what changed in reports/metrics.json, against a git revision's or another file's."""
+"""`make compare BASE=…`: print the changes of reports/metrics.json from a git revision or from another file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ EXAMPLE = "make compare BASE=main"
 
 
 def text_of(base: str) -> str:
-    """Return the metrics.json that ``base`` names, a file or a git revision. ValueError says what was found instead."""
+    """Return the text of the metrics.json that ``base`` names: a file, or a git revision. Raises ValueError if there is
+    neither."""
     if not base:
         raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
     if Path(base).is_file():
@@ -27,12 +28,12 @@ def text_of(base: str) -> str:
         )
     found = git("show", f"{base}:{METRICS.as_posix()}")
     if found is None:
-        raise ValueError(f"BASE={base}: expected a revision with {METRICS}; this one has none. Give a later one")
+        raise ValueError(f"BASE={base}: expected a revision with {METRICS}; this one has none. Give a later revision")
     return found
 
 
 def git(*arguments: str) -> str | None:
-    """Return git's output; None where it fails."""
+    """Run git and return its output; None if it fails."""
     done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
     return done.stdout if done.returncode == 0 else None
 

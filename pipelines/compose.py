@@ -1,4 +1,4 @@
-"""`make params`: compose conf/ into params.yaml, exactly as `dvc exp run` does."""
+"""`make params`: compose conf/ into params.yaml, as `dvc exp run` does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.paths import PARAMS, ROOT, stage
 
 
 def compose(output: Path, overrides: list[str]) -> None:
-    """Write the composition of conf/ with ``overrides`` to ``output``."""
+    """Compose conf/ with the Hydra ``overrides`` and write the result to ``output``."""
     try:
         compose_and_dump(str(output), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
     except ValueError as error:

@@ -1,7 +1,8 @@
-"""`make corpora`: the same models on each corpus of conf/corpora.yaml and on texts of your own, a row of verdicts each.
+"""`make corpora`: train the same models on several corpora, and write one row of verdicts per corpus.
 
-Each corpus has a scratch copy of the project under .scratch/corpora/, which is kept: the same command goes on where it
-was interrupted. Trained models are shared with the project's own run store.
+The corpora are those of conf/corpora.yaml and texts of your own. Each corpus has a scratch copy of the project under
+.scratch/corpora/, which is kept, so that the same command continues after an interruption. All copies share the run
+store of the project.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ from pipelines.results import read_results
 from pipelines.scratch import copy_tree
 
 SCRATCH = Path(".scratch/corpora")
-PROFILE = "this_corpus"  # of a scratch copy
-DEFAULT = "corpora"  # the profile that rows do not name
+PROFILE = "this_corpus"  # name of the profile in a scratch copy
+DEFAULT = "corpora"  # default profile, which names of rows omit
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
-    parser.add_argument("--separator", default="", help=r"splits a file into documents, for example \0 or \n\n")
-    parser.add_argument("--profile", default=DEFAULT, help="which models, on which budget: a file in conf/profile/")
-    parser.add_argument("--only", nargs="*", help="of the corpora of conf/corpora.yaml, these; without names, none")
-    parser.add_argument("--jobs", default="", help="models at a time")
+    parser.add_argument("--separator", default="", help=r"string that separates documents in a file, such as \0")
+    parser.add_argument("--profile", default=DEFAULT, help="file in conf/profile/ that sets models and training")
+    parser.add_argument("--only", nargs="*", help="use only these corpora of conf/corpora.yaml; without names, none")
+    parser.add_argument("--jobs", default="", help="number of models that are trained at the same time")
     return parser.parse_args(given)
 
 
 def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the profile of each corpus by the name of its row: NAME, or NAME@PROFILE where it is not the default's.
+    """Return the configuration of each corpus by the name of its row: NAME, or NAME@PROFILE if the profile is not the
+    default.
 
-    Raises ValueError where a text is not NAME=GLOB, or where conf/corpora.yaml does not list a name.
+    Raises ValueError if a text is not given as NAME=GLOB, or if a name of --only is not in conf/corpora.yaml.
     """
     listed = yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8")) or {}
     names = ", ".join(listed)
@@ -59,7 +61,7 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
             )
         name, profile = match[1], match[2] or given.profile
         key, path = _row(name, profile), str(Path(match[3]).expanduser().absolute())
-        if key in found:  # a second glob of the same text
+        if key in found:  # a further glob of the same text
             found[key]["corpus"]["paths"].append(path)
             continue
         text = {"name": name, "paths": [path], "separator": given.separator}
@@ -72,13 +74,14 @@ def _row(name: str, profile: str) -> str:
 
 
 def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return ``values`` on top of the profile ``base``."""
+    """Return a profile that extends the profile ``base`` by ``values``."""
     overrides = [o if isinstance(o, dict) else yaml.safe_load(o) for o in values.get("defaults", [])]
     return {**values, "defaults": [base, "_self_", *overrides]}
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:
-    """Make a scratch copy with the configuration ``profile``, without controls, that shares trained models."""
+    """Make a scratch copy of the project in ``folder`` with the configuration ``profile``, without controls, and with
+    the project's run store."""
     folder.mkdir(parents=True, exist_ok=True)
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
@@ -92,7 +95,7 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
 
 
 def run(folder: Path, *command: str) -> bool:
-    """Run ``python -m command`` in ``folder`` with its own code; tell whether it succeeds."""
+    """Run ``python -m command`` in ``folder`` with the code of that folder. Return whether it succeeds."""
     path = os.pathsep.join([str((folder / "src").absolute()), str(folder.absolute())])
     return (
         subprocess.run([sys.executable, "-m", *command], cwd=folder, env=os.environ | {"PYTHONPATH": path}).returncode
@@ -101,7 +104,8 @@ def run(folder: Path, *command: str) -> bool:
 
 
 def sweep(given: argparse.Namespace) -> None:
-    """Make every corpus's models, and write a row after each. Raises ValueError that names corpora that failed."""
+    """Train and extract the models of every corpus, and write its row of verdicts. Raises ValueError, which names the
+    corpora that failed."""
     failed = []
     for name, profile in corpora(given).items():
         print(f"corpora: {name}", file=sys.stderr)
@@ -117,7 +121,7 @@ def sweep(given: argparse.Namespace) -> None:
         write_rows([row(name, results, judge_all(results))], REPORTS)
     if failed:
         raise ValueError(
-            f"no verdicts on {', '.join(failed)}, whose errors are above; mend the cause and run the same command again"
+            f"no verdicts on {', '.join(failed)}, whose errors are above; fix the cause and run the same command again"
         )
 
 

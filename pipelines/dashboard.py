@@ -1,4 +1,4 @@
-"""`make dashboard`: save a W&B workspace and report for the runs that are there; needs an account."""
+"""`make dashboard`: save a workspace and a report of all runs to a Weights & Biases (W&B) account."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipelines.paths import params, stage
 
 
 def default_entity() -> str:
-    """Return the entity of the account. ValueError where there is none."""
+    """Return the default entity of the W&B account. Raises ValueError without an account."""
     try:
         return str(wandb.Api().default_entity)
     except wandb.Error as error:

@@ -1,4 +1,4 @@
-"""`make extract WEIGHTS=… TOKENIZER=… TEXT=…`: extract a model from elsewhere."""
+"""`make extract WEIGHTS=… TOKENIZER=… TEXT=…`: compute the records of a model that this project did not train."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pipelines.paths import THREADS, params, stage
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", default="", help="a .safetensors file, or a hub id that has model.safetensors")
-    parser.add_argument("--tokenizer", default="", help="a tokenizers JSON file, or a hub id that has tokenizer.json")
+    parser.add_argument("--weights", default="", help="a .safetensors file, or a hub id with model.safetensors")
+    parser.add_argument("--tokenizer", default="", help="a tokenizers JSON file, or a hub id with tokenizer.json")
     parser.add_argument("--text", default="", help="a text file, folder or glob")
-    parser.add_argument("--bos", default="", help="the token that begins a sequence, where its name is not a usual one")
-    parser.add_argument("--context", type=int, default=256, help="tokens a window, at most")
-    parser.add_argument("--out", default="", help="where to write; default foreign/<name of the weights>")
+    parser.add_argument("--bos", default="", help="beginning-of-sequence token, if its name is not a common one")
+    parser.add_argument("--context", type=int, default=256, help="largest number of tokens per window")
+    parser.add_argument("--out", default="", help="output folder; default foreign/<name of the weights>")
     found = parser.parse_args(given)
     if absent := [name.upper() for name in ("weights", "tokenizer", "text") if not getattr(found, name)]:
         raise ValueError(
@@ -48,7 +48,7 @@ def extract(given: argparse.Namespace) -> None:
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():
         frame(rows, registry.tables()[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")
-    print((folder / "summary.json").read_text(encoding="utf-8") + f"{folder}: this, and {len(tables)} tables")
+    print((folder / "summary.json").read_text(encoding="utf-8") + f"{folder}: summary.json and {len(tables)} tables")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Write the code's claims into conf/claims.yaml before the grid runs: python -m pipelines.freeze --date YYYY-MM-DD."""
+"""Write every measure and threshold of the code into conf/claims.yaml, before the grid is trained:
+
+python -m pipelines.freeze --date YYYY-MM-DD
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,15 @@ HEAD = """\
 
 
 def freeze(path: Path, date: datetime.date, again: bool) -> None:
-    """Freeze the claims of the code. Raises ValueError where that was done before, or there is no protocol."""
+    """Write the claims of the code and ``date`` to ``path``.
+
+    Raises ValueError if the file has no protocol, or if it has been frozen before and ``again`` is false.
+    """
     before = read_preregistration(path)
     if before.frozen and not again:
         raise ValueError(
-            f"{path} was frozen on {before.frozen}. List what has changed since under `changes` there; or, where the "
-            "grid has not run yet, freeze again with --again, which forgets those claims and changes"
+            f"{path} was frozen on {before.frozen}. List what has changed since under `changes` in this file. If the "
+            "grid has not been trained yet, freeze again with --again, which discards the frozen claims and changes"
         )
     if not (before.protocol.statements and before.protocol.tuning_seeds):
         raise ValueError(f"{path}: expected protocol.tuning_seeds and protocol.statements, got none; write them first")
@@ -42,6 +48,6 @@ if __name__ == "__main__":
     with stage(threads=0):
         parser = argparse.ArgumentParser(description=__doc__)
         parser.add_argument("--date", required=True, type=datetime.date.fromisoformat, help="today, as YYYY-MM-DD")
-        parser.add_argument("--again", action="store_true", help="forget what was frozen before, and its changes")
+        parser.add_argument("--again", action="store_true", help="discard the frozen claims and their changes")
         given = parser.parse_args()
         freeze(PREREGISTERED, given.date, given.again)

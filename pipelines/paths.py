@@ -1,4 +1,4 @@
-"""Paths, parameters and the frame of every stage."""
+"""Paths of stored files, access to params.yaml, and the context in which every stage runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TOKENS = Path("data/tokens")
 STATISTICS = Path("data/statistics")
 CHECKED = Path("data/checked")
 PREREGISTERED = Path("conf/claims.yaml")
-PREREGISTRATION = Path("data/preregistration.json")  # the same, checked
+PREREGISTRATION = Path("data/preregistration.json")  # conf/claims.yaml after the check stage
 RUNS = Path("runs")
 MODELS = Path("models")
 CIRCUITS = Path("circuits")
 CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
-INTERRUPTED = 130  # exit code, as shells have it
-THREADS = 2  # extraction's last digits depend on them; the weights do not
+INTERRUPTED = 130  # exit code of an interrupted process, as in shells
+THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
 
 
 def params(folder: Path = Path()) -> dict[str, Any]:
-    """Read params.yaml."""
+    """Return the content of params.yaml in ``folder``. Raises FileNotFoundError if there is none."""
     if not (folder / PARAMS).exists():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
     values = yaml.safe_load((folder / PARAMS).read_text(encoding="utf-8"))
@@ -38,7 +38,8 @@ def params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def training_code() -> list[Path]:
-    """Return the folders that the train stage of dvc.yaml depends on, which the fingerprint of a run hashes."""
+    """Return the source folders that the train stage of dvc.yaml depends on. The fingerprint of a run includes their
+    hash."""
     deps = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]["train"]["do"]["deps"]
     return [ROOT / name for name in deps if name.startswith("src/")]
 
@@ -50,9 +51,11 @@ def cores() -> int:
 
 @contextmanager
 def stage(threads: int) -> Iterator[None]:
-    """Run a stage with a fixed number of threads for torch, so that its bits are the same; 0 where it needs no torch.
+    """Run the body of a stage with a fixed number of torch threads, so that its results are the same in every bit. With
+    ``threads`` = 0, torch is not loaded.
 
-    A user's mistake ends it with one message, an interrupt with none, both without a traceback.
+    A mistake of the user ends the process with one message, and an interrupt ends it without one. Neither prints a
+    traceback.
     """
     try:
         if threads:

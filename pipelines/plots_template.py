@@ -1,4 +1,4 @@
-"""`dvc plots show` without a network: an HTML template with Vega inside."""
+"""Write the HTML template of `dvc plots show`. It contains the Vega library, so that no network is needed."""
 
 from __future__ import annotations
 

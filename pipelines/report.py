@@ -30,7 +30,7 @@ if __name__ == "__main__":
             for name, figure in figures.items():
                 wandb.image(f"figures/{name}", REPORTS / "figures" / f"{name}.png", f"{figure.title}. {figure.caption}")
             wandb.page("report", REPORTS / "index.html")
-        for cell in (results.cells | results.controls).values():  # a page each: its rows under the same names
+        for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
             about, run = dataclasses.asdict(cell.summary), f"{cell.name}-circuits-{cell.summary.weights_hash[:16]}"
             with mirror(tracking, cell.name, run, "circuits", about, RUNS / "report") as wandb:
                 for name, table in tables_of(cell).items():

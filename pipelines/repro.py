@@ -1,8 +1,9 @@
-"""`make repro` and `make sweep`: every result that is out of date, JOBS cells at a time, then the report.
+"""`make repro` and `make sweep`: compute every result that is out of date, JOBS models at a time, and then the report.
 
-Each cell is a `dvc repro` of its own beside the others; DVC's locks keep dvc.lock whole. Without JOBS there are as many
-as cores: the default grid takes 27 minutes on two that take 32 one cell at a time (reports/log.md). A cell that fails
-stops neither the others nor the report, which says what it is without; the exit code says so too.
+Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. Without JOBS, one model per core is
+processed at a time: on two cores the default grid takes 27 minutes, and 32 minutes one model at a time
+(reports/log.md). If a model fails, the other models and the report are still made. The report lists the missing models,
+and the exit code is not 0.
 """
 
 from __future__ import annotations
@@ -18,47 +19,47 @@ from queue import SimpleQueue
 
 from pipelines.paths import CIRCUITS, THREADS, cores, params, stage
 
-SHARED = {"check", "tokenize", "statistics"}  # what every cell needs
-CONTAINER = Path("/sys/fs/cgroup/memory.max")  # bytes, where Linux limits them
+SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
+CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
-    """Run DVC and return its exit code; progress goes to ``line`` of a terminal. DVC handles an interrupt itself, which
-    leaves no lock."""
+    """Run DVC and return its exit code. Progress is shown on line ``line`` of a terminal. After an interrupt, DVC ends
+    by itself and releases its locks."""
     extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
     with subprocess.Popen(["dvc", *arguments], stdout=out, env=os.environ | extra) as run:
         return run.wait()
 
 
 def at_a_time() -> int:
-    """Return the default number of models at a time: one per core with 3.5 GiB (a default model takes up to 3); one on
-    a GPU."""
-    import torch  # takes two seconds: only where there is something to do
+    """Return the default number of models that are processed at a time: one per core and per 3.5 GiB of memory (a model
+    of the default grid needs up to 3 GiB), or one on a GPU."""
+    import torch  # takes two seconds, so it is imported only if a result is out of date
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # else "max"
+    if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # "max" if there is no limit
         memory = min(memory, int(most))
     return 1 if torch.cuda.is_available() else max(1, min(cores(), memory // (7 * 2**29)))
 
 
 def stale() -> set[str]:
-    """Return the stages that are not up to date."""
+    """Return the names of the stages that are out of date. If DVC fails, exit with its code."""
     found = subprocess.run(["dvc", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False)
     if found.returncode:
-        sys.exit(found.returncode)  # DVC has said why
+        sys.exit(found.returncode)  # DVC has printed the error
     return set(json.loads(found.stdout))
 
 
 def cells(stages: set[str]) -> list[str]:
-    """Return the declared cells with a stage among ``stages``, the longest first."""
+    """Return the declared models with a stage among ``stages``, those with the longest training first."""
     declared = params()["cells"]
     found = [name for name in declared if stages & {f"train@{name}", f"extract@{name}"}]
     return sorted(found, key=lambda name: [-declared[name]["model"][size] for size in ("n_layers", "n_heads")])
 
 
 def side_by_side(names: list[str], jobs: int) -> int:
-    """Train and extract these cells, ``jobs`` at a time (0: as many as fit), sharing the cores; return 1 if any
-    failed."""
+    """Train and extract the models ``names``, ``jobs`` at a time (0: the default of ``at_a_time``). They share the
+    cores. Return 1 if any model failed, otherwise 0."""
     if not names:
         return 0
     jobs = max(1, min(jobs or at_a_time(), len(names)))
@@ -75,7 +76,7 @@ def side_by_side(names: list[str], jobs: int) -> int:
         return name, code
 
     failed = False
-    with ThreadPool(jobs) as pool:  # an interrupt ends the pool: no further cell is begun
+    with ThreadPool(jobs) as pool:  # after an interrupt, no further model is started
         for done, (name, code) in enumerate(pool.imap_unordered(make, names), start=1):
             print(f"{name}: {'failed' if code else 'made'} ({done} of {len(names)})", file=sys.stderr)
             failed |= code != 0
@@ -83,20 +84,21 @@ def side_by_side(names: list[str], jobs: int) -> int:
 
 
 def report_without(failed: list[str]) -> None:
-    """Judge and report the other cells, without old records of the failed ones."""
+    """Make the verdicts and the report without the ``failed`` models, whose old records are deleted. Always raises
+    ValueError, which names these models."""
     for name in failed:
         shutil.rmtree(CIRCUITS / name, ignore_errors=True)
     CIRCUITS.mkdir(exist_ok=True)
     made = dvc("repro", "--single-item", "calibrate", "verify", "report") == 0
     raise ValueError(
-        f"expected {len(params()['cells'])} cells, got all but {', '.join(failed)}, whose errors are above; "
-        + ("the report is of the others and says so. " if made else "nor could the report be made of the others. ")
-        + "Mend the cause and run the same command again: only what is missing is made"
+        f"expected {len(params()['cells'])} models, got all but {', '.join(failed)}, whose errors are above; "
+        + ("the report was made without them and names them. " if made else "the report could not be made either. ")
+        + "Fix the cause and run the same command again: it computes only the missing results"
     )
 
 
 def models(jobs: int) -> int:
-    """Train and extract every model that is out of date; return the exit code."""
+    """Train and extract every model that is out of date. Return the exit code."""
     left = stale()
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
@@ -104,9 +106,9 @@ def models(jobs: int) -> int:
 
 
 def repro(jobs: int) -> int:
-    """Make all that is out of date; return the exit code."""
+    """Compute every result that is out of date, including the report. Return the exit code."""
     if not stale():
-        print("Data and pipelines are up to date.")  # DVC's words
+        print("Data and pipelines are up to date.")  # the message of DVC
         return 0
     code = models(jobs) or dvc("repro")
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
@@ -118,5 +120,5 @@ if __name__ == "__main__":
     with stage(threads=0):
         given = [argument for argument in sys.argv[1:] if argument != "--models"]
         if given and (not given[0].isdecimal() or int(given[0]) < 1):
-            raise ValueError(f"JOBS: expected a number of models to make at a time, got {given[0]!r}")
+            raise ValueError(f"JOBS: expected a number of models to process at a time, got {given[0]!r}")
         sys.exit((models if "--models" in sys.argv else repro)(int(given[0]) if given else 0))

@@ -1,4 +1,4 @@
-"""The records that `verify` and `report` read, and their provenance."""
+"""Reading of all records for the stages `verify` and `report`, with their provenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 
 def read_results(folder: Path = Path()) -> Results:
-    """Read the records of the declared cells in a copy of the project; a cell without any is named as missing."""
+    """Read the records of all declared models and of the corpus, from the project in ``folder``. Models without records
+    are listed in ``Results.missing``."""
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     made = [name for name in values["cells"] if (circuits / name / "summary.json").exists()]
     missing = tuple(name for name in values["cells"] if name not in made)
@@ -33,10 +34,8 @@ def read_results(folder: Path = Path()) -> Results:
 
 
 def provenance(corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str]) -> dict[str, Any]:
-    """Return what the numbers depend on, without what differs between two runs on one machine.
-
-    ``positions`` is each model's position scheme.
-    """
+    """Return the conditions on which the numbers depend: software, processor, corpus and weights. They are the same for
+    two runs on one machine. ``positions`` is the position scheme of each model."""
     import torch
 
     return {

@@ -1,6 +1,6 @@
-"""Copy the working tree to a folder, to be run there with another configuration: python -m pipelines.scratch FOLDER.
+"""Copy the working tree to a folder, to run it there with another configuration: python -m pipelines.scratch FOLDER
 
-Files that git ignores stay behind, and so do dvc.lock and the report: what the folder has made of them is kept.
+Files that git ignores are not copied. dvc.lock and reports/ are not copied either, so that the folder keeps its own.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-OWN = ("dvc.lock", "reports/")  # the folder's, not the project's
+OWN = ("dvc.lock", "reports/")  # written in the folder and never copied
 
 
 def copy_tree(folder: Path) -> None:
-    """Make ``folder`` a copy of the working tree as it is now; DVC sees what has changed since an earlier copy."""
+    """Make ``folder`` a copy of the present working tree. In an existing copy, DVC then reruns what has changed."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         stdout=subprocess.PIPE,

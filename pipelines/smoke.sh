@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Run the whole graph on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER, which is then kept].
-# JOBS=N in the environment: N models at a time; without it, one per core.
+# Run every stage on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER]
+# A given FOLDER is kept; otherwise the copy is deleted. The environment variable JOBS=N sets the number of models at a
+# time; the default is one per core.
 set -euo pipefail
 if [ $# -gt 0 ]; then
   scratch=$1
@@ -16,4 +17,4 @@ sed 's/- profile: laptop/- profile: smoke/' conf/config.yaml > conf/config.draft
 python -m pipelines.compose
 python -m pipelines.repro ${JOBS:+"$JOBS"}
 test -s reports/index.html && test -s reports/README.md && test -s reports/metrics.json
-echo "smoke: the whole graph ran; reports/index.html has $(wc -c < reports/index.html) bytes"
+echo "smoke: every stage ran; reports/index.html has $(wc -c < reports/index.html) bytes"

@@ -1,4 +1,4 @@
-"""Stage `statistics`: n-grams and entropies of the text, and its best bigram model."""
+"""Stage `statistics`: compute n-grams and entropies of the corpus, and its best smoothed bigram model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage `tokenize`: the corpus as a tokenizer and token files for training, tuning and verdicts."""
+"""Stage `tokenize`: train a tokenizer on the corpus, and write token files for training, tuning and verdicts."""
 
 from __future__ import annotations
 

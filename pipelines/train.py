@@ -1,11 +1,11 @@
-"""Ad-hoc training and sweeps, on any Hydra launcher, over the tokens that `dvc repro` made:
+"""Train single models or sweeps outside params.yaml, with any Hydra launcher, on the tokens that `dvc repro` wrote:
 
 python -m pipelines.train model.n_layers=1 seed=3
 python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
 python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
 
-A cell of a sweep that fails does not stop the others; the exit code says so in the end. One cell over several processes
-or hosts, which see the same folder:
+If a model of a sweep fails, the others are still trained, and the exit code is not 0. To train one model with several
+processes, on one host or on several that share the folder:
 
 torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 """
@@ -29,7 +29,7 @@ from pipelines.train_cell import run_cell, threads
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """Return the cell as in the grid, so that runs are shared, with typed overrides on top."""
+    """Return the configuration of a model as the grid has it, so that runs are shared, with the typed overrides."""
     cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
@@ -40,12 +40,13 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
 
 
 def require_same_tokens(config: DictConfig) -> None:
-    """Raise ValueError where another corpus or tokenizer is asked for than the tokens on disk were made with."""
+    """Raise ValueError if ``config`` has another corpus or tokenizer than params.yaml, with which the stored tokens
+    were made."""
     for section in ("corpus", "tokenizer"):
         if OmegaConf.to_container(config[section]) != params()[section]:
             raise ValueError(
-                f"expected the {section} of params.yaml, whose tokens lie in {TOKENS}, got another; choose it in "
-                "conf/config.yaml and run `make params repro` first"
+                f"expected the {section} of params.yaml, whose tokens are stored in {TOKENS}, got another; choose it "
+                "in conf/config.yaml and run `make params repro` first"
             )
 
 
@@ -53,7 +54,7 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
     with stage(threads()):
         if sweep and ranks.world_size() > 1:
             raise ValueError(
-                "--multirun: torchrun trains one cell at a time; a launcher trains several (hydra/launcher)"
+                "--multirun: torchrun trains one model at a time; a Hydra launcher trains several (hydra/launcher=…)"
             )
         require_same_tokens(config)
         cell = load(CellConfig, ad_hoc(config, typed), "config")
@@ -72,11 +73,11 @@ def main(config: DictConfig) -> None:
     except SystemExit as stopped:
         if not sweep or stopped.code == INTERRUPTED:
             raise
-        raise RuntimeError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # which ends no other cell
+        raise RuntimeError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # does not end the other jobs
 
 
 if __name__ == "__main__":
     with ranks.process_group():
         if not ranks.is_main():
-            sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # the first alone writes
+            sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
         main()

@@ -1,6 +1,6 @@
-"""Stage `train@cell`: train one cell of params.yaml, or adopt what a sweep has already trained.
+"""Stage `train@cell`: train one model of params.yaml, or use the run of a sweep that has already trained it.
 
-torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2     # one cell over two processes: the same run
+torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2     # one model with two processes: the same run
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, params, stage,
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
-    """Train ``cell`` in the run store, unless it is there, and return its folder. ``wait`` for another process on it.
+    """Train ``cell`` in the run store and return the folder of the run. A finished run is not trained again.
 
-    Of several processes that torchrun has started, only the main one locks the run and writes.
+    If another process trains the same run, wait for it (``wait``) or raise RunBusy. Of several processes started by
+    torchrun, only the main one locks the run and writes.
     """
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
     data_hash = text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash
@@ -50,7 +51,8 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
 
 
 def threads() -> int:
-    """Return the number of threads per process, fewer where cells or processes share the machine; weights are equal."""
+    """Return the number of threads of this process: PATHSUM_THREADS, or at most THREADS and the share of cores per
+    process. The weights do not depend on it."""
     return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, cores() // ranks.local_processes()))))
 
 
@@ -58,7 +60,7 @@ if __name__ == "__main__":
     with ranks.process_group(), stage(threads()):
         name, values = sys.argv[1], params()
         if name not in values["cells"]:
-            raise ValueError(f"expected a cell of params.yaml, got {name!r}; it has {', '.join(values['cells'])}")
+            raise ValueError(f"expected a model of params.yaml, got {name!r}; it has {', '.join(values['cells'])}")
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         run = run_cell(name, cell, load(TrackingConfig, values["tracking"], "tracking"), wait=False)
         if ranks.is_main():

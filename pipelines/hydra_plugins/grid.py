@@ -1,6 +1,8 @@
-"""The OmegaConf resolvers ``grid``, from the sweep's axes to one complete config a cell, and ``worlds``, likewise.
+"""OmegaConf resolvers that expand conf/ into complete configurations: ``grid`` into one per model, and ``worlds`` into
+one per kind of synthetic corpus.
 
-Loaded before composition by everything that composes: `make params`, `dvc exp run` and the check stage.
+`make params`, `dvc exp run` and the check stage load this module before they compose conf/. A cell is the configuration
+of one model.
 """
 
 from __future__ import annotations
@@ -12,27 +14,32 @@ from omegaconf import DictConfig, OmegaConf
 
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
-    """Name a cell. Zero layers have no head count; the width of heads is named where it is not the default."""
+    """Return the name of a model, such as L2H4S0. Without layers the number of heads is omitted (L0S0). ``d_head`` is
+    part of the name if it is not the default (L2H8D16S0)."""
     width = f"D{d_head}" if d_head is not None else ""
     return f"L{n_layers}H{n_heads}{width}S{seed}" if n_layers else f"L0S{seed}"
 
 
 def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> DictConfig:
-    """Return one complete cell of ``config``, with the overrides of the sweep for this cell."""
+    """Return the complete configuration of one model of the grid, with its entry in ``sweep.overrides``."""
     overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed, d_head), {})
     width = {} if d_head is None else {"model": {"d_head": d_head}}
     return _merged(_plain(config, n_layers, n_heads, seed), width, overrides)
 
 
 def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictConfig:
-    """Return the cell with the settings of its layer count only."""
+    """Return the configuration of one model with ``sweep.by_layers``, but without ``sweep.overrides``."""
     base = OmegaConf.create({"seed": seed, "model": config.model, "train": config.train})
     shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
     return _merged(base, shape, config.sweep.by_layers.get(n_layers, {}))
 
 
 def _other_widths(model: DictConfig, sweep: DictConfig) -> list[tuple[int, int]]:
-    """(n_heads, d_head) of each of ``sweep.d_head``, as wide in all as the first head count's; not the grid's own."""
+    """Return (n_heads, d_head) for each width in ``sweep.d_head`` other than ``model.d_head``.
+
+    n_heads is chosen so that n_heads · d_head equals ``sweep.n_heads[0]`` · ``model.d_head``. Raises ValueError if no
+    such number exists.
+    """
     width, found = sweep.n_heads[0] * model.d_head, []
     for d_head in sweep.d_head:
         if d_head < 1 or width % d_head:
@@ -51,9 +58,12 @@ def _merged(base: DictConfig, *changes: Any) -> DictConfig:
 
 
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
-    """``{L2H4S0: {seed, model, train}, …}``: one cell a layer count, head count and seed, then those with heads of
-    another width (L2H8D16S0), then the controls by name.
-    Overrides of cells that this grid does not have are none of its business, but must be cells' names."""
+    """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``.
+
+    The models of the grid come first: one per number of layers, number of heads and seed. Then come the models with
+    other widths of heads (L2H8D16S0), and then the controls. Names in ``sweep.overrides`` must have the form of a
+    model's name, but the grid need not contain them.
+    """
     config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
     cells = {
         cell_name(n_layers, n_heads, seed): cell(config, n_layers, n_heads, seed)
@@ -69,7 +79,7 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
     for name, change in sweep.controls.items():
         n_layers = OmegaConf.select(change, "model.n_layers")
         if n_layers is None or name in cells:
-            raise ValueError(f"sweep.controls.{name}: expected a name of its own, and a model.n_layers")
+            raise ValueError(f"sweep.controls.{name}: expected a name that no other model has, and a model.n_layers")
         cells[name] = _merged(_plain(config, n_layers, sweep.n_heads[0], sweep.seeds[0]), change)
     for name in sweep.overrides:
         if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+", name):
@@ -78,7 +88,7 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
 
 
 def worlds(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
-    """``{copies: {corpus, model, train}, …}``: one complete config a planted world."""
+    """Return the configuration of every kind of synthetic corpus by name: ``{copies: {corpus, model, train}, …}``."""
     base = OmegaConf.create({"corpus": {}, "model": model, "train": train})
     shared = {key: calibrate[key] for key in ("corpus", "model", "train")}
     return OmegaConf.create({name: _merged(base, shared, change) for name, change in calibrate.worlds.items()})

@@ -82,8 +82,8 @@ def test_a_failed_cell_is_named_and_the_report_is_not_promised(
 ) -> None:
     monkeypatch.setattr(repro, "dvc", lambda *arguments, **_: report if "report" in arguments else 1)
     monkeypatch.setattr(repro, "stale", lambda: {"train@B", "report"})
-    said = "nor could the report be made" if report else "the report is of the others and says so"
-    with pytest.raises(ValueError, match=f"expected 4 cells, got all but B, .*{said}"):
+    said = "the report could not be made either" if report else "the report was made without them and names them"
+    with pytest.raises(ValueError, match=f"expected 4 models, got all but B, .*{said}"):
         repro.repro(2)
 
 
@@ -145,4 +145,4 @@ def test_jobs_must_be_a_number(tmp_path: Path) -> None:
     for jobs in ("many", "0", "-1"):
         done = command(tmp_path, "pipelines.repro", jobs)
         assert done.returncode == 1
-        assert done.stderr == f"\nerror: JOBS: expected a number of models to make at a time, got {jobs!r}\n"
+        assert done.stderr == f"\nerror: JOBS: expected a number of models to process at a time, got {jobs!r}\n"

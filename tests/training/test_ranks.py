@@ -120,7 +120,8 @@ def test_torchrun_trains_one_cell_at_a_time(
     monkeypatch.setattr(ranks, "world_size", lambda: 2)
     with pytest.raises(SystemExit):
         train_by_hydra(OmegaConf.create(), [], sweep=True)
-    assert "error: --multirun: torchrun trains one cell at a time; a launcher trains several" in capsys.readouterr().err
+    message = "error: --multirun: torchrun trains one model at a time; a Hydra launcher trains several"
+    assert message in capsys.readouterr().err
 
 
 def test_without_torchrun_there_is_one_process() -> None:

@@ -1,1 +1,1 @@
-"""Weights & Biases as a mirror of the log: runs and dashboard."""
+"""Copies of logs and results at Weights & Biases (W&B): runs and dashboard."""

@@ -1,7 +1,8 @@
-"""The W&B dashboard as code: one list of panels, as a workspace and as a report.
+"""The dashboard at Weights & Biases (W&B) as code: the same panels as a workspace and as a report.
 
-Lines are drawn against tokens, grouped by layer count, head count and the settings of controls: the seeds of a group
-are one line with its range. The names are those that ``tracker`` logs. Nothing is sent before it is saved.
+Lines are plotted against tokens seen. Runs are grouped by number of layers, number of heads and the settings of
+controls; a group is one line with the range over its seeds. Metrics have the names that ``tracker`` logs. Nothing is
+sent until the workspace or the report is saved.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import wandb_workspaces.workspaces as workspaces
 
 TITLE = "What zero, one and two layers of attention can do"
 GROUPS = ("model.n_layers", "model.n_heads", "model.smeared_keys", "train.shuffled")
-Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # figures and tables of each section of the report
+Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # names of figures and of tables, by section of the report
 
 
 def lines(n_layers: int) -> dict[str, list[Any]]:
-    """Return by section what models of up to ``n_layers`` logged in training."""
+    """Return, by section, line plots of the metrics that models of up to ``n_layers`` layers log in training."""
     heads = [
         _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/best_{score}")
         for score in ("prefix_matching", "previous_token", "copying")
@@ -33,7 +34,8 @@ def lines(n_layers: int) -> dict[str, list[Any]]:
 
 
 def findings(contents: Contents) -> dict[str, list[Any]]:
-    """Return by section the figures and tables of the report; last the whole report with its explorers."""
+    """Return, by section, panels for the figures and tables of the report. The last section is the complete report with
+    its explorers."""
     panels = {
         section: [*map(_figure, figures), *map(_table, tables)] for section, (figures, tables) in contents.items()
     }

@@ -1,7 +1,7 @@
-"""Weights & Biases as a mirror of files already on disk. Nothing reads it back.
+"""Logging to Weights & Biases (W&B). It copies results that are also stored on disk, and no stage reads it.
 
-The x-axis is tokens seen, not W&B's step, so that a resumed run continues. ``WANDB_MODE`` in the environment overrides
-the configured mode, except ``off``.
+The x-axis is tokens seen instead of W&B's step, so that a resumed run continues its curves. The environment variable
+``WANDB_MODE`` overrides the configured mode, except ``off``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathsum.probes.evaluation import Evaluation
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
-    """Return one evaluation as W&B scalars: losses, and the best head of each layer for every head score."""
+    """Return one evaluation as scalars for W&B: tokens seen, losses (nats per token), and for each head score the
+    largest value in each layer."""
     flat: dict[str, float | int] = {
         "tokens": evaluation.tokens_seen,
         "val_loss_nats": evaluation.val_loss_nats,
@@ -35,7 +36,11 @@ def metrics(evaluation: Evaluation) -> dict[str, float | int]:
 def mirror(
     config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path
 ) -> Iterator[Mirror]:
-    """Open a W&B run ``name`` with a stable id for the duration of the block; without effect when tracking is off."""
+    """Open the W&B run ``name`` for the duration of a with block.
+
+    ``identity`` is the id of the run, so that a resumed run continues it. ``about`` is stored as the configuration of
+    the run. With mode ``off``, the returned object has no effect.
+    """
     if config.mode == "off":
         yield Mirror(None)
         return
@@ -71,7 +76,7 @@ def mirror(
 
 
 class Mirror:
-    """The interface of stages to W&B; without effect when there is no run."""
+    """The interface of stages to a W&B run. Its methods have no effect without a run."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
@@ -85,8 +90,8 @@ class Mirror:
         if self._run is not None:
             import wandb
 
-            known = frame.astype(object).where(frame.notna(), None)  # W&B knows None, not pandas' NA
-            rows = known.to_numpy().tolist()  # a frame is taken in cell by cell, which is slow
+            known = frame.astype(object).where(frame.notna(), None)  # W&B accepts None, but not the NA of pandas
+            rows = known.to_numpy().tolist()  # faster than a data frame, which W&B reads field by field
             self._run.log({name: wandb.Table(columns=list(known.columns), data=rows, allow_mixed_types=True)})
 
     def image(self, name: str, path: Path, caption: str) -> None:
@@ -103,6 +108,6 @@ class Mirror:
             self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
-        """Log the final weights as an artifact, only online: offline they would be copied without use."""
+        """Log the final weights as an artifact. Offline runs skip this, because they would only copy the file."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")

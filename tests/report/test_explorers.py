@@ -113,7 +113,7 @@ def test_a_sweep_without_some_depth_has_its_explorers(layers: tuple[int, ...]) -
     assert set(found) == {*results.cells, *results.controls}
     assert {name for name, data in found.items() if "tables" in data} == set(results.cells)
     assert f'data-first="{[*results.cells][-1]}"' in source
-    assert "The attention explorer and the circuit explorer are on the page, index.html" in twin
+    assert "The attention explorer and the circuit explorer are part of index.html" in twin
     assert "are on the page" not in source
 
 

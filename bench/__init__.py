@@ -1,3 +1,3 @@
-"""Time and memory of the suite, as ratios to other code and as growth with each size."""
+"""Benchmarks: time and memory of the suite, as ratios to other code and as growth with each size."""
 
-import pipelines  # noqa: F401 (sets the wait policy of threads, before torch loads)
+import pipelines  # noqa: F401 (sets OMP_WAIT_POLICY before torch loads)

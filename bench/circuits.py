@@ -1,9 +1,10 @@
-"""Measure time and memory of a head's circuits at d_vocab 50,000: `python -m bench.circuits`
+"""Measure time and memory of the circuits of heads at d_vocab 50,000: `python -m bench.circuits`
 
-The head is random, in a 768-wide model with 12 heads of 64. Each measurement has its own process, so that its peak
-memory is its own. "Theirs" computes the same answer the plain way in the same process: topk of every row block, timed
-on some of the rows and scaled up; and eigenvalues of the d_model × d_model product instead of the d_head × d_head one,
-timed on one head and scaled up. Both run in turn, ours first. Memory is that of our first run.
+The weights are random: d_model = 768, 12 heads, d_head = 64. Each measurement runs in a separate process, so that its
+peak memory is measured alone. "Theirs" is the direct method in the same process. For the largest entries, it is topk on
+every block of rows, timed on some rows and scaled up. For eigenvalues, it is the d_model × d_model product instead of
+the d_head × d_head product, timed on one head and scaled up. Both methods run in turn, ours first. Memory is that of
+our first run.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
 D_MODEL, D_HEAD, N_HEADS, TOP = 768, 64, 12, 1000
-SLICE = 1000  # rows of each table that the plain way is timed on
+SLICE = 1000  # rows of each circuit on which the direct method is timed
 ROUNDS = 3
 
 
 class Timed(NamedTuple):
-    """Medians over rounds: our seconds, those of the plain way, and theirs / ours; and our peak memory."""
+    """Seconds of both methods and their ratio, each the median over rounds, and peak memory."""
 
-    ours: float
-    theirs: float
-    ratio: float
-    peak_gib: float
+    ours: float  # seconds
+    theirs: float  # seconds of the direct method
+    ratio: float  # theirs / ours
+    peak_gib: float  # of our first run
 
 
 def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
-    """Return a one-layer model, and token frequencies proportional to 1/rank."""
+    """Return random weights of a one-layer model, and token frequencies proportional to 1/rank."""
     g = torch.Generator().manual_seed(0)
 
     def matrix(*shape: int) -> torch.Tensor:
@@ -48,7 +49,7 @@ def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
 
 
 def top_entries_of_a_head(d_vocab: int) -> Timed:
-    """Time the 1,000 largest entries of OV and of QK."""
+    """Time the search for the 1,000 largest entries of the OV circuit and of the QK circuit of one head."""
     weights, unigram = random_model(d_vocab, 1)
     head = weights.layers[0][0]
 
@@ -73,7 +74,7 @@ def top_entries_of_a_head(d_vocab: int) -> Timed:
 
 
 def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
-    """Time the copying eigenvalues of 12 heads."""
+    """Time the OV eigenvalues of 12 heads."""
     weights, _ = random_model(d_vocab, N_HEADS)
     W_OVs = [head.W_OV for head in weights.layers[0]]
 
@@ -86,11 +87,11 @@ def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
 
 
 def in_turn(ours: Callable[[], object], theirs: Callable[[], float]) -> Timed:
-    """Time ours, then the plain way, which returns its seconds, ``ROUNDS`` times."""
+    """Time ``ours`` and then ``theirs``, ``ROUNDS`` times. ``theirs`` returns its own seconds."""
     mine, peaks, plain = [], [], []
     for _ in range(ROUNDS):
         mine.append(seconds(ours))
-        peaks.append(peak_mb() / 2**10)  # so far
+        peaks.append(peak_mb() / 2**10)  # peak up to now, in GiB
         plain.append(theirs())
     ratio = statistics.median(b / a for a, b in zip(mine, plain, strict=True))
     return Timed(statistics.median(mine), statistics.median(plain), ratio, peaks[0])
@@ -100,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--d-vocab", type=int, default=50_000, help="only the default is written to results.json")
     d_vocab = parser.parse_args().d_vocab
-    print(f"{f'd_vocab {d_vocab}':32} {'ours (s)':>9} {'plain (s)':>10} {'ratio':>7} {'peak (GiB)':>11}")
+    print(f"{f'd_vocab {d_vocab}':32} {'ours (s)':>9} {'theirs (s)':>10} {'ratio':>7} {'peak (GiB)':>11}")
     for name, work in (("top_entries", top_entries_of_a_head), ("eigenvalues", eigenvalues_of_all_heads)):
         ours, theirs, ratio, peak = alone("pathsum.circuits.eigenvalues", work, d_vocab)
         print(f"{name:32} {ours:9.1f} {theirs:10.1f} {ratio:7.1f} {peak:11.2f}")

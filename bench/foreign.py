@@ -1,10 +1,11 @@
-"""Compare logits with TransformerLens on its own weights: `python -m bench.foreign FOLDER`
+"""Compare the logits of imported models with those of TransformerLens: `python -m bench.foreign FOLDER`
 
-The models have every kind of positions and normalization, with random biases and gains. TransformerLens computes in
-float32. It is no dependency and may need another version of torch: `python -m bench.foreign FOLDER --write`, in an
-environment that has it (`pip install 'transformer_lens<4' safetensors`), writes weights, configurations, tokens and its
-logits. Without ``--write``, in this project's environment, they are compared; the exit status is 1 if any differ by
-more than 1e-4.
+The models cover every supported kind of positions and normalization, with random biases and gains. TransformerLens
+computes in float32. It is not a dependency of this project and may need another version of torch. So the comparison has
+two steps. `python -m bench.foreign FOLDER --write`, in an environment with TransformerLens (`pip install
+'transformer_lens<4' safetensors`), writes weights, configurations, tokens and logits. Without ``--write``, in the
+environment of this project, the logits are computed and compared. The exit status is 1 if any logit differs by more
+than 1e-4.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SHAPE = {"d_model": 48, "d_head": 16, "n_heads": 3, "n_ctx": 61, "d_vocab": 101,
 
 
 def write(folder: Path) -> None:
-    from transformer_lens import HookedTransformer, HookedTransformerConfig  # an optional tool
+    from transformer_lens import HookedTransformer, HookedTransformerConfig  # optional dependency
 
     for number, (n_layers, positions, norm) in enumerate(product((0, 1, 3), POSITIONS, NORMS)):
         extra = {"use_attn_scale": False} if number % 5 == 2 else {}
@@ -67,6 +68,6 @@ def compare(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--write", action="store_true", help="in an environment with TransformerLens")
+    parser.add_argument("--write", action="store_true", help="write the models (needs TransformerLens)")
     arguments = parser.parse_args()
     (write if arguments.write else compare)(arguments.folder)

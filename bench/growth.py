@@ -1,10 +1,11 @@
-"""Measure the growth of time and memory with each size: `python -m bench.growth`
+"""Measure how time and memory grow with each size: `python -m bench.growth`
 
-Measured are a training step of the default recipe and the extraction of a small model, as one size after another
-changes, and the tokenizing of more and more text. Each measurement has its own process; its memory is the peak beyond
-what the process had before. Exponents are slopes of log y on log x by least squares. Two others are listed with them:
-the exponents of the operations and bytes that a step is counted to need at the same sizes, and the limit, where one
-term has outgrown all others. At sizes that take a minute or less, most of the time is spent on the other terms.
+Three things are measured: a training step of the default recipe and the extraction of a small model, each for several
+values of one size at a time, and the tokenizing of increasing amounts of text. Each measurement runs in a separate
+process. Its memory is the peak beyond the memory at the start. The exponent of y in x is the slope of log y on log x by
+least squares. Two more exponents are listed: that of the operations or bytes that a step needs at the same sizes by
+count, and that in the limit of large sizes, where one term dominates. At sizes that take a minute or less, the other
+terms still take most of the time.
 """
 
 from __future__ import annotations
@@ -41,30 +42,30 @@ from pipelines.paths import ROOT, params
 HERE, LIBRARY = Path(__file__).parent, "pathsum.imported.extraction"
 STEP = Shape("step", n_layers=2, batch=8)
 CELL = Shape("extract", n_layers=2, batch=2, n_heads=2, d_head=16, d_model=64, n_ctx=64, d_vocab=512)
-# The time and memory of the smallest model are those of threads and kernels, which do not grow.
+# The time and memory of this model are those of threads and kernels, which do not grow with the sizes.
 FLOOR = Shape("tiny", n_layers=1, batch=1, n_heads=1, d_head=2, d_model=4, n_ctx=16, d_vocab=64)
-AXES = (  # what, size, its values, and the exponents of time and memory in the limit
+AXES = (  # what is measured, name of the size, its values, and the exponents of time and memory in the limit
     ("step", "d_vocab", (1024, 2048, 4096, 8192), (1, 1)),
     ("step", "d_model", (128, 256, 512, 1024), (1, 1)),
     ("step", "n_heads", (2, 4, 8, 16), (1, 1)),
     ("step", "n_layers", (1, 2, 4, 8), (1, 1)),
     ("step", "n_ctx", (128, 256, 512, 1024), (2, 2)),
-    ("extract", "d_vocab", (1024, 2048, 4096, 8192), (2, 1)),  # every pair of tokens; all counts, a block at a time
+    ("extract", "d_vocab", (1024, 2048, 4096, 8192), (2, 1)),  # every pair of tokens; counts, one block at a time
     ("extract", "d_model", (64, 128, 256, 512), (3, 2)),  # a random rotation
     ("extract", "n_heads", (2, 4, 8, 12), (2, 2)),  # every pair of heads on every window
     ("extract", "n_layers", (1, 2, 3, 4), (math.inf, math.inf)),  # (1 + heads) ^ layers paths
     ("extract", "n_ctx", (128, 256, 512, 1024), (2, 2)),  # patterns
-    ("tokenize", "megabytes", (32, 64, 128), (1, 0)),  # large enough to fill the spool, the sample and a batch
+    ("tokenize", "megabytes", (32, 64, 128), (1, 0)),  # more text than the spool, the sample and one batch hold
 )
 HOW = ExtractConfig(
     held_out_windows=40, windows_per_document=1, windows=8, repeated_windows=8, certificate_windows=1, top_k=20,
     rotations=500,
 )  # fmt: skip
-SECONDS = 1.5  # of training steps
+SECONDS = 1.5  # least total time of the measured training steps
 
 
 def step(shape: Shape) -> tuple[float, float]:
-    """Return the median seconds of a training step, and its peak memory."""
+    """Return the median time of a training step in seconds, and its peak memory in MiB."""
     work, times = ours(shape), list[float]()
     before = peak_mb()
     work()
@@ -74,13 +75,14 @@ def step(shape: Shape) -> tuple[float, float]:
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
-    """Return seconds and peak memory."""
+    """Run ``work`` and return its time in seconds and its peak memory in MiB."""
     before = peak_mb()
     return seconds(work), peak_mb() - before
 
 
 def extraction(shape: Shape) -> tuple[float, float]:
-    """Measure the extraction of an untrained model, which another process makes: its peak would hide this one's."""
+    """Measure the extraction of an untrained model. The model is made in another process, because the peak memory of
+    its initialization could exceed that of extraction."""
     with tempfile.TemporaryDirectory() as folder:
         return alone(
             LIBRARY, extract_last, [alone(LIBRARY, untrained, s, Path(folder) / s.name) for s in (FLOOR, shape)]
@@ -88,12 +90,13 @@ def extraction(shape: Shape) -> tuple[float, float]:
 
 
 def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
-    """Measure the last extraction; those before it warm up the libraries."""
+    """Extract all ``cells`` in turn and measure the last. The others warm up the libraries."""
     return [cost(lambda cell=cell: extract(*cell)) for cell in cells][-1]  # type: ignore[misc]
 
 
 def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
-    """Return the arguments of ``extract`` for an untrained model, with one checkpoint in ``run`` and one evaluation."""
+    """Return the arguments of ``extract`` for an untrained model with one checkpoint, in ``run``, and one
+    evaluation."""
     recipe = TrainConfig(**{**params(ROOT)["train"], "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model_config(shape), train=recipe)
     text = zipf(40 * shape.n_ctx, shape.d_vocab)
@@ -106,7 +109,7 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
 
 
 def tokenizing(megabytes: int) -> tuple[float, float]:
-    """Measure making a tokenizer and token files from so much text, in documents of 100 kB."""
+    """Measure the making of a tokenizer and token files from ``megabytes`` of text in documents of 100 kB."""
     words = [f"{'bcdfgklmnprst'[i % 13]}{'aeiou'[i % 5]}{i:x}" for i in range(5000)]
     config = TokenizerConfig(d_vocab=1024, train_bytes=1_000_000)
     with tempfile.TemporaryDirectory() as folder:
@@ -122,14 +125,14 @@ def tokenizing(megabytes: int) -> tuple[float, float]:
 
 
 def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
-    """Sample ids 1 … n − 1 with frequencies proportional to 1/rank."""
+    """Sample ``count`` ids from 1 … n − 1 with frequencies proportional to 1/id."""
     weights = 1 / np.arange(1, n)
     return 1 + np.random.default_rng(seed).choice(n - 1, count, p=weights / weights.sum())
 
 
 def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
-    """Measure one size. A step's memory is that beyond ``floor_mb``, that of the smallest model; its operations and
-    bytes are counted."""
+    """Measure ``what`` with the size ``axis`` set to ``size``. For a training step, subtract ``floor_mb``, the memory
+    of the smallest model, and add the counted operations and bytes."""
     counted: dict[str, float | None] = {"flop": None, "bytes": None}
     if what == "step":
         shape = replace(STEP, **{axis: size})
@@ -143,8 +146,8 @@ def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
 
 
 def fit(found: Sequence[dict[str, Any]], of: str, count: str, limit: float) -> dict[str, Any]:
-    """Fit the exponent of ``of`` along one axis, with its 95 % interval (Student's t), and that of what was counted.
-    A limit of None is faster than any power."""
+    """Fit the exponent of the column ``of`` along one axis, with its 95 % interval (Student's t), and the exponent of
+    the column ``count``. In the result, a limit of None means growth faster than any power."""
     x = np.log([m["size"] for m in found])
     exponent, low, high = (round(v, 2) for v in slopes(np.log([m[of] for m in found]), x)[0])
     counts = [m[count] for m in found]

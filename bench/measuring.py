@@ -1,4 +1,4 @@
-"""What the benchmarks share: a clock, peak memory, processes, and the file of results."""
+"""Functions that the benchmarks share: time, peak memory, separate processes, and the file of results."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def peak_mb() -> float:
-    """Return this process's peak memory so far in MiB. Linux counts in KiB, macOS in bytes."""
+    """Return the peak memory of this process up to now, in MiB. Linux reports KiB and macOS bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
-    """Run ``work`` in a new process, so that its peak memory is its own. The process is forked from one that has
-    imported the module ``preloaded`` and has computed nothing."""
+    """Run ``work`` in a new process, so that its peak memory can be measured alone, and return its result. The process
+    is forked from a server that has imported the module ``preloaded`` and has computed nothing."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preloaded])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
@@ -41,7 +41,7 @@ def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
 
 
 def record(rows: Mapping[str, Mapping[str, Any]], device: str = "cpu") -> None:
-    """Write ``rows`` to results.json by name, each with the machine that it was measured on."""
+    """Add ``rows`` to results.json by name, each with the machine on which it was measured."""
     gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
     machine = f"{gpu}{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

@@ -1,4 +1,4 @@
-"""Count the memory that each profile needs, from its sizes: `python -m bench.memory`"""
+"""Compute the memory that each profile needs from its sizes: `python -m bench.memory`"""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ GIB = 2**30
 
 
 class Need(NamedTuple):
-    """The needs of a profile's largest model."""
+    """The memory that the largest model of a profile needs."""
 
     profile: str
-    cell: str
+    cell: str  # name of the model
     parameters: int
-    training: float  # GiB of the device: a step, and an evaluation with the weights in memory
-    extraction: float  # GiB of the host: two traces, which are its largest part
+    training: float  # GiB on the device: a training step plus an evaluation
+    extraction: float  # GiB on the host: two traces, the largest part of extraction
 
 
 def parameters(shape: Shape) -> int:
-    """Count the parameters of a model, without its biases by distance."""
+    """Return the number of parameters of a model, without position biases."""
     return 2 * shape.d_vocab * shape.d_model + 4 * shape.n_layers * shape.n_heads * shape.d_head * shape.d_model
 
 
 def training_bytes(shape: Shape) -> int:
-    """Count the peak memory of a step.
+    """Return the peak memory of a training step in bytes.
 
-    Each weight needs six float32 numbers: its value, its gradient as computed and as the optimizer reads it, two
-    states, and one for copies in bf16. The gradient of the logits is in bf16. Layers keep for the backward pass: the
-    residual stream and its normalized copy in float32 and bf16; queries, keys, values and mixed values in bf16, in two
-    layouts; and patterns, where there are biases by distance.
+    Each weight needs six float32 numbers: its value, two copies of its gradient, two optimizer states, and one for
+    copies in bf16. The gradient of the logits is in bf16. For the backward pass, each layer keeps the residual stream
+    and its normalized copy in float32 and bf16, the queries, keys, values and head outputs in bf16 in two layouts, and,
+    with relative positions, the attention patterns.
     """
     heads = shape.n_heads * shape.d_head
     kept = shape.n_layers * shape.tokens * (2 * 2 * 4 * heads + (4 + 4 + 2 + 2) * shape.d_model)
@@ -47,13 +47,13 @@ def training_bytes(shape: Shape) -> int:
 
 
 def trace_bytes(shape: Shape, windows: int) -> int:
-    """Count a trace in float32: logits, every pattern, and the output of every head."""
+    """Return the memory of a trace in bytes: logits, attention patterns and outputs of all heads, in float32."""
     heads = shape.n_layers * shape.n_heads
     return 4 * windows * shape.n_ctx * (shape.d_vocab + heads * (shape.n_ctx + shape.d_model))
 
 
 def training_peak_bytes(shape: Shape) -> int:
-    """Count a step and an evaluation, which holds two traces on the training device."""
+    """Return the peak memory of training in bytes: a step, and the two traces of an evaluation."""
     return training_bytes(shape) + trace_bytes(shape, 2 * TRACED)
 
 
@@ -77,10 +77,10 @@ def need(profile: str) -> Need:
 
 
 def needs() -> str:
-    """Return a table of the needs of every profile."""
+    """Return a Markdown table of the memory that every profile needs."""
     found = [need(path.stem) for path in sorted((ROOT / "conf" / "profile").glob("*.yaml"))]
     rows = [(n.profile, n.cell, f"{n.parameters:,}", f"{n.training:.2f}", f"{n.extraction:.2f}") for n in found]
-    head = ("profile", "largest model", "parameters", "training, GiB of the device", "extraction, GiB of the host")
+    head = ("profile", "largest model", "parameters", "training (GiB on the device)", "extraction (GiB on the host)")
     return table(head, rows)
 
 

@@ -1,4 +1,4 @@
-"""Write bench/README.md and its figures from what was measured: `python -m bench.table`"""
+"""Write bench/README.md and its figures from the stored measurements: `python -m bench.table`"""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MEANING = {
     "transformerlens_float32": "TransformerLens 3.x, attention only, default settings: float32, AdamW",
     "transformerlens_autocast": "TransformerLens 3.x, attention only: bf16 autocast, AdamW",
     "plain_loop": "a plain PyTorch loop: fused attention, cross-entropy, AdamW, bf16 autocast",
-    "matmul_peak": "the step's own matrix products alone, bf16, outputs allocated before",
-    "top_entries_50k": "1,000 largest entries of a head's OV and QK at d_vocab 50,000; theirs: topk of every row block",
-    "eigenvalues_50k": "copying eigenvalues of 12 heads; theirs: of the d_model × d_model product",
-    "top_entries_50k_memory": "peak memory of the 1,000 largest entries",
-    "eigenvalues_50k_memory": "peak memory of the copying eigenvalues",
-    "paper_recipe": "the paper's recipe in the suite's own step: sinusoids in queries and keys, layer norm, AdamW",
+    "matmul_peak": "only the matrix products of our step: bf16, outputs allocated before",
+    "top_entries_50k": "1,000 largest entries of a head's OV and QK circuits, d_vocab 50,000; theirs: topk on all rows",
+    "eigenvalues_50k": "OV eigenvalues of 12 heads, d_vocab 50,000; theirs: of the d_model × d_model product",
+    "top_entries_50k_memory": "peak memory of the search for the 1,000 largest entries",
+    "eigenvalues_50k_memory": "peak memory of the OV eigenvalues",
+    "paper_recipe": "the paper's recipe with our step: sinusoids in queries and keys, layer norm, AdamW",
 }
 THINGS = {"step": "training step", "extract": "extraction", "tokenize": "tokenizing"}
 OF = {"seconds": "time", "peak_mb": "peak memory"}
@@ -55,13 +55,13 @@ def growth() -> str:
         )
         for f in json.loads(path.read_text())
     ]
-    head = ("what", "grows with", "exponent, 95 % interval", "counted at the same sizes", "in the limit")
+    head = ("what is measured", "size", "exponent (95 % interval)", "by count, at the same sizes", "in the limit")
     draw_growth()
     return table(head, rows) + "\n\n![Time and memory against each size](growth.png)"
 
 
 def draw_growth() -> None:
-    """Draw time and memory against each size, relative to the smallest."""
+    """Draw time and memory against each size, both relative to the smallest size."""
     measured = pd.read_csv(HERE / "growth.csv")
     numbers = ["size", *OF]
     smallest = measured.groupby(["what", "axis"])[numbers].transform("first")
@@ -83,18 +83,18 @@ def draw_growth() -> None:
 
 
 def untested(found: Mapping[str, Any]) -> str:
-    """List the profiles whose shapes were not measured on a GPU."""
+    """Return a sentence that names the profiles whose training steps were not measured on a GPU."""
     left = [f"`{shape}`" for shape in ("gpu", "paper") if not any(n.startswith(f"train_step.{shape}.") for n in found)]
     if not left:
-        return "On a GPU: the training steps of `gpu` and `paper`, on the device that is named above."
+        return "The training steps of `gpu` and `paper` were measured on the GPU that is named above."
     return (
-        f"Untested on a GPU: {' and '.join(left)}. `python -m bench.train_step` measures their training steps where "
-        "there is one. Whole runs of these profiles, and several GPUs, have not been tried."
+        f"Untested on a GPU: {' and '.join(left)}. `python -m bench.train_step` measures their training steps if there "
+        "is a GPU. Complete runs of these profiles, and several GPUs, have not been tested."
     )
 
 
 def draw_ratios(results: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw one bar per ratio, hatched where it is a lower bound."""
+    """Draw one bar per ratio. Bars of lower bounds are hatched."""
     shown = {name: found for name, found in results.items() if found["ratio"] is not None}
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(8, 0.28 * len(shown) + 0.8))
@@ -105,7 +105,7 @@ def draw_ratios(results: Mapping[str, Mapping[str, Any]]) -> None:
     axes.margins(y=0.01)
     axes.grid(visible=False, axis="y")
     axes.axvline(1, color="black", linewidth=1)
-    axes.set_xlabel("times as good as theirs (1: equal; hatched: lower bound)")
+    axes.set_xlabel("ratio, ours to theirs (more than 1: ours is better; hatched: lower bound)")
     figure.savefig(HERE / "ratios.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
 
 

@@ -1,11 +1,11 @@
-"""Measure tokens per second of a training step, against three others: `python -m bench.train_step`
+"""Measure the tokens per second of our training step and of three others: `python -m bench.train_step`
 
-Ours is the suite's own step as it trains by default (bf16 products, Muon and AdamW). The others run in the same process
-and in turn, round after round, so that a busy machine slows all alike: TransformerLens's attention-only model with
-AdamW, in float32 and with autocast; a plain PyTorch loop with autocast; and the step's own matrix products alone, in
-bf16, into outputs allocated before. Ratios are medians over rounds.
+Ours is the training step of the default recipe (bf16 matrix products, Muon and AdamW). The others are the
+attention-only model of TransformerLens with AdamW, in float32 and with autocast; a plain PyTorch loop with autocast;
+and only the matrix products of our step, in bf16, with outputs allocated before. All run in one process, in turn, round
+after round, so that other work on the machine slows all of them. Ratios are medians over rounds.
 
-TransformerLens is no dependency: without `pip install 'transformer_lens<4'` its rows stay as they are.
+TransformerLens is not a dependency. Without `pip install 'transformer_lens<4'`, its rows in results.json are kept.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from pathsum.training.optimizer import optimizers
 from pathsum.training.step import update
 from pipelines.paths import ROOT, params
 
-SECONDS = 0.25  # of each contender in each round
+SECONDS = 0.25  # least time of each contender in each round
 Step = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of one training step. All else is the default recipe's."""
+    """The sizes of one training step. All other settings are those of the default recipe."""
 
     name: str
     n_layers: int
@@ -57,38 +57,39 @@ class Shape:
         return torch.randint(self.d_vocab, (self.batch, self.n_ctx + 1)).to(self.device)
 
     def select(self, *names: str) -> dict[str, Any]:
-        """Return the sizes that every library names alike, and those of ``names``."""
+        """Return, by name, the sizes that have the same name in every library, and those of ``names``."""
         common = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
         return {name: getattr(self, name) for name in (*common, *names)}
 
 
 SHAPES = (
-    Shape("L2H4_batch16", 2, 16),  # the one with targets; the others are the default grid's
+    Shape("L2H4_batch16", 2, 16),  # twice the default batch; the others have the sizes of the default grid
     Shape("L2H4_batch8", 2, 8),
     Shape("L1H4_batch8", 1, 8),
     Shape("L0_batch8", 0, 8),
 )
-ON_A_GPU = (  # the sizes of these profiles with the default recipe, measured only where there is a GPU
+ON_A_GPU = (  # sizes of the profiles gpu and paper with the default recipe; measured only on a GPU
     Shape("gpu", 2, 32, 8, 32, 256, 512, 1024, "cuda"),
     Shape("paper", 2, 32, 12, 64, 768, 2048, 50_000, "cuda"),
 )
 
 
 def model_config(shape: Shape) -> ModelConfig:
-    """Return the default recipe's configuration at the sizes of ``shape``."""
+    """Return the model configuration of the default recipe with the sizes of ``shape``."""
     return ModelConfig(**{**params(ROOT)["model"], **shape.select()})
 
 
 def ours(shape: Shape) -> Step:
-    """Return the default recipe's step."""
+    """Return a training step of the default recipe."""
     model = Transformer(model_config(shape), shape.d_vocab, torch.Generator().manual_seed(0)).to(shape.device)
     opts, batch = optimizers(model, TrainConfig(**params(ROOT)["train"])), shape.windows()
     return lambda: update(model, opts, batch, True)
 
 
 def transformerlens(shape: Shape, autocast: bool) -> Step:
-    """Return a step of its attention-only model with default settings, on the loss that it returns, with AdamW."""
-    from transformer_lens import HookedTransformer, HookedTransformerConfig  # an optional tool
+    """Return a training step of TransformerLens's attention-only model, with its default settings, its loss and
+    AdamW."""
+    from transformer_lens import HookedTransformer, HookedTransformerConfig  # optional dependency
 
     model = HookedTransformer(HookedTransformerConfig(**shape.select("d_vocab", "device"), attn_only=True, seed=0))
     opt, batch = torch.optim.AdamW(model.parameters(), lr=1e-3), shape.windows()[:, :-1]
@@ -140,7 +141,8 @@ class PlainTransformer(nn.Module):
         return read(F.rms_norm(x, x.shape[-1:])).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def patterns(self, tokens: Tensor) -> list[Tensor]:
-        """Return each layer's attention, which the fused kernel does not return."""
+        """Return the attention pattern of each layer, computed separately because the fused kernel does not return
+        it."""
         x, found = self.embedding(tokens) + self.positions[: tokens.shape[1]], []
         for read, write in zip(self.read, self.write, strict=True):
             q, k, v = self.heads(read, x)
@@ -151,8 +153,8 @@ class PlainTransformer(nn.Module):
 
 
 def products(shape: Shape) -> list[tuple[int, int, int, int]]:
-    """List (batch, rows, inner, columns) of every matrix product of the model's step, forward and gradient, without the
-    optimizer's. Attention counts in the blocks that it is computed in."""
+    """Return (batch, rows, inner, columns) of every matrix product in the forward and backward pass of a training step,
+    without those of the optimizer. Attention is counted in the blocks in which it is computed."""
     width, heads = shape.n_heads * shape.d_head, shape.batch * shape.n_heads
     layer, found = [(shape.d_model, 3 * width), (width, shape.d_model)], []
     for reads, writes in [*layer * shape.n_layers, (shape.d_model, shape.d_vocab)]:
@@ -168,7 +170,7 @@ def flop(shape: Shape) -> float:
 
 
 def products_alone(shape: Shape) -> Step:
-    """Return the step's matrix products in bf16, one after the other, each into a separate output."""
+    """Return a function that computes the matrix products of a training step in bf16, each into a separate output."""
     low = {"dtype": torch.bfloat16, "device": shape.device}
     held = [
         (torch.randn(b, n, k, **low), torch.randn(b, k, m, **low), torch.empty(b, n, m, **low))
@@ -188,7 +190,7 @@ def products_alone(shape: Shape) -> Step:
 
 
 def seconds_a_step(step: Step) -> float:
-    """Return the mean over as many steps as fit."""
+    """Return the mean seconds per step, over as many steps as fit into SECONDS."""
     start, steps = time.perf_counter(), 0
     while time.perf_counter() - start < SECONDS:
         step()
@@ -197,8 +199,8 @@ def seconds_a_step(step: Step) -> float:
 
 
 def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
-    """Measure each row of ``shape``: ours, theirs, and the median over rounds of the ratio (more than 1: ours is
-    better)."""
+    """Measure our step and each other at the sizes of ``shape``. Return, by name of the row, the medians over rounds of
+    our rate, of theirs, and of the ratio of times theirs / ours (more than 1: ours is faster)."""
     contenders = {"ours": ours(shape), "plain_loop": plain_loop(shape), "matmul_peak": products_alone(shape)}
     if importlib.util.find_spec("transformer_lens"):
         contenders["transformerlens_float32"] = transformerlens(shape, False)
@@ -227,7 +229,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     torch.set_num_threads(THREADS)
     if not importlib.util.find_spec("transformer_lens"):
-        print("transformer_lens: not installed, its rows stay as they are (pip install 'transformer_lens<4')")
+        print("transformer_lens is not installed: its rows are kept (pip install 'transformer_lens<4')")
     for shape in SHAPES + (ON_A_GPU if torch.cuda.is_available() else ()):
         found = measure(shape, rounds)
         for name, row in found.items():

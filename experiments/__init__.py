@@ -1,3 +1,3 @@
-"""Experiments that train models outside the grid: when does the phase change come, and on what does it depend?"""
+"""Experiments that train models outside the grid, to measure when the phase change occurs and what it depends on."""
 
-import pipelines  # noqa: F401 (sets the wait policy of threads, before torch loads)
+import pipelines  # noqa: F401 (sets OMP_WAIT_POLICY before torch loads)

@@ -1,4 +1,4 @@
-"""Draw the curves of experiments/phase_change.py."""
+"""Draw the training curves of experiments/phase_change.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NAMES = {"ours": "ours", "paper_recipe": "the paper's recipe", "plain_loop": "a 
 
 
 def band(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the common range of all curves (x, y), their mean and half its 95 % interval (Student's t; 0 for one
-    curve)."""
+    """Return the range of x that all ``curves`` (x, y) share, and on it their mean and half of its 95 % interval
+    (Student's t; 0 for one curve)."""
     x = np.linspace(max(c[0][0] for c in curves), min(c[0][-1] for c in curves), 200)
     y = np.array([np.interp(x, *curve) for curve in curves])
     n = len(curves)
@@ -26,16 +26,16 @@ def band(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.nd
 
 
 def draw(points: pd.DataFrame, path: Path) -> None:
-    """Draw prefix matching against tokens and seconds: a thin line per seed, and the mean of a recipe with its
-    interval."""
+    """Draw prefix matching against tokens and against seconds to ``path``: a thin line per seed, and a thick line for
+    the mean of each recipe with its 95 % interval."""
     points = points.assign(tokens=points["tokens"] / 1e6)
     sns.set_theme(style="whitegrid")
     colors = dict(zip(NAMES, sns.color_palette(), strict=False))
     figure = Figure(figsize=(10, 3.8))
     left, right = figure.subplots(1, 2, sharey=True)
     for ax, what, label in (
-        (left, "tokens", "million tokens seen"),
-        (right, "seconds", "seconds of training"),
+        (left, "tokens", "tokens seen (millions)"),
+        (right, "seconds", "training time (s)"),
     ):
         for recipe, of_recipe in points.groupby("recipe", sort=False):
             seeds = of_recipe.groupby("seed")
@@ -49,6 +49,6 @@ def draw(points: pd.DataFrame, path: Path) -> None:
         ax.axhline(FORMED, color="black", linewidth=1, linestyle=":")
         ax.set(xscale="log", xlabel=label)
         ax.xaxis.set_major_formatter("{x:g}")
-    left.set_ylabel("best head's prefix matching (0..1)")
+    left.set_ylabel("prefix matching of the best head (0..1)")
     figure.legend(*left.get_legend_handles_labels(), loc="upper center", ncols=len(NAMES), frameon=False)
     figure.savefig(path, dpi=110, bbox_inches="tight", metadata={"Software": None})

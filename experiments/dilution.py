@@ -1,12 +1,13 @@
 """Study the phase change on text with little repetition: `python -m experiments.dilution --text 'prose/*.txt'`
 
-The default two-layer model, with its rates held after the warm-up, trains on windows of the default corpus mixed with
-windows of another text. A straight line is fitted through log tokens at the change on log of what induction can save in
-such a mixture (experiments/repetition.py). It predicts, with the 95 % interval of one more model, the change on the
-other text alone. That is an extrapolation: it assumes that a nat saved by the other text's repeats is as good as one
-saved in code. Two kinds of models, in no fit, test the prediction: on the other text alone, and on the windows of it
-that repeat most (data/curriculum.py), where more can be saved without any code. A model that has not changed when time
-is up counts with its tokens as a lower bound. Writes dilution.json.
+The default two-layer model, with constant learning rates after the warm-up, trains on windows of the default corpus
+(source code) mixed with windows of another text. The saving of a mixture is the loss reduction, in nats per token, that
+an ideal induction head could reach in it (experiments/repetition.py). A straight line is fitted to log tokens at the
+phase change against log saving. It predicts the tokens for the other text alone, with the 95 % interval of one further
+model. This extrapolation assumes that equal savings in both texts have equal effects. Two kinds of models that are not
+part of the fit test it: models on the other text alone, and models on its most repetitive windows
+(data/curriculum.py), whose saving is larger. A model without a phase change within the time limit counts with its
+tokens seen as a lower bound. Writes dilution.json.
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ from pipelines.paths import params
 
 @dataclass
 class Mixture(Text):
-    """Windows of two texts. Each of a batch is from ``windows`` with probability ``share``, or else from ``other``."""
+    """Windows of two texts. Each window of a batch is from ``windows`` with probability ``share``, and otherwise from
+    ``other``."""
 
     other: Windows
     share: float
 
     @cached_property
     def present(self) -> Tensor:
-        """The tokens that both texts hold."""
+        """Mark the tokens that occur in both texts."""
         return self.windows.present(self.d_vocab) * self.other.present(self.d_vocab)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
@@ -60,16 +62,16 @@ class Mixture(Text):
 def tokenized(
     corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
 ) -> dict[tuple[str, str], Windows]:
-    """Return training and held-out windows by corpus and part, in the tokens of one tokenizer trained on all
-    corpora."""
+    """Return the windows of each corpus and part (such as "train" and "tuning"), encoded by one tokenizer that is
+    trained on all corpora. Raises ValueError if a corpus has no documents for training or for tuning."""
     texts: dict[tuple[str, str], list[str]] = {}
     for name, corpus in corpora.items():
         for document in documents(corpus):
             texts.setdefault((name, split(document, corpus.validation_share)), []).append(document)
     if absent := [f"{n} ({p})" for n in corpora for p in ("train", "tuning") if (n, p) not in texts]:
         raise ValueError(
-            f"expected documents to train on and to hold out of each text, got none of: {', '.join(absent)}; give more "
-            "of them (--separator splits files)"
+            f"expected training documents and held-out documents of each text, got none of: {', '.join(absent)}; "
+            "provide more documents (--separator splits files)"
         )
     tokenizer = train_tokenizer([d for (_, part), text in texts.items() if part == "train" for d in text], config)
     found = {}
@@ -81,8 +83,9 @@ def tokenized(
 
 
 def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
-    """Fit the exponent of tokens by saving, and predict one more model ``at`` another saving, with 95 % intervals.
-    Models of share 0, the other text alone, are in no fit."""
+    """Fit the exponent of tokens at the phase change in the saving, and predict the tokens of one further model with
+    saving ``at`` (nats per token), both with 95 % intervals. Models with share 0, which train on the other text alone,
+    are not part of the fit."""
     mixed = [c for c in cells if c["share"]]
     savings, tokens = (np.log([c[what] or c["tokens_seen"] for c in mixed]) for what in ("saving", "tokens"))
     unchanged = np.array([c["tokens"] is None for c in mixed])
@@ -95,7 +98,7 @@ def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
 def mixtures(
     windows: dict[tuple[str, str], Windows], saved: dict[str, float], options: argparse.Namespace, d_vocab: int
 ) -> Iterator[tuple[dict[str, Any], Mixture]]:
-    """Yield what each experiment varies, with what induction can save, and its text."""
+    """Yield, for each kind of model, what the experiment varies with the saving of its text, and the text itself."""
     code, prose = windows["code", "train"], windows["other", "train"]
     for share in options.shares:
         saving = share * saved["code"] + (1 - share) * saved["other"]
@@ -108,12 +111,14 @@ def mixtures(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    shares = [1, 0.7, 0.5, 0.35, 0.25, 0.125, 0]
+    repetitive = "shares of the other text: train on these most repetitive windows alone"
     parser.add_argument("--text", nargs="+", required=True, help="paths or globs of the other text")
-    parser.add_argument("--separator", default="", help="between documents of a file, as corpus.separator")
-    parser.add_argument("--shares", type=float, nargs="*", default=[1, 0.7, 0.5, 0.35, 0.25, 0.125, 0], help="of code")
-    parser.add_argument("--repetitive", type=float, nargs="*", default=[0.05, 0.1, 0.2], help="of the other text alone")
-    parser.add_argument("--models", type=int, default=2, help="of each share")
-    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--separator", default="", help="string between documents of a file, as in corpus.separator")
+    parser.add_argument("--shares", type=float, nargs="*", default=shares, help="shares of windows of source code")
+    parser.add_argument("--repetitive", type=float, nargs="*", default=[0.05, 0.1, 0.2], help=repetitive)
+    parser.add_argument("--models", type=int, default=2, help="number of models for each share")
+    parser.add_argument("--minutes", type=float, default=30, help="time limit for all models together")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     values, (model, train) = params(), default_cell()
@@ -134,7 +139,7 @@ def main() -> None:
             n: induction_saving(windows[n, "train"], windows[n, "tuning"], config.d_vocab) for n in ("code", "other")
         }
         if min(saved.values()) <= 0:
-            raise ValueError(f"expected texts in which induction saves something, got {saved} nats per token")
+            raise ValueError(f"expected texts in which induction can reduce the loss, got {saved} nats per token")
         kinds = [kind for kind in mixtures(windows, saved, options, config.d_vocab) for _ in range(options.models)]
         runs = [suite({**about, "seed": seed}, model, train, text) for seed, (about, text) in enumerate(kinds)]
         cells = until_changed(runs, options.minutes)

@@ -1,9 +1,10 @@
-"""Fit the law tokens ∝ √(batch · context) of the phase change: `make onset-law`
+"""Test the law tokens at the phase change ∝ √(batch · context): `make onset-law`
 
-The default two-layer model, with its rates held after the warm-up, trains with several batches and contexts, and
-several seeds of each. A straight line through log tokens on log(batch · context) gives the exponent and its 95 %
-interval. The law predicts 0.5. Batch and context also get separate exponents. `--minutes` bounds the whole. A model
-that has not changed by then is in no fit, which biases the exponent toward 0; it is listed. Writes onset_law.json.
+The default two-layer model, with constant learning rates after the warm-up, trains with several batch sizes and
+contexts (n_ctx), and several seeds of each. A straight line of log tokens against log(batch · context) gives the
+exponent and its 95 % interval. The law predicts 0.5. Separate exponents of batch and context are fitted as well.
+`--minutes` limits the total time. A model without a phase change by then is listed but not part of the fit, which
+biases the exponent toward 0. Writes onset_law.json.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def run(batch: int, seed: int, text: Text) -> Run:
 
 
 def law(found: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
-    """Fit the exponents of (batch, n_ctx, tokens at the change)."""
+    """Fit the exponents from tuples of batch size, n_ctx and tokens at the phase change."""
     batch, n_ctx, tokens = np.log(np.array(found, dtype=float)).T
     fits = (*slopes(tokens, batch + n_ctx), *slopes(tokens, batch, n_ctx))
     named = {

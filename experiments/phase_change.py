@@ -1,15 +1,15 @@
-"""Compare seconds and tokens to induction heads with two other recipes: `python -m experiments.phase_change`
+"""Compare the time and the tokens until the phase change with two other recipes: `python -m experiments.phase_change`
 
-Ours is the default two-layer model as `make repro` trains it. Two others train on the same windows in the same order:
-`paper_recipe` has the same sizes and the suite's own fast step, but the paper's choices: sinusoids in queries and keys
-alone, layer norm, and AdamW for everything; W_O of later layers starts at 0 here too. `plain_loop` is a standard
-baseline (bench/train_step.py): learned positions in the residual stream, RMS norm, fused attention, AdamW, and bf16
-autocast. Their learning rate, after a linear warm-up and without decay, is the middle one of those tried (`--tune`),
-none of which reached the change in time.
+Ours is the default two-layer model as `make repro` trains it. Two other recipes train on the same windows in the same
+order. `paper_recipe` has the same sizes and our training step, with the choices of the paper: sinusoids added to
+queries and keys only, layer norm, and AdamW for all weights. W_O of later layers starts at 0, as in our recipe.
+`plain_loop` is a standard baseline (bench/train_step.py): learned positions in the residual stream, RMS norm, fused
+attention, AdamW and bf16 autocast. Both use a linear warm-up, no decay, and the middle one of the learning rates that
+were tried with `--tune`. No rate led to a phase change within the time limit.
 
-Seconds are those of training alone. The recipes take turns in proportion to the time that they are given, so that a
-slow minute of the machine affects all alike. The others get `--times` as many seconds as ours. A recipe that has not
-changed by then gives a lower bound. Writes results.json, phase_change.csv and phase_change.png.
+Only training time is counted. The recipes take turns in proportion to their time limits, so that other work on the
+machine slows all of them. The others get `--times` as many seconds as ours. A recipe without a phase change by then
+gives a lower bound. Writes results.json, phase_change.csv and phase_change.png.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import Windows
 from pipelines.paths import TOKENS
 
-LR, WARMUP = 0.003, 200  # of AdamW; steps
-Race = tuple[Run, Sequence[Run]]  # ours, and the others of the same seed
+LR, WARMUP = 0.003, 200  # learning rate of AdamW; steps of warm-up
+Race = tuple[Run, Sequence[Run]]  # our run, and the runs of the other recipes with the same seed
 
 
 def ours(seed: int, text: Text) -> Run:
@@ -68,7 +68,8 @@ RECIPES = {"paper_recipe": paper_recipe, "plain_loop": plain_loop}
 
 
 def race(first: Run, others: Sequence[Run], times: float) -> None:
-    """Train in turn, each of ``others`` until it changes or has had ``times`` the seconds of ``first``."""
+    """Train ``first`` and ``others`` in turn until each has its phase change. Each of ``others`` is stopped after
+    ``times`` as many seconds as ``first`` took."""
 
     def may_advance(run: Run) -> bool:
         return run is first or not first.done or run.seconds < times * first.seconds
@@ -77,8 +78,11 @@ def race(first: Run, others: Sequence[Run], times: float) -> None:
 
 
 def rows(races: Sequence[Race]) -> dict[str, dict[str, Any]]:
-    """Compute medians over seeds and the range of ratios. A seed of the others without a change counts with its end:
-    theirs and the ratio are then lower bounds. Where a seed of ours has not changed, nothing is compared."""
+    """Return the medians over seeds and the range of ratios, for seconds and for tokens at the phase change.
+
+    A run of the others without a phase change counts with its last evaluation, and the row is marked as a lower bound.
+    Empty if a run of ours has no phase change.
+    """
     found: dict[str, dict[str, Any]] = {}
     mine = [change for first, _ in races if (change := first.change())]
     if len(mine) < len(races):
@@ -101,14 +105,15 @@ def rows(races: Sequence[Race]) -> dict[str, dict[str, Any]]:
 
 
 def table(races: Sequence[Race]) -> pd.DataFrame:
-    """Return every point of every curve."""
+    """Return a table of every evaluation of every run."""
     runs = [run for first, others in races for run in (first, *others)]
     points = pd.DataFrame([run.about | point._asdict() for run in runs for point in run.curve])
     return points.round({"seconds": 2, "prefix_matching": 4})
 
 
 def tune(text: Text, recipes: list[str], rates: list[float], seconds: float) -> None:
-    """Train each recipe with each rate on one seed, in turn, and print the results."""
+    """Train each recipe with each learning rate in turn, for ``seconds`` each and with one seed, and print the
+    results."""
     runs = [(lr, RECIPES[recipe](0, text, lr)) for recipe in recipes for lr in rates]
     take_turns([run for _, run in runs], lambda run: run.seconds < seconds)
     for lr, run in runs:
@@ -120,10 +125,10 @@ def tune(text: Text, recipes: list[str], rates: list[float], seconds: float) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
-    parser.add_argument("--times", type=float, default=5.1, help="seconds of the others, as a multiple of ours")
+    parser.add_argument("--times", type=float, default=5.1, help="time limit of the others, as a multiple of our time")
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), choices=list(RECIPES))
-    parser.add_argument("--tune", type=float, nargs="+", metavar="RATE", help="try these rates instead")
-    parser.add_argument("--seconds", type=float, default=120, help="of each trial, with --tune")
+    parser.add_argument("--tune", type=float, nargs="+", metavar="RATE", help="only try these learning rates")
+    parser.add_argument("--seconds", type=float, default=120, help="with --tune: seconds of training per rate")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
     tokens = read_tokens(TOKENS / "train.bin")

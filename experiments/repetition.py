@@ -1,4 +1,4 @@
-"""Measure what induction can save in a text, without a model."""
+"""Estimate the loss reduction that induction can reach on a text, without training a model."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from pathsum.data.counting import pair_counts
 from pathsum.data.windows import Windows
 from pathsum.ngrams.smoothing import BigramTable, best_smoothing
 
-HELD_OUT, ROUNDS, CLASSES = (
-    256,
-    100,
-    7,
-)  # windows; steps of expectation maximization; classes of the number of earlier occurrences
+HELD_OUT = 256  # windows
+ROUNDS = 100  # steps of expectation maximization
+CLASSES = 7  # classes of tokens, by the number of earlier occurrences in the window
 
 
 def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
-    """Compute what an ideal one-token induction head saves beyond a one-layer model, in nats per token.
+    """Return by how much an ideal induction head that matches one token reduces the loss of a one-layer model, in nats
+    per token.
 
-    Two mixtures are compared. The first mixes the best bigram model with the window's own unigrams so far. The second
-    adds the frequencies of what followed the current token earlier in the window. Weights depend on how often the
-    current token has occurred in the window. The saving is the difference of the losses on held-out windows. The
-    weights, about 30, are fitted on the same windows.
+    Two mixture models are compared. The first mixes the best smoothed bigram model with the unigram frequencies of the
+    window up to the current token. The second adds the frequencies of the tokens that followed earlier occurrences of
+    the current token in the window. The mixture weights depend on the number of these occurrences. The result is the
+    difference of the losses on held-out windows. The weights, about 30, are fitted on the same windows.
     """
     counts = pair_counts(train, d_vocab)
     table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())
@@ -31,7 +30,7 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
         x, y = row[:-1], row[1:]
         known = np.tri(len(x))  # [t, s]: s is no later than t
         known[:, 0] = 0  # BOS is no token of the text
-        seen = np.tril(known, -1) * (x[:, None] == x)
+        seen = np.tril(known, -1) * (x[:, None] == x)  # [t, s]: s is an earlier occurrence of token t
         bigram.append(table.probabilities(x, y, smoothing))
         cache.append((known * (y[:, None] == x)).sum(1) / np.maximum(known.sum(1), 1))
         copies.append((seen * (y[:, None] == y)).sum(1) / np.maximum(seen.sum(1), 1))
@@ -42,8 +41,8 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
 
 
 def _mixture_loss(p: np.ndarray, of: np.ndarray) -> float:
-    """Compute the mean loss of the best mixture of the rows of ``p`` [model, token], with weights for each class
-    ``of`` tokens."""
+    """Return the mean loss of the best mixture of the rows of ``p`` [model, token], in nats. Each class ``of`` tokens
+    has its own mixture weights."""
     total = 0.0
     for k in np.unique(of):
         mine = p[:, of == k]

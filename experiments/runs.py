@@ -1,6 +1,7 @@
-"""Models that train in turn until each has changed, and the text that they train on.
+"""Models that train in turn until each has its phase change, and the text that they train on.
 
-A model has changed when its best head's prefix matching is FORMED, and still is at the next two evaluations.
+Here the phase change is the first evaluation at which the prefix matching of the best head is at least FORMED, if it
+also is at the next two evaluations.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ EVERY, HELD = 50_000, 3  # tokens between evaluations; evaluations in a row that
 
 @dataclass
 class Text:
-    """Training windows, and the repeated random tokens that models are scored on."""
+    """Training windows, and the repeated random tokens on which prefix matching is measured."""
 
     windows: Windows
     d_vocab: int
 
     @cached_property
     def present(self) -> Tensor:
-        """The tokens to score on."""
+        """Mark the tokens that occur in the training windows."""
         return self.windows.present(self.d_vocab)
 
     @cached_property
     def repeated(self) -> tuple[Tensor, int]:
-        """The same repeated tokens for all models, and the length of a copy."""
+        """Return the repeated random tokens, which are the same for all models, and the length of a copy."""
         generator = torch.Generator().manual_seed(0)
         return repeated_random(16, self.windows.n_ctx, self.d_vocab, generator, self.present)
 
@@ -56,13 +57,14 @@ class Text:
 
     @torch.no_grad()
     def score(self, patterns: Callable[[Tensor], Iterable[Tensor]]) -> float:
-        """Return the prefix matching of the best head."""
+        """Return the prefix matching of the best head. ``patterns`` maps tokens to the attention patterns of each
+        layer."""
         tokens, block = self.repeated
         return max(float(prefix_matching(pattern, block).max()) for pattern in patterns(tokens))
 
 
 class Point(NamedTuple):
-    """One evaluation."""
+    """One evaluation of a run."""
 
     tokens: int
     seconds: float  # of training alone
@@ -71,20 +73,20 @@ class Point(NamedTuple):
 
 @dataclass
 class Run:
-    """A model in training, with its seconds and its curve."""
+    """A model in training, with its training time and its evaluations."""
 
-    about: dict[str, Any]  # what the experiment varies, and the seed
+    about: dict[str, Any]  # settings that the experiment varies, and the seed
     step: Callable[[int], object]  # trains on batch i
-    score: Callable[[], float]
+    score: Callable[[], float]  # prefix matching of the best head
     tokens_per_step: int
-    steps: float = math.inf  # after which its recipe ends
-    every: int = EVERY
-    seconds: float = 0.0
-    at: int = 0
+    steps: float = math.inf  # number of steps of the recipe
+    every: int = EVERY  # tokens between evaluations
+    seconds: float = 0.0  # of training up to now
+    at: int = 0  # number of steps up to now
     curve: list[Point] = field(default_factory=list)
 
     def advance(self) -> None:
-        """Train to the next evaluation, whose time is not counted."""
+        """Train up to the next evaluation and evaluate. The time of the evaluation is not counted."""
         start = time.perf_counter()
         for _ in range(math.ceil(self.every / self.tokens_per_step)):
             self.step(self.at)
@@ -93,7 +95,8 @@ class Run:
         self.curve.append(Point(self.at * self.tokens_per_step, self.seconds, self.score()))
 
     def change(self) -> Point | None:
-        """Return the first of ``HELD`` evaluations in a row at or above FORMED, or None."""
+        """Return the phase change: the first of ``HELD`` successive evaluations with prefix matching of at least
+        FORMED. None without such evaluations."""
         held: list[Point] = []
         for point in self.curve:
             held = [*held, point] if point.prefix_matching >= FORMED else []
@@ -107,13 +110,13 @@ class Run:
 
 
 def default_cell() -> tuple[ModelConfig, TrainConfig]:
-    """Return the configuration of the default grid's two-layer model."""
+    """Return the configuration of the two-layer model CELL of params.yaml."""
     cell = params(ROOT)["cells"][CELL]
     return ModelConfig(**cell["model"]), TrainConfig(**cell["train"])
 
 
 def suite(about: dict[str, Any], model: ModelConfig, train: TrainConfig, text: Text, steps: float = math.inf) -> Run:
-    """Return a model that the suite's own step trains."""
+    """Return a run of the suite's transformer with the suite's training step."""
     network = Transformer(model, text.d_vocab, torch.Generator().manual_seed(about["seed"]))
     opts, span = optimizers(network, train), 10**9 if math.isinf(steps) else int(steps)
     autocast = train.autocast and product_dtype("cpu") == torch.bfloat16
@@ -131,7 +134,7 @@ def suite(about: dict[str, Any], model: ModelConfig, train: TrainConfig, text: T
 def take_turns(
     runs: Sequence[Run], may_advance: Callable[[Run], bool], cost: Callable[[Run], float] = lambda run: run.seconds
 ) -> None:
-    """Advance the run of least ``cost`` of those that are not done and may advance, until there is none."""
+    """Advance the run with the smallest ``cost``, again and again, until every run is done or may not advance."""
     while ahead := [run for run in runs if not run.done and may_advance(run)]:
         least = min(ahead, key=cost)
         least.advance()
@@ -141,8 +144,8 @@ def take_turns(
 
 
 def until_changed(runs: Sequence[Run], minutes: float) -> list[dict[str, Any]]:
-    """Train all in turn until each has changed or time is up. Return the tokens of each at its change (None before) and
-    in all."""
+    """Train all runs in turn until each has its phase change or ``minutes`` have passed. Return, for each run, its
+    settings, its tokens at the phase change (None without one) and its tokens seen."""
     end = time.perf_counter() + 60 * minutes
     take_turns(runs, lambda _: time.perf_counter() < end)
     return [
@@ -153,6 +156,6 @@ def until_changed(runs: Sequence[Run], minutes: float) -> list[dict[str, Any]]:
 
 
 def save(name: str, found: dict[str, Any]) -> None:
-    """Write ``found`` to a JSON file here, and print all but its models."""
+    """Write ``found`` to the file ``name`` in experiments/, and print it without the entry "cells"."""
     (HERE / name).write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps({key: value for key, value in found.items() if key != "cells"}, indent=1))

@@ -1,4 +1,4 @@
-"""Write the experiments' results as text and tables for bench/README.md."""
+"""Format the results of the experiments as text and tables for bench/README.md."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def phase_change(found: Mapping[str, Any]) -> str:
         times, (low, high) = f"{r['ratio']} times our seconds", r["ratio_range"]
         result = f"takes {times} (over {r['seeds']} seeds {low} to {high})"
         if r["lower_bound"]:
-            result = f"was stopped after {times}, when at least one of its {r['seeds']} seeds had not changed"
+            result = f"was stopped after {times}, when at least one of its {r['seeds']} seeds had no phase change"
         compared.append(f"{NAMES[recipe]} {result}")
     return (
-        f"Compared with ours, {'; '.join(compared)}.\n\n"
+        f"Compared with our recipe, {'; '.join(compared)}.\n\n"
         "![Prefix matching against tokens and seconds](../experiments/phase_change.png)\n\n"
-        f"Thin: one seed. Thick: the mean of the seeds, with its 95 % interval. Dotted: {FORMED}."
+        f"Thin lines: single seeds. Thick lines: mean over seeds, with its 95 % interval. Dotted line: {FORMED}."
     )
 
 
@@ -37,12 +37,13 @@ def onset_law() -> str:
         return NOT_MEASURED.format("make onset-law")
     found = json.loads(path.read_text())
     if "law" not in found:
-        return "Too few models have changed for a fit."
+        return "Too few models have a phase change for a fit."
     fits = [(key.replace("_", " "), found[key]) for key in ("batch_times_context", "batch", "context")]
     exponents = ", ".join(f"{name} {f['exponent']} ({f['low']} to {f['high']})" for name, f in fits)
     return (
-        f"Tokens at the phase change grow with these exponents: {exponents}; 95 % intervals over {found['points']} "
-        f"models. {found['unchanged']} more have not changed. The law predicts {found['law']} for batch times context."
+        f"Tokens at the phase change grow with these exponents: {exponents} (95 % intervals, {found['points']} models)"
+        f". {found['unchanged']} further models had no phase change. The law tokens ∝ √(batch · context) predicts "
+        f"{found['law']} for batch times context."
     )
 
 
@@ -54,25 +55,27 @@ def dilution() -> str:
     for cell in found["cells"]:
         kinds.setdefault((cell["share"], cell["repetitive"]), []).append(cell)
     rows = [(_windows(*kind), cells[0]["saving"], _tokens(cells)) for kind, cells in kinds.items()]
-    parts = [table(("windows", "induction can save, nats per token", "tokens at the change, per model"), rows)]
+    head = ("training windows", "saving by ideal induction (nats per token)", "tokens at the phase change, per model")
+    parts = [table(head, rows)]
     if law := found.get("law"):
         parts.append(_prediction(law, found, kinds))
     else:
-        parts.append("Too few of them have changed for a fit.")
+        parts.append("Too few of these models have a phase change for a fit.")
     return "\n\n".join(parts)
 
 
 def _prediction(law: Mapping[str, Any], found: Mapping[str, Any], kinds: Mapping[Any, list[Mapping[str, Any]]]) -> str:
-    """State the law, and what it predicts for windows that are in no fit."""
+    """State the fitted law, and compare it with models on windows that are not part of the fit."""
     mixed = [cell for cell in found["cells"] if cell["share"]]
     sentences = [
-        f"Tokens are proportional to the saving to the power of {law['exponent']} ({law['exponent_low']} to "
-        f"{law['exponent_high']}). For prose alone, where {found['saving']['other']:.3f} nats per token can be saved, "
-        f"the law predicts {_interval(law)}; 95 % intervals, {len(mixed)} models, of which "
-        f"{sum(cell['tokens'] is None for cell in mixed)} had not changed and count with their tokens as a lower bound."
+        f"Tokens at the phase change are proportional to the saving to the power of {law['exponent']} "
+        f"({law['exponent_low']} to {law['exponent_high']}). For prose alone, with a saving of "
+        f"{found['saving']['other']:.3f} nats per token, the law predicts {_interval(law)}; 95 % intervals, "
+        f"{len(mixed)} models, of which {sum(cell['tokens'] is None for cell in mixed)} had no phase change and count "
+        "with their tokens seen as a lower bound."
     ]
     if alone := [cell["tokens_seen"] for cell in kinds.get((0, 1), []) if cell["tokens"] is None]:
-        sentences.append(f"Prose alone, in no fit, had not changed by {min(alone) / 1e6:.1f} M.")
+        sentences.append(f"Models on prose alone had no phase change within {min(alone) / 1e6:.1f} M tokens.")
     late, beyond, models = 0, 0, 0
     for part, predicted in found.get("chosen", {}).items():
         cells = kinds[0, float(part)]
@@ -81,17 +84,17 @@ def _prediction(law: Mapping[str, Any], found: Mapping[str, Any], kinds: Mapping
         late += sum(t > predicted["tokens"] for t in tokens)
         beyond += sum(t > predicted["tokens_high"] for t in tokens)
         sentences.append(
-            f"The {float(part):.0%} of its windows that repeat most: predicted {_interval(predicted)}, found "
+            f"The {float(part):.0%} of prose windows that repeat most: predicted {_interval(predicted)}, found "
             f"{_tokens(cells)}."
         )
     if models:
-        sentences.append(f"Models later than predicted: {late} of {models}, beyond the interval {beyond}.")
+        sentences.append(f"Models later than predicted: {late} of {models}; later than the interval: {beyond}.")
     return " ".join(sentences)
 
 
 def _windows(share: float, part: float) -> str:
     if share:
-        return f"{share:.3g} source code"
+        return f"{share:.3g} source code" if share == 1 else f"{share:.3g} source code, {1 - share:.3g} prose"
     return "prose alone" if part == 1 else f"prose alone, the {part:.0%} that repeat most"
 
 

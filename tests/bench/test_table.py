@@ -21,7 +21,7 @@ def test_a_lower_bound_is_written_as_one() -> None:
     assert "| 61.5 | > 369.0 | > 6.0 | s |" in ratios({"phase_change_seconds.paper_recipe": BOUND})
     assert "| 61.5 | 369.0 | 6.0 | s |" in ratios({"phase_change_seconds.paper_recipe": BOUND | {"lower_bound": False}})
     said = summary.phase_change({"phase_change_seconds.plain_loop": BOUND})
-    assert "was stopped after 6.0 times our seconds, when at least one of its 3 seeds had not changed" in said
+    assert "was stopped after 6.0 times our seconds, when at least one of its 3 seeds had no phase change" in said
     changed = summary.phase_change({"phase_change_seconds.plain_loop": BOUND | {"lower_bound": False}})
     assert "takes 6.0 times our seconds (over 3 seeds 5.5 to 6.2)" in changed
 
@@ -48,24 +48,24 @@ def test_a_model_that_has_not_changed_is_said_to_be_a_bound(tmp_path: Path, monk
     for found, said in (
         ({}, "Too few"),
         ({"law": law}, "9.0 M (4.0 M to 20.0 M); 95 % intervals, 2 models, of which 1"),
-        ({"law": law}, "Prose alone, in no fit, had not changed by 2.0 M."),
+        ({"law": law}, "Models on prose alone had no phase change within 2.0 M tokens."),
         (
             {"law": law, "chosen": {"0.05": law}},
-            "5% of its windows that repeat most: predicted 9.0 M (4.0 M to 20.0 M), found 3.00 M. Models later than "
-            "predicted: 0 of 1, beyond the interval 0.",
+            "5% of prose windows that repeat most: predicted 9.0 M (4.0 M to 20.0 M), found 3.00 M. Models later than "
+            "predicted: 0 of 1; later than the interval: 0.",
         ),
         (
             {"law": law, "chosen": {"0.05": law | {"tokens": 2.5e6}}},
-            "Models later than predicted: 1 of 1, beyond the interval 0.",
+            "Models later than predicted: 1 of 1; later than the interval: 0.",
         ),
         (
             {"law": law, "chosen": {"0.05": law | {"tokens": 2e6, "tokens_high": 2.5e6}}},
-            "Models later than predicted: 1 of 1, beyond the interval 1.",
+            "Models later than predicted: 1 of 1; later than the interval: 1.",
         ),
     ):
         (tmp_path / "dilution.json").write_text(json.dumps({"saving": {"other": 0.1}, "cells": cells} | found))
         assert said in summary.dilution()
-        assert "| 0.5 source code | 0.5 | none within 2.0 M |" in summary.dilution()
+        assert "| 0.5 source code, 0.5 prose | 0.5 | none within 2.0 M |" in summary.dilution()
         assert "| 1 source code | 0.5 | 1.50 M |" in summary.dilution()
         assert "| prose alone | 0.5 | none within 2.0 M |" in summary.dilution()
         assert "| prose alone, the 5% that repeat most | 0.5 | 3.00 M |" in summary.dilution()

@@ -10,7 +10,7 @@ export PYTHONHASHSEED = 0
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.ready ## make .venv from requirements.lock
+setup: $(VENV)/.ready ## create .venv from requirements.lock
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else "pathsum needs Python 3.11 to 3.13, got %d.%d; try make PYTHON=python3.12" % v)'
@@ -24,33 +24,33 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
-repro: setup ## regenerate every result that is out of date, and the report; JOBS=N cells at a time
+repro: setup ## compute every result that is out of date, and the report; JOBS=N models at a time
 	python -m pipelines.repro $(JOBS)
 
-smoke: setup ## the whole graph on the smoke profile, in a scratch copy
+smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
 
-test: setup ## lint, types, tests, and the smoke graph
+test: setup ## check lint and types, and run all tests, including every stage on tiny models
 	ruff check .
 	ruff format --check .
-	@said=$$(mktemp); mypy >"$$said" 2>&1 & types=$$!; \
+	@log=$$(mktemp); mypy >"$$log" 2>&1 & types=$$!; \
 		pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; tests=$$?; \
-		wait $$types; types=$$?; echo "mypy:"; cat "$$said"; rm -f "$$said"; exit $$((tests || types))
+		wait $$types; types=$$?; echo "mypy:"; cat "$$log"; rm -f "$$log"; exit $$((tests || types))
 
 lint: setup ## format and lint in place
 	ruff format .
 	ruff check --fix .
 
-sweep: setup ## the grid, JOBS=N cells at a time (without, what cores and memory allow); or an ad-hoc one: make sweep JOBS=2 ARGS='model.n_layers=1,2'
+sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and memory), or an ad-hoc sweep: make sweep JOBS=2 ARGS='model.n_layers=1,2'
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(JOBS))
 
-corpora: setup ## the same models on several corpora, a row of verdicts each: make corpora TEXT='essays=essays/**/*.txt'
+corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
 	python -m pipelines.corpora --text '$(TEXT)' --jobs '$(JOBS)' $(ARGS)
 
-dashboard: setup ## a W&B workspace and report of the runs, saved to your account
+dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## time a training step, circuits, how cost grows and the phase change, into bench/README.md: about 20 minutes
+bench: setup ## measure training steps, circuits, growth of cost and the phase change, and write bench/README.md (about 20 minutes)
 	dvc repro --quiet tokenize
 	python -m bench.train_step
 	python -m bench.circuits
@@ -58,18 +58,18 @@ bench: setup ## time a training step, circuits, how cost grows and the phase cha
 	python -m experiments.phase_change
 	python -m bench.table
 
-onset-law: setup ## fit tokens before the phase change to batch and context, into bench/README.md
+onset-law: setup ## fit the tokens at the phase change to batch size and context, and write bench/README.md
 	dvc repro --quiet tokenize
 	python -m experiments.onset_law
 	python -m bench.table
 
-extract: setup ## your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
+extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
 	python -m pipelines.extract_foreign --weights '$(WEIGHTS)' --tokenizer '$(TOKENIZER)' --text '$(TEXT)' --bos '$(BOS)' $(ARGS)
 
-report: setup ## draw the report again from stored records
+report: setup ## write the report again from stored records
 	dvc repro --single-item report --force
 
-compare: setup ## what moved in reports/metrics.json, for a pull request: make compare BASE=<revision or file>
+compare: setup ## print the changes of reports/metrics.json for a pull request: make compare BASE=<revision or file>
 	@python -m pipelines.compare '$(BASE)'
 
 open: ## show the report in a browser

@@ -105,7 +105,7 @@ def draw_ratios(results: Mapping[str, Mapping[str, Any]]) -> None:
     axes.margins(y=0.01)
     axes.grid(visible=False, axis="y")
     axes.axvline(1, color="black", linewidth=1)
-    axes.set_xlabel("ratio, ours to theirs (more than 1: ours is better; hatched: lower bound)")
+    axes.set_xlabel("ratio (more than 1: ours is better; hatched: lower bound)")
     figure.savefig(HERE / "ratios.png", dpi=110, bbox_inches="tight", metadata={"Software": None})
 
 

@@ -31,6 +31,7 @@ SHAPE = {"d_model": 48, "d_head": 16, "n_heads": 3, "n_ctx": 61, "d_vocab": 101,
 
 
 def write(folder: Path) -> None:
+    """Write weights, configuration, tokens and TransformerLens's logits of every model to ``folder``."""
     from transformer_lens import HookedTransformer, HookedTransformerConfig  # optional dependency
 
     for number, (n_layers, positions, norm) in enumerate(product((0, 1, 3), POSITIONS, NORMS)):
@@ -52,6 +53,7 @@ def write(folder: Path) -> None:
 
 
 def compare(folder: Path) -> None:
+    """Compare the logits of this project with those in ``folder``, print the differences, and exit."""
     from pathsum.imported.open_weights import open_weights
 
     differences = []

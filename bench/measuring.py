@@ -21,6 +21,7 @@ THREADS = 2
 
 
 def seconds(work: Callable[[], object]) -> float:
+    """Run ``work`` and return its time in seconds."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

@@ -58,6 +58,7 @@ def training_peak_bytes(shape: Shape) -> int:
 
 
 def need(profile: str) -> Need:
+    """Return the memory that the largest model of ``profile`` needs."""
     with tempfile.TemporaryDirectory() as folder:
         compose(Path(folder) / "params.yaml", [f"profile={profile}"])
         values = params(Path(folder))

@@ -33,6 +33,7 @@ OF = {"seconds": "time", "peak_mb": "peak memory"}
 
 
 def ratios(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the Markdown table of ratios."""
     rows = []
     for name, found in results.items():
         stage, *shape, contender = name.split(".")
@@ -43,6 +44,7 @@ def ratios(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def growth() -> str:
+    """Return the Markdown table of exponents, and draw growth.png."""
     if not (path := HERE / "growth.json").exists():
         return NOT_MEASURED.format("python -m bench.growth")
     rows = [

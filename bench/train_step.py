@@ -97,6 +97,7 @@ def transformerlens(shape: Shape, autocast: bool) -> Step:
 
 
 def plain_loop(shape: Shape) -> Step:
+    """Return a training step of ``PlainTransformer`` with AdamW and bf16 autocast."""
     model, batch = PlainTransformer(shape).to(shape.device), shape.windows()
     opt = torch.optim.AdamW(model.parameters(), lr=1e-3)
     return lambda: adamw_update(opt, lambda: model.loss(batch), shape.device)
@@ -105,6 +106,7 @@ def plain_loop(shape: Shape) -> Step:
 def adamw_update(
     opt: torch.optim.Optimizer, loss: Callable[[], Tensor], device: str = "cpu", autocast: bool = True
 ) -> float:
+    """Do one optimizer step on ``loss`` and return the loss."""
     with torch.autocast(device, torch.bfloat16, enabled=autocast):
         found = loss()
     found.backward()
@@ -166,6 +168,7 @@ def products(shape: Shape) -> list[tuple[int, int, int, int]]:
 
 
 def flop(shape: Shape) -> float:
+    """Return the floating-point operations of the matrix products of a training step."""
     return 2.0 * sum(b * n * k * m for b, n, k, m in products(shape))
 
 

@@ -28,6 +28,7 @@ LAW = 0.5
 
 
 def run(batch: int, seed: int, text: Text) -> Run:
+    """Return a run of the default two-layer model with another batch size, on the windows of ``text``."""
     model, train = default_cell()
     about = {"batch": batch, "n_ctx": text.windows.n_ctx, "seed": seed}
     train = train.model_copy(update={"batch": batch, "decay_share": 0.0})

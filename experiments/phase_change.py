@@ -36,12 +36,14 @@ Race = tuple[Run, Sequence[Run]]  # our run, and the runs of the other recipes w
 
 
 def ours(seed: int, text: Text) -> Run:
+    """Return a run of the default recipe."""
     model, train = default_cell()
     steps = math.ceil(train.tokens / (train.batch * model.n_ctx))
     return suite({"recipe": "ours", "seed": seed}, model, train, text, steps)
 
 
 def paper_recipe(seed: int, text: Text, lr: float = LR) -> Run:
+    """Return a run of the paper's recipe with our training step."""
     model, train = default_cell()
     rates = dict.fromkeys(("lr_attention", "lr_embedding", "lr_unembedding"), lr)
     changed = {"optimizer": "adamw", **rates, "warmup_steps": WARMUP, "decay_share": 0.0}
@@ -50,6 +52,7 @@ def paper_recipe(seed: int, text: Text, lr: float = LR) -> Run:
 
 
 def plain_loop(seed: int, text: Text, lr: float = LR) -> Run:
+    """Return a run of ``PlainTransformer`` with AdamW."""
     model, train = default_cell()
     sizes = {name: getattr(model, name) for name in ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")}
     shape = Shape("", batch=train.batch, d_vocab=text.d_vocab, **sizes)

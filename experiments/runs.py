@@ -53,6 +53,7 @@ class Text:
         return repeated_random(16, self.windows.n_ctx, self.d_vocab, generator, self.present)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
+        """Return the windows of one training step. All models with the same seed train on the same windows."""
         return self.windows.batch(order(seed, step, size, len(self.windows)))
 
     @torch.no_grad()
@@ -106,6 +107,7 @@ class Run:
 
     @property
     def done(self) -> bool:
+        """Return whether the run has its phase change, or its recipe has ended."""
         return self.change() is not None or self.at >= self.steps
 
 

@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 
 
 def phase_change(found: Mapping[str, Any]) -> str:
+    """Describe the comparison of recipes, from the rows of results.json."""
     races = {name.split(".")[1]: r for name, r in found.items() if name.startswith("phase_change_seconds.")}
     if not races:
         return NOT_MEASURED.format("python -m experiments.phase_change")
@@ -33,6 +34,7 @@ def phase_change(found: Mapping[str, Any]) -> str:
 
 
 def onset_law() -> str:
+    """Describe the fitted exponents of batch size and context."""
     if not (path := HERE / "onset_law.json").exists():
         return NOT_MEASURED.format("make onset-law")
     found = json.loads(path.read_text())
@@ -48,6 +50,7 @@ def onset_law() -> str:
 
 
 def dilution() -> str:
+    """Return the table of models on mixtures of texts, and the fitted law."""
     if not (path := HERE / "dilution.json").exists():
         return NOT_MEASURED.format("python -m experiments.dilution --text ...")
     found = json.loads(path.read_text())

@@ -39,6 +39,7 @@ def git(*arguments: str) -> str | None:
 
 
 def metrics(text: str, where: str) -> Metrics:
+    """Parse ``text`` as a metrics.json. Raises ValueError, with the name ``where``, if it is none."""
     try:
         return check(json.loads(text), where)
     except json.JSONDecodeError as error:

@@ -31,6 +31,7 @@ DEFAULT = "corpora"  # default profile, which names of rows omit
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
     parser.add_argument("--separator", default="", help=r"string that separates documents in a file, such as \0")

@@ -51,6 +51,7 @@ def require_same_tokens(config: DictConfig) -> None:
 
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
+    """Train one model. ``typed`` are the overrides of the command line; ``sweep`` is true for --multirun."""
     with stage(threads()):
         if sweep and ranks.world_size() > 1:
             raise ValueError(

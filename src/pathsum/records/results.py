@@ -82,9 +82,11 @@ class Results:
     calibration: list[CalibrationRow]
 
     def with_layers(self, n_layers: int) -> list[Cell]:
+        """Return the models of the grid with ``n_layers`` layers."""
         return [c for c in self.cells.values() if c.summary.n_layers == n_layers]
 
     def layer_counts(self) -> list[int]:
+        """Return the numbers of layers in the grid, in ascending order."""
         return sorted({c.summary.n_layers for c in self.cells.values()})
 
 

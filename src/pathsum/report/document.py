@@ -91,6 +91,8 @@ HEAD = Text("head", lambda *row: head_label(row[-1].layer, row[-1].head))
 
 @dataclass(frozen=True)
 class Table:
+    """A table of the report: its caption, headings and rows, and its CSV file."""
+
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Entry, ...], ...]
@@ -121,6 +123,8 @@ class Table:
 
 @dataclass(frozen=True)
 class ExplorerCell:
+    """One model of the explorers."""
+
     name: str
     data: Mapping[str, Any]  # for explorer.js; with the key "tables" the circuit explorer shows the model
 
@@ -144,6 +148,8 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Section:
+    """A section of the report: its title, paragraphs, and figures, tables and explorers."""
+
     title: str
     paragraphs: tuple[str, ...]
     blocks: tuple[Figure | Table | Explorer, ...] = ()
@@ -157,6 +163,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
+    """The whole report, in the order in which it is shown."""
+
     title: str
     question: str
     answer: tuple[str, ...]

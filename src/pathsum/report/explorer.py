@@ -30,9 +30,11 @@ class Words:
         self.numbers: dict[str, int] = {}
 
     def of(self, token: str) -> int:
+        """Return the number of ``token``."""
         return self.numbers.setdefault(token, len(self.numbers))
 
     def all_of(self, joined: str) -> list[int]:
+        """Return the numbers of the tokens in ``joined``, a record field with tokens joined by JOINER."""
         return [self.of(token) for token in joined.split(JOINER)]
 
 
@@ -109,4 +111,5 @@ def integers(numbers: Iterable[int]) -> bytes:
 
 
 def packed(data: bytes) -> str:
+    """Return ``data`` deflated, in base64."""
     return base64.b64encode(zlib.compress(data, 9)).decode()

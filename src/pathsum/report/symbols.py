@@ -30,6 +30,7 @@ ATTENTION = "mean attention (0..1)"
 
 
 def layer_colour(n_layers: int) -> str:
+    """Return the color of models with ``n_layers`` layers."""
     return LAYER_COLOURS[min(n_layers, len(LAYER_COLOURS) - 1)]
 
 

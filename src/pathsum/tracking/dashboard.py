@@ -43,6 +43,7 @@ def findings(contents: Contents) -> dict[str, list[Any]]:
 
 
 def workspace(entity: str, project: str, n_layers: int, contents: Contents) -> workspaces.Workspace:
+    """Return the W&B workspace with all panels."""
     panels = lines(n_layers) | findings(contents)
     return workspaces.Workspace(
         entity=entity,
@@ -55,6 +56,7 @@ def workspace(entity: str, project: str, n_layers: int, contents: Contents) -> w
 
 
 def report(entity: str, project: str, n_layers: int, contents: Contents) -> reports.Report:
+    """Return the W&B report with all panels: learning curves first, then the sections of the report."""
     cells = reports.Runset(name="cells", filters="JobType = 'train'", groupby=[f"config.{key}" for key in GROUPS])
     made = reports.Runset(name="report", filters="JobType = 'report'")
     blocks: list[Any] = [reports.TableOfContents()]

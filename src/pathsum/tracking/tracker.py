@@ -82,6 +82,7 @@ class Mirror:
         self._run = run
 
     def log(self, evaluation: Evaluation) -> None:
+        """Log one evaluation of training."""
         if self._run is not None:
             self._run.log(metrics(evaluation))
 
@@ -95,6 +96,7 @@ class Mirror:
             self._run.log({name: wandb.Table(columns=list(known.columns), data=rows, allow_mixed_types=True)})
 
     def image(self, name: str, path: Path, caption: str) -> None:
+        """Log an image file with a caption."""
         if self._run is not None:
             import wandb
 

@@ -100,6 +100,7 @@ def row(canvas: Canvas, n: int, *, sharey: bool = False) -> list[Axes]:
 
 
 def layer_palette(results: Results) -> dict[str, str]:
+    """Return the color of each number of layers, by its label."""
     return {layers_label(n): symbols.layer_colour(n) for n in results.layer_counts()}
 
 
@@ -111,6 +112,7 @@ def legend_of_depths(ax: Axes, depths: Iterable[int], style: str = "-", **line: 
 
 
 def axes_through_zero(ax: Axes) -> None:
+    """Draw thin lines through x = 0 and y = 0."""
     ax.axhline(0, color=symbols.FAINT, lw=0.8)
     ax.axvline(0, color=symbols.FAINT, lw=0.8)
 

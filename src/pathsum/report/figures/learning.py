@@ -81,6 +81,7 @@ def _panels(data: pd.DataFrame) -> dict[str, str]:
 
 
 def best(scores: list[list[float]]) -> float | None:
+    """Return the largest score in ``scores[layer][head]``; None without heads."""
     return max((s for layer in scores for s in layer), default=None)
 
 

@@ -166,7 +166,7 @@ def test_k_composition_with_another_head_than_the_previous_token_head_does_not_c
     results = dataclasses.replace(WORKS, cells={cell.name: cell.having(composition=moved)})
     found = judge(claim("k_composition"), results)
     assert found.verdict == NOT
-    assert "strongest partner L0H1, previous-token head L0H0" in found.detail
+    assert "composes most with L0H1, not with the previous-token head L0H0" in found.detail
 
 
 def test_an_edge_that_may_be_chance_is_no_partner() -> None:
@@ -197,7 +197,7 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
     bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings)
     told = judge(bounded, WORKS).detail
-    assert told.endswith("the threshold lies within the 95 % interval of a.")
+    assert told.endswith("The threshold lies within the 95 % interval of a.")
 
 
 def test_the_first_screen_names_the_models_that_fall_short() -> None:
@@ -228,8 +228,8 @@ def test_a_share_of_the_preference_that_hangs_on_its_windows_is_marked() -> None
         ]
         return cell.having(content_scores=rows)
 
-    assert "the threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
-    assert "the threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
+    assert "The threshold lies within" in detail_of("induction_scores_k", known_to(0.1))
+    assert "The threshold lies within" not in detail_of("induction_scores_k", known_to(0.01))
 
 
 def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> None:
@@ -243,8 +243,8 @@ def test_a_rise_at_the_phase_change_that_hangs_on_its_documents_is_marked() -> N
         ]
         return cell.having(formation=rows)
 
-    assert "the threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
-    assert "the threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
+    assert "The threshold lies within" in detail_of("phase_change_coincides", known_to(0.2))
+    assert "The threshold lies within" not in detail_of("phase_change_coincides", known_to(0.001))
 
 
 def test_fewer_other_heads_are_no_control() -> None:
@@ -266,7 +266,7 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
     """Guards against unmarked findings: a lost share of 0.5 ± 0.2, or a control that equals the ablation of induction
     heads."""
     cell = WORKS.cells["L2H2S0"]
-    mark = "the threshold lies within the 95 % interval of L2H2S0"
+    mark = "The threshold lies within the 95 % interval of L2H2S0"
     assert mark not in detail_of("joint_ablation", cell)
     trials: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("induction", "resample", {"loss_drop_lost_low": 0.2}),  # half of the loss drop is 0.25

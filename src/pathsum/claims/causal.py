@@ -23,11 +23,12 @@ def _key_edge(cell: Cell) -> Finding:
     if zero is None or resample is None:
         return Finding(None, False, "no such edge was ablated")
     notes = [
-        f"{c.method}: minus {c.other_kind}-edge {head_label(c.other_early_layer, c.other_early_head)} → "
-        f"{head_label(c.other_layer, c.other_head)} {interval(c.difference_nats, c.low, c.high)}"
+        f"{c.method} ablation {interval(c.difference_nats, c.low, c.high)} against "
+        f"{head_label(c.other_early_layer, c.other_early_head)} → {head_label(c.other_layer, c.other_head)} "
+        f"({c.other_kind})"
         for c in (zero, resample)
     ]
-    return Finding(resample.difference_nats, min(zero.low, resample.low) > 0, "; ".join(notes))
+    return Finding(resample.difference_nats, min(zero.low, resample.low) > 0, ", ".join(notes))
 
 
 def edge_label(edge: AblationRow) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pathsum.claims.chance import UNKNOWN, Level, always
-from pathsum.claims.formatting import number
+from pathsum.claims.formatting import number, plural
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
@@ -73,9 +73,14 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
     values = _range([number(v, claim.digits) for v in sorted(known)])
     notes = [f"{name}: {f.note}" for name, f in findings.items() if f.note and not f.passes]
     unsure = [name for name, f in findings.items() if f.unsure]
+    sentences = [
+        f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}."
+    ]
+    if notes:
+        sentences.append(f"Those that do not: {'; '.join(notes)}.")
     if unsure:
-        notes.append(f"the threshold lies within the 95 % interval of {', '.join(unsure)}")
-    return f"{passing} of {len(findings)} models pass; {values}." + (f" {'; '.join(notes)}." if notes else "")
+        sentences.append(f"The threshold lies within the 95 % interval of {', '.join(unsure)}.")
+    return " ".join(sentences)
 
 
 def _range(known: list[str]) -> str:

@@ -28,7 +28,7 @@ def _suffices(cell: Cell) -> Finding:
         return Finding(None, False, "no induction head past the first layer")
     clear = ours.matching_low > other.matching_high
     passes = ours.matching_share >= MOST and clear
-    return Finding(ours.matching_share, passes, f"control {number(other.matching_share)}")
+    return Finding(ours.matching_share, passes, f"best control {number(other.matching_share)}")
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -59,7 +59,7 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     unsure = any(
         within(LEFT, r.left_low, r.left_high) or within(LEFT, r.alone_left_low, r.alone_left_high) for r in found
     )
-    note = f"one-token matching keeps {number(min(kept))}"
+    note = f"attention to a match of one token keeps {number(min(kept))} of its value"
     return Finding(max(left), max(left) < LEFT < min(kept), note, unsure)
 
 

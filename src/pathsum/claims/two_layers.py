@@ -27,8 +27,9 @@ def _k_composition(cell: Cell) -> Finding:
     if partner is None or previous is None:
         return Finding(None, False, "no head K-composes with the best induction head")
     found = (partner.early_layer, partner.early_head)
-    note = f"strongest partner {head_label(*found)}, previous-token head {head_label(previous.layer, previous.head)}"
-    return Finding(partner.varying - partner.chance, found == (previous.layer, previous.head), note)
+    expected = (previous.layer, previous.head)
+    note = f"composes most with {head_label(*found)}, not with the previous-token head {head_label(*expected)}"
+    return Finding(partner.varying - partner.chance, found == expected, note)
 
 
 def _mostly_k(cell: Cell) -> Finding:
@@ -61,7 +62,7 @@ def repeat_gain(cell: Cell) -> float:
 
 
 def _repeat_gain(cell: Cell) -> Finding:
-    return at_least(repeat_gain(cell), GAIN, f"right {number(cell.summary.repeat_top1)} of the time")
+    return at_least(repeat_gain(cell), GAIN, f"top-1 accuracy {number(cell.summary.repeat_top1)}")
 
 
 def _one_head_of(results: Results) -> str:

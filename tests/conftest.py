@@ -19,7 +19,9 @@ def one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-LONG = ("pipelines/test_graph.py", "pipelines/test_corpora.py", "report/", "test_known_mistakes.py", "training/")
+# The first makes the graph that two others copy; what stands before those two gives another worker work meanwhile.
+LONG = ("pipelines/test_graph", "pipelines/test_corpora", "training/test_ranks", "pipelines/test_recovery")
+LONG += ("pipelines/test_sweep", "training/", "report/", "test_known_mistakes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

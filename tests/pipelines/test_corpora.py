@@ -100,6 +100,7 @@ def test_two_texts_give_two_rows_and_a_second_run_makes_nothing_again(
     monkeypatch.chdir(ROOT)
     project = tmp_path / "project"
     copy_tree(project)
+    edit(project / "conf" / "config.yaml", "tracking: wandb #", "tracking: none #")
     smoke = project / "conf" / "profile" / "smoke.yaml"
     edit(smoke, "n_heads: [2]", "n_layers: [2]\n  n_heads: [2]")
     smoke.write_text(smoke.read_text().partition("  controls:")[0])

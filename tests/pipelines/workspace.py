@@ -11,6 +11,10 @@ from typing import Any
 
 import yaml
 
+CELLS = ["L0S0", "L1H2S0", "L2H2S0"]
+CONTROLS = ["smeared", "untrained"]
+TOKENS = 20480  # that each model sees: forty whole batches
+
 
 def environment(folder: Path) -> dict[str, str]:
     path = os.pathsep.join([str(folder / "src"), str(folder)])
@@ -57,11 +61,6 @@ def locked(folder: Path) -> Any:
 def started(output: str) -> set[str]:
     """Return the stages that ran, by the output of `dvc repro`."""
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage")}
-
-
-def would_run(folder: Path) -> set[str]:
-    """Return the stages that `dvc repro` would run now."""
-    return started(sh(folder, "dvc", "repro", "--dry"))
 
 
 def stale(folder: Path) -> set[str]:

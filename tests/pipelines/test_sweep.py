@@ -1,0 +1,89 @@
+"""Hydra's sweeps, its launchers and DVC's own commands on a graph whose results are up to date.
+
+Each test continues where the previous one ended.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.pipelines.workspace import TOKENS, commit, edit, run, sh, started
+
+
+def stored(folder: Path) -> set[str]:
+    return {p.parent.name for p in (folder / "runs").glob("*/log.jsonl")}
+
+
+def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None:
+    edit(workspace / "conf" / "config.yaml", "tracking: wandb #", "tracking: none #")
+    before = stored(workspace)
+    sweep = ("model.n_layers=0,2", "model.n_heads=2,1", "tracking=none")
+    out = sh(workspace, sys.executable, "-m", "pipelines.train", "--multirun", *sweep)
+    after = stored(workspace)
+    assert len(after - before) == 1, out  # L2H1: L0 and L2H2 were there
+    commit(workspace)
+    out = sh(workspace, "dvc", "exp", "run", "-S", "sweep.n_heads=[2,1]")
+    assert {s for s in started(out) if s.startswith("train@")} == {"train@L1H1S0", "train@L2H1S0"}
+    assert len(stored(workspace) - after) == 1, out  # L1H1: the sweep has trained L2H1
+    assert "L1H1S0" in json.loads((workspace / "reports" / "metrics.json").read_text())["cells"]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "needs"), [("joblib", "joblib"), ("submitit_local", "submitit"), ("ray_local", "ray")]
+)
+def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
+    workspace: Path, launcher: str, needs: str
+) -> None:
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed: pip install 'pathsum[launchers]' or 'pathsum[ray]'")
+    before = {p.name for p in (workspace / "runs").iterdir()}
+    cells = ("model.n_layers=1", "model.n_heads=2", f"seed={len(launcher)}", "train.lr_unembedding=1e38,0.004")
+    launch = (sys.executable, "-m", "pipelines.train", "--multirun", f"hydra/launcher={launcher}", "tracking=none")
+    done = run(workspace, *launch, "train.lr_attention=0.03", *cells)
+    assert done.returncode == 1
+    assert "train.lr_unembedding=1e+38" in done.stderr, done.stderr[-2000:]
+    new = [p for p in (workspace / "runs").iterdir() if p.name not in before and p.name != "hydra"]
+    logs = [(p / "log.jsonl").read_text().splitlines()[-1] for p in new if (p / "log.jsonl").exists()]
+    assert [seen for line in logs if (seen := json.loads(line)["tokens_seen"])] == [TOKENS]  # the other only began
+
+
+def test_the_slurm_launcher_composes(workspace: Path) -> None:
+    if importlib.util.find_spec("submitit") is None:
+        pytest.skip("submitit is not installed: pip install 'pathsum[launchers]'")
+    shown = sh(workspace, sys.executable, "-m", "pipelines.train", "hydra/launcher=slurm", "--cfg", "hydra")
+    launcher = yaml.safe_load(shown)["hydra"]["launcher"]
+    assert launcher["_target_"].endswith("SlurmLauncher")
+    assert (launcher["cpus_per_task"], launcher["max_num_timeout"]) == (2, 9)
+
+
+def test_a_fresh_clone_pulls_every_result_and_has_nothing_to_do(workspace: Path, tmp_path: Path) -> None:
+    sh(workspace, "dvc", "remote", "add", "--default", "store", str(tmp_path / "store"))
+    sh(workspace, "dvc", "push")
+    commit(workspace)
+    sh(tmp_path, "git", "clone", "--quiet", str(workspace), "clone")
+    clone = tmp_path / "clone"
+    sh(clone, "dvc", "pull")
+    out = sh(clone, sys.executable, "-m", "pipelines.repro", "1")
+    assert not started(out)
+    assert "Data and pipelines are up to date." in out
+    model = Path("models") / "L2H2S0" / "log.jsonl"
+    assert (clone / model).read_bytes() == (workspace / model).read_bytes()
+    shutil.rmtree(tmp_path / "store")
+
+
+def test_dvc_shows_metrics_params_and_plots(workspace: Path) -> None:
+    assert "L0S0" in sh(workspace, "dvc", "metrics", "show", "--json")
+    assert "train.tokens" in sh(workspace, "dvc", "exp", "show", "--csv")
+    sh(workspace, sys.executable, "-m", "pipelines.plots_template")
+    sh(workspace, "dvc", "plots", "show")
+    page = (workspace / "dvc_plots" / "index.html").read_text()
+    assert "vegaEmbed" in page
+    assert "best_prefix_matching" in page
+    assert "<script src=" not in page

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pathsum.claims.preregistration import Preregistration, read_preregistration
 from pathsum.config import (
     SECTIONS,
@@ -29,7 +27,7 @@ from pathsum.config import (
 from pathsum.core.storage import write_json
 from pathsum.model.positions import scheme
 from pipelines.compose import compose
-from pipelines.paths import CHECKED, PARAMS, PREREGISTERED, PREREGISTRATION, params, stage
+from pipelines.paths import CHECKED, CONFIG, PARAMS, PREREGISTERED, PREREGISTRATION, params, read_yaml, stage
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -51,7 +49,7 @@ def check_fresh() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "params.yaml"
         compose(fresh, [])
-        found = list(differences(params(), yaml.safe_load(fresh.read_text())))
+        found = list(differences(params(), read_yaml(fresh)))
     if found:
         shown = found[:8] + ([f"  … and {len(found) - 8} more"] if len(found) > 8 else [])
         raise ConfigError(
@@ -107,11 +105,20 @@ def check_valid(registered: Preregistration) -> None:
         raise ConfigError("\n".join(["The configuration cannot be run:", *complaints]))
 
 
+def write_sections() -> None:
+    """Write the sections of params.yaml that many stages depend on: one file per model, and one for extraction."""
+    values = params()
+    write_json(CONFIG / "extract.json", values["extract"])
+    for name, cell in values["cells"].items():
+        write_json(CONFIG / "cells" / f"{name}.json", cell)
+
+
 if __name__ == "__main__":
     with stage(threads=0):
         if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
             check_fresh()
         registered = read_preregistration(PREREGISTERED)
         check_valid(registered)
+        write_sections()
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

@@ -64,7 +64,7 @@ def test_a_failing_cell_stops_neither_the_others_nor_the_report(
 ) -> None:
     assert done.returncode == 1
     assert "error: L1H2S0: the loss is nan" in done.stderr
-    assert "expected 5 cells, got all but L1H2S0, whose errors are above" in done.stderr
+    assert "expected 5 models, got all but L1H2S0, whose errors are above" in done.stderr
     metrics = json.loads((workspace / "reports" / "metrics.json").read_text())
     assert metrics["missing_cells"] == ["L1H2S0"]
     assert metrics["cells"]["L2H2S0"]["tokens_seen"] == TOKENS  # made beside the one that failed

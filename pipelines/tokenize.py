@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathsum.config import PlantedCorpus, TokenizerConfig, load, load_corpus
+from pathsum.config import SyntheticCorpus, TokenizerConfig, load, load_corpus
 from pathsum.core.storage import write_json
-from pathsum.corpora.planted import planted
+from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.corpora.tokenizing import tokenize_corpus
 from pipelines.paths import THREADS, TOKENS, params, stage
 
@@ -18,5 +18,5 @@ if __name__ == "__main__":
             values["model"]["n_ctx"],
             TOKENS,
         )
-        if isinstance(corpus, PlantedCorpus):
-            write_json(TOKENS / "truth.json", planted(corpus)[1])
+        if isinstance(corpus, SyntheticCorpus):
+            write_json(TOKENS / "truth.json", synthetic_corpus(corpus)[1])

@@ -77,14 +77,14 @@ def test_a_configuration_is_frozen() -> None:
 def test_a_corpus_is_of_the_kind_its_source_names() -> None:
     python = {"source": "python", "name": "p", "validation_share": 0.1, "distributions": ["a"], "max_documents": 3}
     assert isinstance(load_corpus(python), PythonCorpus)
-    with pytest.raises(ConfigError, match=r"corpus.source: must be one of python, text, hub, planted, got 'pile'"):
+    with pytest.raises(ConfigError, match=r"corpus.source: must be one of python, text, hub, synthetic, got 'pile'"):
         load_corpus({**python, "source": "pile"})
     with pytest.raises(ConfigError, match=r"corpus.paths: no such setting"):
         load_corpus({**python, "paths": ["a"]})
 
 
 PLANTED = {
-    "source": "planted", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": 31, "zipf": 0.0,
+    "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": 31, "zipf": 0.0,
     "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,

@@ -60,10 +60,10 @@ class HubCorpus(Frozen):
     max_documents: Positive
 
 
-class PlantedCorpus(Frozen):
+class SyntheticCorpus(Frozen):
     """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1)."""
 
-    source: Literal["planted"]
+    source: Literal["synthetic"]
     name: str
     validation_share: Share
     seed: int
@@ -79,12 +79,12 @@ class PlantedCorpus(Frozen):
     max_documents: Positive
 
 
-CorpusConfig = PythonCorpus | TextCorpus | HubCorpus | PlantedCorpus
+CorpusConfig = PythonCorpus | TextCorpus | HubCorpus | SyntheticCorpus
 _SOURCES: dict[str, type[CorpusConfig]] = {
     "python": PythonCorpus,
     "text": TextCorpus,
     "hub": HubCorpus,
-    "planted": PlantedCorpus,
+    "synthetic": SyntheticCorpus,
 }
 
 
@@ -180,7 +180,7 @@ class CellConfig(Frozen):
 class WorldConfig(Frozen):
     """A synthetic corpus and the model that is trained on it."""
 
-    corpus: PlantedCorpus
+    corpus: SyntheticCorpus
     model: ModelConfig
     train: TrainConfig
 

@@ -11,7 +11,7 @@ import torch
 from pathsum.calibration import world as room
 from pathsum.calibration.world import Curve
 from pathsum.config import WorldConfig
-from pathsum.corpora.planted import planted, planted_text
+from pathsum.corpora.synthetic import synthetic_corpus, synthetic_text
 from pathsum.training.evaluate import token_losses
 from tests import handmade
 from tests.calibration.planted import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
@@ -23,13 +23,13 @@ def test_a_word_is_the_token_after_its_number_and_a_document_a_window() -> None:
     described = config(**RULES)
     world = small_world(described, seed=3)
     corpus = described.corpus.model_copy(update={"seed": room._number("small", 3, "text")})
-    (text,) = planted_text(corpus, planted(corpus)[1])
+    (text,) = synthetic_text(corpus, synthetic_corpus(corpus)[1])
     windows = [[0, *(w + 1 for w in document)] for document in text.words.tolist()]
     assert torch.cat([world.train, world.tuning, world.held_out]).tolist() == windows
     assert [len(world.tuning), len(world.held_out)] == [room.TUNING, HELD_OUT]
     assert torch.equal(world.copied, text.copied[-HELD_OUT:])
     assert torch.equal(world.ruled, text.ruled[-HELD_OUT:])
-    assert world.truth == planted(corpus)[1]
+    assert world.truth == synthetic_corpus(corpus)[1]
 
 
 def test_each_seed_has_rules_and_text_of_its_own_and_each_kind_too() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pathsum.config import ExtractConfig, PlantedCorpus, TokenizerConfig
+from pathsum.config import ExtractConfig, SyntheticCorpus, TokenizerConfig
 from pathsum.corpora.tokenizing import tokenize_corpus
 from pathsum.data import counting
 from pathsum.data.counting import entropy, pair_counts, repeated_share
@@ -106,8 +106,8 @@ def test_skip_trigrams_are_those_whose_source_tells(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    corpus = PlantedCorpus(
-        source="planted", name="p", validation_share=0.2, seed=3, n_words=31, zipf=0.0, bigram_spread=1.0,
+    corpus = SyntheticCorpus(
+        source="synthetic", name="p", validation_share=0.2, seed=3, n_words=31, zipf=0.0, bigram_spread=1.0,
         two_back_spread=0.0, n_skip_trigrams=5, questions=False, n_answers=0, repeat_share=0.2, words_per_document=211,
         max_documents=101,
     )  # fmt: skip

@@ -28,26 +28,28 @@ def asked(monkeypatch: pytest.MonkeyPatch, text: str, *more: str) -> dict[str, d
 
 def test_texts_come_beside_the_listed_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
     found = asked(monkeypatch, "a=/texts/**.txt b=rest/**.rst a=/more.txt a@prose='/with space.txt'")
-    assert list(found) == ["python", "planted", "a", "b", "a@prose"]
+    assert list(found) == ["python", "synthetic", "a", "b", "a@prose"]
     assert found["a"]["corpus"]["paths"] == ["/texts/**.txt", "/more.txt"]
     assert found["b"]["corpus"]["paths"] == [str(ROOT / "rest" / "**.rst")]
     assert found["a"]["defaults"] == ["corpora", "_self_", {"override /corpus": "text"}]
     assert found["a@prose"]["defaults"][0] == "prose"
     assert found["a@prose"]["corpus"]["paths"] == ["/with space.txt"]
-    assert found["planted"]["tokenizer"] == {"d_vocab": 400}
+    assert found["synthetic"]["tokenizer"] == {"d_vocab": 400}
     assert list(asked(monkeypatch, "a=x", "--only", "--profile", "smoke")) == ["a@smoke"]
     assert list(asked(monkeypatch, "", "--only", "python", "--profile", "sinusoidal")) == ["python@sinusoidal"]
 
 
 def test_an_unlisted_corpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"--only: expected names of conf/corpora.yaml \(python, planted\), got pyton"):
+    with pytest.raises(
+        ValueError, match=r"--only: expected names of conf/corpora.yaml \(python, synthetic\), got pyton"
+    ):
         asked(monkeypatch, "", "--only", "pyton")
 
 
 @pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a.txt", "a b=c", "../a=b"])
 def test_a_text_without_a_name_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     with pytest.raises(
-        ValueError, match=r"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than python, planted"
+        ValueError, match=r"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than python, synthetic"
     ):
         asked(monkeypatch, wrong)
 

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, pad
 from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
 from pathsum.calibration.stacked import train_together
 from pathsum.config import CellConfig, ExtractConfig, WorldConfig
-from pathsum.corpora.planted import PlantedText, PlantedTruth, planted, planted_text
+from pathsum.corpora.synthetic import SyntheticText, SyntheticTruth, synthetic_corpus, synthetic_text
 from pathsum.data.bos import BOS
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import order
@@ -44,7 +44,7 @@ class World:
     name: str
     seed: int
     config: WorldConfig
-    truth: PlantedTruth
+    truth: SyntheticTruth
     train: Int[Tensor, "document window"]
     tuning: Int[Tensor, "some window"]
     held_out: Int[Tensor, "all window"]
@@ -115,9 +115,9 @@ def make_world(name: str, config: WorldConfig, seed: int) -> World:
     Takes seconds per million words. Raises ValueError if no documents are left to train on.
     """
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
-    truth = planted(corpus)[1]
-    parts = list(planted_text(corpus, truth))
-    text = PlantedText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
+    truth = synthetic_corpus(corpus)[1]
+    parts = list(synthetic_text(corpus, truth))
+    text = SyntheticText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
     if len(text.words) <= HELD_OUT + TUNING:
         raise ValueError(
             f"corpus.max_documents: expected more than the {HELD_OUT + TUNING} that are held out, got {len(text.words)}"

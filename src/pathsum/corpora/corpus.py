@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Iterator
 from itertools import islice
 
-from pathsum.config import CorpusConfig, HubCorpus, PlantedCorpus, PythonCorpus, TextCorpus
+from pathsum.config import CorpusConfig, HubCorpus, PythonCorpus, SyntheticCorpus, TextCorpus
 from pathsum.corpora.hub import hub_documents
-from pathsum.corpora.planted import planted
 from pathsum.corpora.python_sources import python_documents
+from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.corpora.text_files import text_documents
 from pathsum.data.tokens import Part
 
@@ -27,8 +27,8 @@ def documents(config: CorpusConfig) -> Iterator[str]:
     elif isinstance(config, HubCorpus):
         source = hub_documents(config)
     else:
-        assert isinstance(config, PlantedCorpus)
-        source = planted(config)[0]
+        assert isinstance(config, SyntheticCorpus)
+        source = synthetic_corpus(config)[0]
     return islice(source, config.max_documents)
 
 

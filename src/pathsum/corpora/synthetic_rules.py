@@ -1,4 +1,4 @@
-"""The rules of synthetic text, one class each. ``PlantedTruth`` defines them.
+"""The rules of synthetic text, one class each. ``SyntheticTruth`` defines them.
 
 ``due`` returns the next word that the rule determines in each document, or NONE. Call it once per position:
 ``Questions`` and ``Lookups`` store what has been asked for.

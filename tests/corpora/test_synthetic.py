@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pathsum.config import PlantedCorpus
+from pathsum.config import SyntheticCorpus
 from pathsum.core.storage import read_json, write_json
 from pathsum.corpora.corpus import documents
-from pathsum.corpora.planted import (
+from pathsum.corpora.synthetic import (
     COPY_LENGTHS,
     KEY_SHARE,
     QUESTION_SHARE,
     SELECTOR_SHARE,
-    PlantedTruth,
-    planted,
-    planted_text,
+    SyntheticTruth,
+    synthetic_corpus,
+    synthetic_text,
 )
 
 SHORTEST, LONGEST = COPY_LENGTHS
@@ -30,23 +30,23 @@ LOOKUPS = {"n_words": 53, "n_answers": 4}
 Due = tuple[int, int]  # where a word is due by a rule, and which
 
 
-def corpus(**changes: object) -> PlantedCorpus:
+def corpus(**changes: object) -> SyntheticCorpus:
     values = {
-        "source": "planted", "name": "p", "validation_share": 0.1, "seed": 3, "n_words": 31, "zipf": 0.0,
+        "source": "synthetic", "name": "p", "validation_share": 0.1, "seed": 3, "n_words": 31, "zipf": 0.0,
         "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
         "repeat_share": 0.0, "words_per_document": 211, "max_documents": 307,
     }  # fmt: skip
-    return PlantedCorpus.model_validate(values | changes)
+    return SyntheticCorpus.model_validate(values | changes)
 
 
-def word_ids(config: PlantedCorpus, truth: PlantedTruth) -> list[list[int]]:
+def word_ids(config: SyntheticCorpus, truth: SyntheticTruth) -> list[list[int]]:
     number = {word: i for i, word in enumerate(truth.words)}
     return [[number[word] for word in document.split()] for document in documents(config)]
 
 
-def marked(config: PlantedCorpus) -> Iterator[tuple[list[int], list[bool], list[bool]]]:
+def marked(config: SyntheticCorpus) -> Iterator[tuple[list[int], list[bool], list[bool]]]:
     """Return the words of each document, which of them are copied, and which a rule determined."""
-    for text in planted_text(config, planted(config)[1]):
+    for text in synthetic_text(config, synthetic_corpus(config)[1]):
         yield from zip(text.words.tolist(), text.copied.tolist(), text.ruled.tolist(), strict=True)
 
 
@@ -73,7 +73,7 @@ def ngram_counts(texts: list[list[int]], n_words: int, length: int) -> np.ndarra
 
 def test_the_bigram_table_is_recovered_from_the_text_and_not_from_shuffled_text() -> None:
     config = corpus()
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     texts = word_ids(config, truth)
     table = np.array(truth.bigram)
     assert deviation(ngram_counts(texts, 31, 2), table) < 5  # 961 cells: 5 deviations happen once in a thousand runs
@@ -83,7 +83,7 @@ def test_the_bigram_table_is_recovered_from_the_text_and_not_from_shuffled_text(
 def test_the_word_two_back_tells_what_the_table_says_and_not_in_shuffled_text() -> None:
     """P(c | a b) ∝ bigram[b, c] · exp two_back[a, c]. Bigrams alone do not fit."""
     config = corpus(n_words=7, two_back_spread=1.0)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     bigram, two_back = np.array(truth.bigram), np.array(truth.two_back)
     table = bigram[None] * np.exp(two_back)[:, None]
     table /= table.sum(-1, keepdims=True)
@@ -91,7 +91,7 @@ def test_the_word_two_back_tells_what_the_table_says_and_not_in_shuffled_text() 
     assert deviation(ngram_counts(texts, 7, 3), table) < 5
     assert deviation(ngram_counts(texts, 7, 3), np.broadcast_to(bigram, table.shape)) > 20
     assert deviation(ngram_counts(shuffled(texts), 7, 3), table) > 20
-    assert planted(corpus(n_words=7))[1].two_back == []
+    assert synthetic_corpus(corpus(n_words=7))[1].two_back == []
 
 
 def test_words_are_as_frequent_as_zipf_says() -> None:
@@ -99,7 +99,7 @@ def test_words_are_as_frequent_as_zipf_says() -> None:
     shares = np.array([1 / r for r in range(1, 32)])
     shares /= shares.sum()
     config = corpus(zipf=1.0, bigram_spread=0.0)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     np.testing.assert_allclose(truth.start, shares, rtol=1e-12)
     np.testing.assert_allclose(truth.bigram, np.tile(shares, (31, 1)), rtol=1e-12)
     assert deviation(ngram_counts(word_ids(config, truth), 31, 1), shares) < 5
@@ -110,8 +110,8 @@ def test_words_are_as_frequent_as_zipf_says() -> None:
 # ---- rules ----------------------------------------------------------------------------------------------------------
 
 
-def due(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
-    """Return where rules apply and which word each determines, by the definitions in ``PlantedTruth``."""
+def due(text: list[int], truth: SyntheticTruth) -> Iterator[Due]:
+    """Return where rules apply and which word each determines, by the definitions in ``SyntheticTruth``."""
     yield from due_skips(text, truth)
     if truth.asker is not None:
         yield from due_answers(text, truth)
@@ -119,7 +119,7 @@ def due(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
         yield from due_lookups(text, truth)
 
 
-def due_skips(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
+def due_skips(text: list[int], truth: SyntheticTruth) -> Iterator[Due]:
     triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
     rules = {destination: (source, out) for source, destination, out in triples}
     for at, before in enumerate(text[:-1]):
@@ -127,7 +127,7 @@ def due_skips(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
             yield at + 1, rules[before][1]
 
 
-def due_answers(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
+def due_answers(text: list[int], truth: SyntheticTruth) -> Iterator[Due]:
     for at in (at for at, word in enumerate(text[:-1]) if word == truth.asker and truth.marker in text[1:at]):
         marker = max(i for i in range(1, at) if text[i] == truth.marker)
         answer = text[marker - 1]
@@ -135,7 +135,7 @@ def due_answers(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
             yield at + 1, answer
 
 
-def due_lookups(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
+def due_lookups(text: list[int], truth: SyntheticTruth) -> Iterator[Due]:
     first, second = truth.selectors
     for at in range(2, len(text)):
         if text[at - 2] in first and text[at - 1] in second:
@@ -146,7 +146,7 @@ def due_lookups(text: list[int], truth: PlantedTruth) -> Iterator[Due]:
                 yield at, truth.answers[drawer.index(text[stood[-1]])]
 
 
-def hits_deviation(texts: list[list[int]], truth: PlantedTruth, rate: float) -> float:
+def hits_deviation(texts: list[list[int]], truth: SyntheticTruth, rate: float) -> float:
     """Return by how many standard deviations due words occur more often than expected.
 
     Expected is the due word with probability ``rate``, and otherwise a word by the bigram table.
@@ -166,7 +166,7 @@ def test_a_word_that_is_due_stands_there_as_often_as_the_truth_says_and_not_in_s
     rule: dict[str, object],
 ) -> None:
     config = corpus(**rule)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     texts = word_ids(config, truth)
     assert abs(hits_deviation(texts, truth, truth.rule_probability)) < 4
     assert hits_deviation(texts, truth, 0.0) > 20
@@ -177,7 +177,7 @@ def test_without_its_source_a_destination_is_followed_as_the_table_says() -> Non
     """Also in documents that are shorter than the reach of a source."""
     for length, count in ((211, 307), (13, 5003)):
         config = corpus(n_skip_trigrams=7, words_per_document=length, max_documents=count)
-        truth = planted(config)[1]
+        truth = synthetic_corpus(config)[1]
         outs = dict(zip(truth.skip_destinations, truth.skip_outs, strict=True))
         hits = expected = 0.0
         for text in word_ids(config, truth):
@@ -190,25 +190,25 @@ def test_without_its_source_a_destination_is_followed_as_the_table_says() -> Non
 
 
 def test_the_words_of_the_rules_are_distinct() -> None:
-    truth = planted(corpus(n_words=58, n_skip_trigrams=10, questions=True, n_answers=2))[1]
+    truth = synthetic_corpus(corpus(n_words=58, n_skip_trigrams=10, questions=True, n_answers=2))[1]
     chosen = [*truth.skip_sources, *truth.skip_destinations, *truth.skip_outs, truth.marker, truth.asker]
     chosen += [*chain(*truth.selectors), *chain(*chain(*truth.keys)), *truth.answers]
     assert sorted(c for c in chosen if c is not None) == list(range(58))
 
 
 def test_marker_and_asker_are_drawn_by_their_share() -> None:
-    truth = planted(corpus(questions=True, zipf=1.0, bigram_spread=0.0))[1]
+    truth = synthetic_corpus(corpus(questions=True, zipf=1.0, bigram_spread=0.0))[1]
     assert truth.marker is not None and truth.asker is not None  # noqa: PT018
     for row in [truth.start, *truth.bigram]:
         assert [row[truth.marker], row[truth.asker]] == pytest.approx([QUESTION_SHARE] * 2, rel=1e-12)
         assert sum(row) == pytest.approx(1, rel=1e-12)
-    plain = planted(corpus())[1]
+    plain = synthetic_corpus(corpus())[1]
     assert plain.marker is plain.asker is None
 
 
 def test_lookups_begin_and_find_keys_by_their_shares() -> None:
     """The first word is followed by each of the second words equally often, with the probability of a rule."""
-    truth = planted(corpus(**LOOKUPS, zipf=1.0, bigram_spread=0.0))[1]
+    truth = synthetic_corpus(corpus(**LOOKUPS, zipf=1.0, bigram_spread=0.0))[1]
     (first, second), keys = truth.selectors, list(chain(*chain(*truth.keys)))
     for word, row in enumerate(truth.bigram):
         p = truth.rule_probability if word in first else 0.0
@@ -217,7 +217,7 @@ def test_lookups_begin_and_find_keys_by_their_shares() -> None:
         assert sum(row) == pytest.approx(1, rel=1e-12)
     followed = np.array(truth.bigram)[first][:, second] - (1 - truth.rule_probability) * np.array(truth.start)[second]
     assert followed == pytest.approx(truth.rule_probability / 3, rel=1e-12)
-    plain = planted(corpus())[1]
+    plain = synthetic_corpus(corpus())[1]
     assert plain.keys == plain.answers == []
 
 
@@ -231,7 +231,7 @@ def test_two_words_of_a_lookup_tell_more_than_either_and_that_more_than_none() -
         n_words=97, n_answers=4, zipf=1.0, bigram_spread=0.7, two_back_spread=1.0, words_per_document=64,
         max_documents=1003,
     )  # fmt: skip
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     first, second = truth.selectors
     hits, places, pairs = np.zeros(3), 0, np.zeros((3, 3, 4))
     for words, _, ruled in marked(config):
@@ -256,7 +256,7 @@ def test_two_words_of_a_lookup_tell_more_than_either_and_that_more_than_none() -
 
 def test_a_word_is_marked_as_ruled_only_where_it_was_due_and_mostly_there() -> None:
     config = corpus(n_words=73, n_skip_trigrams=5, questions=True, n_answers=4)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     n_due = n_ruled = 0
     for words, _, ruled in marked(config):
         told = dict(due(words, truth))
@@ -269,7 +269,7 @@ def test_a_word_is_marked_as_ruled_only_where_it_was_due_and_mostly_there() -> N
 
 def test_where_text_is_copied_no_rule_made_the_word() -> None:
     config = corpus(n_words=73, n_skip_trigrams=5, questions=True, n_answers=4, repeat_share=0.5)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     n_ruled = 0
     for words, copied, ruled in marked(config):
         told = dict(due(words, truth))
@@ -352,7 +352,7 @@ def repeated_stretches(texts: list[list[int]], length: int) -> float:
 
 def test_copies_are_seen_in_the_text_alone_and_not_in_shuffled_text_or_text_without() -> None:
     config = corpus(repeat_share=0.3, n_words=101, words_per_document=499, max_documents=101)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     texts = word_ids(config, truth)
     length = 6  # of a copy of n words, n − 5 end a repeated stretch of 6
     mean = (SHORTEST + LONGEST) / 2
@@ -380,22 +380,22 @@ def test_the_same_seed_gives_the_same_text_and_another_seed_another() -> None:
 def test_the_documents_are_the_words_of_the_marked_text() -> None:
     """With more documents than are generated at a time."""
     config = corpus(**EVERYTHING, words_per_document=23, max_documents=1031)
-    truth = planted(config)[1]
+    truth = synthetic_corpus(config)[1]
     assert word_ids(config, truth) == [words for words, _, _ in marked(config)]
     assert len(list(documents(config))) == 1031
 
 
 @pytest.mark.parametrize("rules", [{}, EVERYTHING])
 def test_the_truth_round_trips_through_json(tmp_path: Path, rules: dict[str, object]) -> None:
-    truth = planted(corpus(**rules))[1]
+    truth = synthetic_corpus(corpus(**rules))[1]
     write_json(tmp_path / "truth.json", truth)
-    assert read_json(tmp_path / "truth.json", PlantedTruth) == truth
+    assert read_json(tmp_path / "truth.json", SyntheticTruth) == truth
 
 
 def test_everything_that_does_not_fit_is_named_at_once() -> None:
     wrong = corpus(n_words=2003, n_skip_trigrams=1009, repeat_share=1.0)
     with pytest.raises(ValueError, match="The synthetic corpus does not fit") as caught:
-        planted(wrong)
+        synthetic_corpus(wrong)
     assert str(caught.value).count("\n  - corpus.") == 3
     assert "corpus.n_words: expected 5..2000, got 2003" in str(caught.value)
     assert (
@@ -428,7 +428,7 @@ def test_what_alone_does_not_fit_alone_is_named() -> None:
         ({"repeat_share": 0.2, "words_per_document": 18}, "got 20% copies in 18 words; lower repeat_share or raise"),
     ):
         with pytest.raises(ValueError, match="does not fit") as caught:
-            planted(corpus(**change))
+            synthetic_corpus(corpus(**change))
         assert str(caught.value).count("\n") == 1
         assert complaint in str(caught.value)
-    planted(corpus(words_per_document=18))  # without copies, documents may be short
+    synthetic_corpus(corpus(words_per_document=18))  # without copies, documents may be short

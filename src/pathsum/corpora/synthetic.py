@@ -1,6 +1,6 @@
 """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1).
 
-It is the positive control of the pipeline: measurements are compared with ``PlantedTruth``, its synthetic ground truth.
+It is the positive control of the pipeline: measurements are compared with ``SyntheticTruth``, its ground truth.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from pathsum.config import PlantedCorpus
-from pathsum.corpora.planted_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
+from pathsum.config import SyntheticCorpus
+from pathsum.corpora.synthetic_rules import NONE, Draft, Lookups, Questions, Rule, SkipTrigrams
 
 CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
 RULE_PROBABILITY = 0.9  # probability that a rule determines the next word, where the rule applies
@@ -28,7 +28,7 @@ BATCH = 512  # documents generated at a time
 
 
 @dataclass(frozen=True)
-class PlantedTruth:
+class SyntheticTruth:
     """The rules of a synthetic corpus, as plain lists that can be written as JSON.
 
     A word is *fresh* if it is not part of a copy. Fresh words are drawn with log-probabilities ``log bigram[previous
@@ -65,7 +65,7 @@ class PlantedTruth:
 
 
 @dataclass(frozen=True)
-class PlantedText:
+class SyntheticText:
     """Documents of equal length, with marks at the words that are predictable."""
 
     words: Int64[Tensor, "document word"]  # indices into ``truth.words``
@@ -73,7 +73,7 @@ class PlantedText:
     ruled: Bool[Tensor, "document word"]  # words that a rule determined
 
 
-def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
+def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticTruth]:
     """Return the documents of a synthetic corpus and its ground truth. Equal ``config`` gives equal text.
 
     Every word has a space before it, so that a tokenizer with enough merges makes each word one token. Raises
@@ -81,11 +81,11 @@ def planted(config: PlantedCorpus) -> tuple[Iterator[str], PlantedTruth]:
     """
     truth = _truth(config)
     spaced = [" " + word for word in truth.words]
-    texts = (words for text in planted_text(config, truth) for words in text.words.tolist())
+    texts = (words for text in synthetic_text(config, truth) for words in text.words.tolist())
     return ("".join(spaced[word] for word in words) for words in texts), truth
 
 
-def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[PlantedText]:
+def synthetic_text(config: SyntheticCorpus, truth: SyntheticTruth) -> Iterator[SyntheticText]:
     """Yield the documents as indices of words, ``BATCH`` documents at a time, with marks of copied and of determined
     words."""
     generator = torch.Generator().manual_seed(config.seed + 1)
@@ -93,7 +93,7 @@ def planted_text(config: PlantedCorpus, truth: PlantedTruth) -> Iterator[Planted
         yield _write(min(BATCH, config.max_documents - begin), config.words_per_document, truth, generator)
 
 
-def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> PlantedText:
+def _write(n: int, length: int, truth: SyntheticTruth, generator: torch.Generator) -> SyntheticText:
     origin = _copies(n, length, truth, generator)
     bigram = torch.tensor(truth.bigram, dtype=torch.float64)
     two_back = torch.tensor(truth.two_back, dtype=torch.float64).exp()
@@ -117,10 +117,10 @@ def _write(n: int, length: int, truth: PlantedTruth, generator: torch.Generator)
         ruled[:, t] &= copy < 0
     copied = torch.zeros_like(ruled)
     copied[:, 1:] = (origin[:, :-1] >= 0) & (origin[:, 1:] == origin[:, :-1] + 1)
-    return PlantedText(draft.words, copied, ruled)
+    return SyntheticText(draft.words, copied, ruled)
 
 
-def _rules(n: int, truth: PlantedTruth) -> Iterator[Rule]:
+def _rules(n: int, truth: SyntheticTruth) -> Iterator[Rule]:
     if truth.skip_sources:
         triples = truth.skip_sources, truth.skip_destinations, truth.skip_outs
         yield SkipTrigrams(*triples, truth.skip_reach, len(truth.words))
@@ -130,7 +130,7 @@ def _rules(n: int, truth: PlantedTruth) -> Iterator[Rule]:
         yield Lookups(truth.selectors, truth.keys, truth.answers, n)
 
 
-def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
+def _copies(n: int, length: int, truth: SyntheticTruth, generator: torch.Generator) -> Int64[Tensor, "document word"]:
     """Return the earlier position that each word copies, or −1 for fresh words. Fresh stretches and copies
     alternate."""
     origin = torch.full((n, length), -1)
@@ -150,7 +150,7 @@ def _copies(n: int, length: int, truth: PlantedTruth, generator: torch.Generator
     return origin
 
 
-def _truth(config: PlantedCorpus) -> PlantedTruth:
+def _truth(config: SyntheticCorpus) -> SyntheticTruth:
     names = [a + b + c for a in CONSONANTS for b in VOWELS for c in CONSONANTS]
     _require_fit(config, len(names))
     generator = torch.Generator().manual_seed(config.seed)
@@ -168,7 +168,7 @@ def _truth(config: PlantedCorpus) -> PlantedTruth:
     table = torch.softmax(logits, dim=-1)
     table[first] *= 1 - RULE_PROBABILITY
     table[torch.tensor(first, dtype=torch.long)[:, None], second] += RULE_PROBABILITY / SELECTORS
-    return PlantedTruth(
+    return SyntheticTruth(
         words=names[:n],
         start=table[n].tolist(),
         bigram=table[:n].tolist(),
@@ -202,7 +202,7 @@ def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int],
     return logits
 
 
-def _require_fit(config: PlantedCorpus, n_names: int) -> None:
+def _require_fit(config: SyntheticCorpus, n_names: int) -> None:
     longest = max(COPY_LENGTHS)
     lookups = 2 * SELECTORS + config.n_answers * (1 + SELECTORS**2) if config.n_answers else 0
     needed = 3 * config.n_skip_trigrams + 2 * config.questions + lookups

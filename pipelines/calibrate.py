@@ -8,21 +8,21 @@ from concurrent.futures import ProcessPoolExecutor
 import torch
 
 from pathsum.calibration.score import Tried, calibrate, tried
-from pathsum.calibration.world import train_planted
-from pathsum.config import CalibrateConfig, ExtractConfig, WorldConfig, load
+from pathsum.calibration.synthetic import train_synthetic
+from pathsum.config import CalibrateConfig, ExtractConfig, SyntheticModelConfig, load
 from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
 from pipelines.paths import CALIBRATION, THREADS, cores, params, stage
 
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
 
-Job = tuple[str, WorldConfig, tuple[int, ...], ExtractConfig]
+Job = tuple[str, SyntheticModelConfig, tuple[int, ...], ExtractConfig]
 
 
-def populate(job: Job) -> list[Tried]:
+def run_detectors(job: Job) -> list[Tried]:
     """Train the models of several synthetic corpora of one kind, and run every detector on them, on one thread."""
     torch.set_num_threads(1)
-    return [tried(planted) for planted in train_planted(*job)]
+    return [tried(model) for model in train_synthetic(*job)]
 
 
 if __name__ == "__main__":
@@ -30,10 +30,13 @@ if __name__ == "__main__":
         values = params()
         chosen = load(CalibrateConfig, values["calibrate"], "calibrate")
         config = load(ExtractConfig, values["extract"] | {"rotations": chosen.rotations}, "extract")
-        worlds = {name: load(WorldConfig, world, f"worlds.{name}") for name, world in values["worlds"].items()}
+        kinds = {
+            name: load(SyntheticModelConfig, kind, f"synthetic_models.{name}")
+            for name, kind in values["synthetic_models"].items()
+        }
         groups = [chosen.seeds[at : at + MODELS_PER_JOB] for at in range(0, len(chosen.seeds), MODELS_PER_JOB)]
-        jobs = [(name, world, seeds, config) for name, world in worlds.items() for seeds in groups]
+        jobs = [(name, kind, seeds, config) for name, kind in kinds.items() for seeds in groups]
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(min(len(jobs), cores()), mp_context=spawn) as pool:
-            found = [one for some in pool.map(populate, jobs) for one in some]
+            found = [one for some in pool.map(run_detectors, jobs) for one in some]
         write_rows(CALIBRATION, calibrate(found), CalibrationRow)

@@ -18,9 +18,9 @@ from pathsum.config import (
     ExtractConfig,
     Frozen,
     SweepConfig,
+    SyntheticModelConfig,
     TokenizerConfig,
     TrackingConfig,
-    WorldConfig,
     load,
     load_corpus,
 )
@@ -86,12 +86,15 @@ def check_valid(registered: Preregistration) -> None:
         (TrackingConfig, values["tracking"], "tracking"),
         (CalibrateConfig, values["calibrate"], "calibrate"),
         *((CellConfig, cell, f"cells.{name}") for name, cell in values["cells"].items()),
-        *((WorldConfig, world, f"worlds.{name}") for name, world in values["worlds"].items()),
+        *(
+            (SyntheticModelConfig, model, f"synthetic_models.{name}")
+            for name, model in values["synthetic_models"].items()
+        ),
     ]
     for kind, section, where in kinds:
         try:
             config = load(kind, section, where)
-            if isinstance(config, CellConfig | WorldConfig):
+            if isinstance(config, CellConfig | SyntheticModelConfig):
                 scheme(config.model)
         except ConfigError as error:
             complaints += str(error).splitlines()[1:]

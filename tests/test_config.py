@@ -11,8 +11,8 @@ from pathsum.config import (
     ConfigError,
     ModelConfig,
     PythonCorpus,
+    SyntheticModelConfig,
     TrainConfig,
-    WorldConfig,
     load,
     load_corpus,
 )
@@ -83,37 +83,38 @@ def test_a_corpus_is_of_the_kind_its_source_names() -> None:
         load_corpus({**python, "paths": ["a"]})
 
 
-PLANTED = {
+CORPUS = {
     "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": 31, "zipf": 0.0,
     "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,
 }  # fmt: skip
-WORLD = {"corpus": PLANTED, "model": {**MODEL, "n_heads": 1}, "train": CELL.train.model_dump()}
+SYNTHETIC = {"corpus": CORPUS, "model": {**MODEL, "n_heads": 1}, "train": CELL.train.model_dump()}
 
 
 def test_a_document_of_a_planted_world_fills_a_window() -> None:
-    assert load(WorldConfig, WORLD, "world").corpus.words_per_document == 13
-    text = refusal({**WORLD, "corpus": {**PLANTED, "words_per_document": 17}}, WorldConfig)
+    assert load(SyntheticModelConfig, SYNTHETIC, "synthetic").corpus.words_per_document == 13
+    text = refusal({**SYNTHETIC, "corpus": {**CORPUS, "words_per_document": 17}}, SyntheticModelConfig)
     assert "model: a document must fill a window: expected words_per_document = n_ctx = 13, got 17" in text
 
 
 def test_a_single_layer_of_a_planted_world_has_one_head() -> None:
-    text = refusal({**WORLD, "model": {**MODEL, "n_layers": 1, "n_heads": 2}}, WorldConfig)
+    text = refusal({**SYNTHETIC, "model": {**MODEL, "n_layers": 1, "n_heads": 2}}, SyntheticModelConfig)
     assert "model: a one-layer model needs one head, whose role is then known; got 2" in text
-    assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 2, "n_heads": 2}}, "world").model.n_heads == 2
-    assert load(WorldConfig, {**WORLD, "model": {**MODEL, "n_layers": 0, "n_heads": 2}}, "world").model.n_heads == 0
+    for n_layers, n_heads in ((2, 2), (0, 0)):
+        described = {**SYNTHETIC, "model": {**MODEL, "n_layers": n_layers, "n_heads": 2}}
+        assert load(SyntheticModelConfig, described, "synthetic").model.n_heads == n_heads
 
 
 def test_a_misspelt_key_of_a_planted_world_is_named_where_it_stands() -> None:
-    text = refusal({**WORLD, "corpus": {**PLANTED, "repeat_shar": 0.5}, "trian": {}}, WorldConfig)
+    text = refusal({**SYNTHETIC, "corpus": {**CORPUS, "repeat_shar": 0.5}, "trian": {}}, SyntheticModelConfig)
     assert "model.corpus.repeat_shar: no such setting; did you mean repeat_share?" in text
     assert "model.trian: no such setting; did you mean train?" in text
 
 
 def test_spreads_and_frequencies_of_planted_text_are_not_negative() -> None:
-    wrong = {**PLANTED, "zipf": -1.0, "bigram_spread": -1.0, "two_back_spread": -1.0}
-    text = refusal({**WORLD, "corpus": wrong}, WorldConfig)
+    wrong = {**CORPUS, "zipf": -1.0, "bigram_spread": -1.0, "two_back_spread": -1.0}
+    text = refusal({**SYNTHETIC, "corpus": wrong}, SyntheticModelConfig)
     assert [f"model.corpus.{key}: Input should be greater than or equal to 0, got -1.0" in text
             for key in ("zipf", "bigram_spread", "two_back_spread")] == [True] * 3  # fmt: skip
 
@@ -125,14 +126,14 @@ def test_calibration_needs_two_seeds_and_a_world() -> None:
         "corpus": {},
         "model": {},
         "train": {},
-        "worlds": {"copies": {"model": {"n_layers": 2}}},
+        "synthetic_models": {"copies": {"model": {"n_layers": 2}}},
     }
     assert load(CalibrateConfig, right, "calibrate").seeds == (0, 1)
-    text = refusal({**right, "seeds": [0], "worlds": {}, "world": {}}, CalibrateConfig)
+    text = refusal({**right, "seeds": [0], "synthetic_models": {}, "synthetic_model": {}}, CalibrateConfig)
     assert text.count("\n  - ") == 3
     assert "model.seeds: Tuple should have at least 2 items after validation, not 1" in text
-    assert "model.worlds: Dictionary should have at least 1 item after validation, not 0" in text
-    assert "model.world: no such setting; did you mean worlds?" in text
+    assert "model.synthetic_models: Dictionary should have at least 1 item after validation, not 0" in text
+    assert "model.synthetic_model: no such setting; did you mean synthetic_models?" in text
 
 
 def test_a_curriculum_is_a_part_of_training_and_of_the_windows() -> None:

@@ -1,5 +1,5 @@
-"""OmegaConf resolvers that expand conf/ into complete configurations: ``grid`` into one per model, and ``worlds`` into
-one per kind of synthetic corpus.
+"""OmegaConf resolvers that expand conf/ into complete configurations: ``grid`` into one per model, and
+``synthetic_models`` into one per kind of synthetic corpus.
 
 `make params`, `dvc exp run` and the check stage load this module before they compose conf/. A cell is the configuration
 of one model.
@@ -87,12 +87,14 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
     return OmegaConf.create(cells)
 
 
-def worlds(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
+def synthetic_models(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
     """Return the configuration of every kind of synthetic corpus by name: ``{copies: {corpus, model, train}, …}``."""
     base = OmegaConf.create({"corpus": {}, "model": model, "train": train})
     shared = {key: calibrate[key] for key in ("corpus", "model", "train")}
-    return OmegaConf.create({name: _merged(base, shared, change) for name, change in calibrate.worlds.items()})
+    return OmegaConf.create(
+        {name: _merged(base, shared, change) for name, change in calibrate.synthetic_models.items()}
+    )
 
 
-OmegaConf.register_new_resolver("worlds", worlds, replace=True)
+OmegaConf.register_new_resolver("synthetic_models", synthetic_models, replace=True)
 OmegaConf.register_new_resolver("grid", grid, replace=True)

@@ -177,7 +177,7 @@ class CellConfig(Frozen):
     train: TrainConfig
 
 
-class WorldConfig(Frozen):
+class SyntheticModelConfig(Frozen):
     """A synthetic corpus and the model that is trained on it."""
 
     corpus: SyntheticCorpus
@@ -185,7 +185,7 @@ class WorldConfig(Frozen):
     train: TrainConfig
 
     @model_validator(mode="after")
-    def _document_fills_window(self) -> WorldConfig:
+    def _document_fills_window(self) -> SyntheticModelConfig:
         if self.corpus.words_per_document != self.model.n_ctx:
             raise ValueError(
                 f"a document must fill a window: expected words_per_document = n_ctx = {self.model.n_ctx}, got "
@@ -204,7 +204,7 @@ class CalibrateConfig(Frozen):
     corpus: dict[str, Any]
     model: dict[str, Any]
     train: dict[str, Any]
-    worlds: dict[str, dict[str, dict[str, Any]]] = Field(min_length=1)
+    synthetic_models: dict[str, dict[str, dict[str, Any]]] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _distinct(self) -> CalibrateConfig:
@@ -248,7 +248,7 @@ class SweepConfig(Frozen):
 
 SECTIONS = (
     *("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed"),
-    *("cells", "worlds"),  # composed from the sections above
+    *("cells", "synthetic_models"),  # composed from the sections above
 )
 
 C = TypeVar("C", bound=Frozen)

@@ -9,33 +9,33 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.core.weights import Weights
 from tests import handmade
-from tests.calibration.planted import N_WORDS, config, transformer, untrained
+from tests.calibration.synthetic import N_WORDS, config, transformer, untrained
 
 D_VOCAB = N_WORDS + 1
 PREVIOUS = (30.0, 0.0)
 
 
 @pytest.fixture(scope="module")
-def copies() -> PlantedModel:
+def copies() -> SyntheticModel:
     return untrained(config(n_layers=2, tokens=1, repeat_share=0.6))
 
 
-def at_copies(planted: PlantedModel, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
-    model = transformer(weights, planted.world.config.model, bias)
-    return edge_effects(model, planted.world.held_out, planted.world.copied)
+def at_copies(synthetic: SyntheticModel, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
+    model = transformer(weights, synthetic.text.config.model, bias)
+    return edge_effects(model, synthetic.text.held_out, synthetic.text.copied)
 
 
-def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(copies: PlantedModel) -> None:
+def test_an_induction_head_needs_its_keys_and_needs_neither_queries_nor_values(copies: SyntheticModel) -> None:
     found = at_copies(copies, handmade.induction_pair(D_VOCAB))
     assert found["K", 0, 0] > 0.1
     assert abs(found["Q", 0, 0]) < 1e-6
     assert abs(found["V", 0, 0]) < 1e-6
 
 
-def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: PlantedModel) -> None:
+def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_has_none(copies: SyntheticModel) -> None:
     """Two equal induction heads replace each other: without the key edge of one, the loss hardly changes.
 
     If only one of the edges is left, it reduces the loss as much as in a single induction head. Edges from the silent
@@ -51,23 +51,23 @@ def test_heads_that_stand_in_for_each_other_have_an_edge_each_and_a_silent_one_h
     assert set(found) == {(kind, a, b) for kind in "QKV" for a in (0, 1) for b in (0, 1)}
 
 
-def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(copies: PlantedModel) -> None:
+def test_a_head_that_reads_nothing_of_the_earlier_one_has_edges_worth_nothing(copies: SyntheticModel) -> None:
     early, (late,) = handmade.induction_pair(D_VOCAB).layers
     deaf = replace(late, W_K=0 * late.W_K)
     weights = replace(handmade.induction_pair(D_VOCAB), layers=(early, (deaf,)))
     assert all(abs(nats) < 1e-6 for nats in at_copies(copies, weights).values())
 
 
-def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: PlantedModel) -> None:
+def test_a_values_edge_costs_what_the_logits_lose_with_the_virtual_head(copies: SyntheticModel) -> None:
     """Both heads attend uniformly. Without the V-edge, the late head reads the early head's mean or its write in
     another window.
 
     The replacement with the lower loss counts.
     """
-    weights, world = handmade.virtual_head(D_VOCAB), copies.world
-    model = transformer(weights, world.config.model, (0.0, 0.0))
-    places, inputs = world.copied, world.held_out[:, :-1]
-    targets = world.held_out[:, 1:][places]
+    weights, text = handmade.virtual_head(D_VOCAB), copies.text
+    model = transformer(weights, text.config.model, (0.0, 0.0))
+    places, inputs = text.copied, text.held_out[:, :-1]
+    targets = text.held_out[:, 1:][places]
     trace = model.trace(inputs)
     mean = trace.outputs[0].mean((0, 2), keepdim=True).expand_as(trace.outputs[0])
     late = weights.layers[1][0]
@@ -96,9 +96,9 @@ def test_only_two_layers_with_a_rule_to_learn_have_edges_to_remove() -> None:
         assert {kind for kind, *_ in found} == kinds
 
 
-def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_edge_is(copies: PlantedModel) -> None:
+def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_edge_is(copies: SyntheticModel) -> None:
     """Two equal heads replace each other: each has the effect that it has alone."""
-    weights, world = handmade.induction_pair(D_VOCAB), copies.world
+    weights, text = handmade.induction_pair(D_VOCAB), copies.text
     (early,), (late,) = weights.layers
     silent = replace(late, W_O=0 * late.W_O)
     heads = {
@@ -108,8 +108,8 @@ def test_a_silent_head_is_worth_nothing_and_a_lone_induction_head_all_that_its_e
     found = {}
     for name, pair in heads.items():
         layers = ((early, replace(early, W_O=0 * early.W_O)), pair)
-        model = transformer(replace(weights, layers=layers), world.config.model, PREVIOUS)
-        found[name] = late_head_effects(model, world.held_out, world.copied)
+        model = transformer(replace(weights, layers=layers), text.config.model, PREVIOUS)
+        found[name] = late_head_effects(model, text.held_out, text.copied)
     assert found["lone"][0] > 0.1
     assert abs(found["lone"][1]) < 1e-6
     assert found["twins"][0] == pytest.approx(found["twins"][1], abs=1e-6)

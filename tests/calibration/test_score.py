@@ -10,9 +10,9 @@ import torch
 
 from pathsum.calibration.detectors import detectors
 from pathsum.calibration.score import NORMAL_95, calibrate, interval, row, tried, wilson
-from pathsum.calibration.world import Curve
+from pathsum.calibration.synthetic import Curve
 from tests import handmade
-from tests.calibration.planted import N_WORDS, config, stand_in, untrained
+from tests.calibration.synthetic import N_WORDS, config, stand_in, untrained
 
 
 def singles(hits: int, n: int) -> tuple[list[int], list[int]]:
@@ -85,10 +85,10 @@ def test_a_world_whose_rules_are_not_learnt_is_left_out_and_counted() -> None:
 
     The two others have not learned one rule at all, or one of two rules not quite enough.
     """
-    planted = untrained(config())
+    synthetic = untrained(config())
     table = torch.full((N_WORDS + 1, N_WORDS + 1), -9.0)
-    table[1:, 1:] = torch.tensor(planted.world.truth.bigram).log().mT
-    knows, blind = (stand_in(planted, handmade.bigram(sign * table)) for sign in (1, -1))
+    table[1:, 1:] = torch.tensor(synthetic.text.truth.bigram).log().mT
+    knows, blind = (stand_in(synthetic, handmade.bigram(sign * table)) for sign in (1, -1))
     curves = [
         {"copied": [4.0, 1.3], "ruled": [2.0, 0.6]},
         {"copied": [4.0]},

@@ -13,7 +13,7 @@ from pathsum.extraction.inputs import EvalData, trace_model
 from pathsum.records import registry
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from tests import handmade
-from tests.calibration.planted import transformer
+from tests.calibration.synthetic import transformer
 from tests.extraction.small import HOW, evidence, subject_of
 from tests.training.small import D_VOCAB, MODEL
 

@@ -16,9 +16,9 @@ from pathsum.config import (
     CellConfig,
     ConfigError,
     ExtractConfig,
+    SyntheticModelConfig,
     TokenizerConfig,
     TrackingConfig,
-    WorldConfig,
     load,
     load_corpus,
 )
@@ -62,8 +62,8 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     load(ExtractConfig, values["extract"], "extract")
     load(TrackingConfig, values["tracking"], "tracking")
     load(CalibrateConfig, values["calibrate"], "calibrate")
-    for name, world in values["worlds"].items():
-        load(WorldConfig, world, f"worlds.{name}")
+    for name, model in values["synthetic_models"].items():
+        load(SyntheticModelConfig, model, f"synthetic_models.{name}")
 
 
 def test_prose_asks_for_text_before_any_work(tmp_path: Path) -> None:
@@ -145,38 +145,38 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
 def test_every_planted_world_is_complete_and_is_what_its_name_and_all_worlds_say(tmp_path: Path) -> None:
     """Settings of one kind of corpus override those of all kinds, and these override those of the grid."""
     values = composed(tmp_path)
-    shared, differing = values["calibrate"], values["calibrate"]["worlds"]
-    assert list(values["worlds"]) == list(differing)
-    for name, world in values["worlds"].items():
-        assert set(world) == {"corpus", "model", "train"} >= set(differing[name])
-        for part, settings in world.items():
+    shared, differing = values["calibrate"], values["calibrate"]["synthetic_models"]
+    assert list(values["synthetic_models"]) == list(differing)
+    for name, model in values["synthetic_models"].items():
+        assert set(model) == {"corpus", "model", "train"} >= set(differing[name])
+        for part, settings in model.items():
             cells = {} if part == "corpus" else values[part]
             assert settings == {**cells, **shared[part], **differing[name].get(part, {})}
     plants = {"n_skip_trigrams", "questions", "n_answers", "repeat_share", "two_back_spread"}
-    assert all(any(world["corpus"][key] for world in values["worlds"].values()) for key in plants)
+    assert all(any(model["corpus"][key] for model in values["synthetic_models"].values()) for key in plants)
 
 
 def test_a_change_for_all_worlds_reaches_every_one_and_that_of_one_it_alone(tmp_path: Path) -> None:
-    before = composed(tmp_path)["worlds"]
-    one = composed(tmp_path, "calibrate.worlds.copies.corpus.repeat_share=0.3")["worlds"]
+    before = composed(tmp_path)["synthetic_models"]
+    one = composed(tmp_path, "calibrate.synthetic_models.copies.corpus.repeat_share=0.3")["synthetic_models"]
     assert [name for name in before if before[name] != one[name]] == ["copies"]
     assert one["copies"]["corpus"]["repeat_share"] == 0.3
-    every = composed(tmp_path, "calibrate.corpus.n_words=53")["worlds"]
+    every = composed(tmp_path, "calibrate.corpus.n_words=53")["synthetic_models"]
     own = [name for name in before if before[name] == every[name]]
     assert (
         own
-        == [name for name, world in before.items() if world["corpus"]["n_words"] in (47, 97)]
+        == [name for name, model in before.items() if model["corpus"]["n_words"] in (47, 97)]
         == ["bigrams", "skips"]
     )
-    assert {world["corpus"]["n_words"] for name, world in every.items() if name not in own} == {53}
+    assert {model["corpus"]["n_words"] for name, model in every.items() if name not in own} == {53}
 
 
 def test_a_misspelt_key_in_a_world_is_named(tmp_path: Path) -> None:
     copy(tmp_path)
-    compose(tmp_path / "params.yaml", ["++calibrate.worlds.copies.corpus.repeat_shar=0.3"])
+    compose(tmp_path / "params.yaml", ["++calibrate.synthetic_models.copies.corpus.repeat_shar=0.3"])
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 1
-    assert "worlds.copies.corpus.repeat_shar: no such setting; did you mean repeat_share?" in found.stderr
+    assert "synthetic_models.copies.corpus.repeat_shar: no such setting; did you mean repeat_share?" in found.stderr
     assert "Traceback" not in found.stderr
 
 
@@ -184,13 +184,13 @@ def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -
     copy(tmp_path)
     compose(
         tmp_path / "params.yaml",
-        ["+sweep.overrides.L2H4S2.model.positions=relativ", "+calibrate.worlds.copies.model.positions=rotry"],
+        ["+sweep.overrides.L2H4S2.model.positions=relativ", "+calibrate.synthetic_models.copies.model.positions=rotry"],
     )
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 1
     schemes = "expected one of relative, sinusoidal, rotary, none"
     assert f"cells.L2H4S2.model.positions: {schemes}, got 'relativ'; did you mean relative?" in found.stderr
-    assert f"worlds.copies.model.positions: {schemes}, got 'rotry'; did you mean rotary?" in found.stderr
+    assert f"synthetic_models.copies.model.positions: {schemes}, got 'rotry'; did you mean rotary?" in found.stderr
     assert "Traceback" not in found.stderr
 
 
@@ -198,12 +198,17 @@ def test_a_world_whose_documents_fill_no_window_is_refused_by_name(tmp_path: Pat
     copy(tmp_path)
     compose(
         tmp_path / "params.yaml",
-        ["calibrate.worlds.two_back.model.n_heads=2", "+calibrate.worlds.copies.model.n_ctx=32"],
+        ["calibrate.synthetic_models.two_back.model.n_heads=2", "+calibrate.synthetic_models.copies.model.n_ctx=32"],
     )
     found = check(tmp_path, DVC_EXP_NAME="trial")
-    assert "worlds.copies: a document must fill a window: expected words_per_document = n_ctx = 32" in found.stderr
-    assert "worlds.two_back: a one-layer model needs one head, whose role is then known; got 2" in found.stderr
-    assert "worlds.bigrams" not in found.stderr
+    assert (
+        "synthetic_models.copies: a document must fill a window: expected words_per_document = n_ctx = 32"
+        in found.stderr
+    )
+    assert (
+        "synthetic_models.two_back: a one-layer model needs one head, whose role is then known; got 2" in found.stderr
+    )
+    assert "synthetic_models.bigrams" not in found.stderr
 
 
 def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: Path) -> None:

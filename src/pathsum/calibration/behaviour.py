@@ -5,46 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pathsum.calibration.detectors import Unit, copies, some_head
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.extraction import framework
 
 
-def previous_token(planted: PlantedModel) -> Iterator[Unit]:
+def previous_token(model: SyntheticModel) -> Iterator[Unit]:
     """Judge the label "previous token" of heads in one-layer models and in untrained models.
 
     The head of a trained one-layer model must have the label if the word two back predicts the next word. Otherwise it
     must not have the label, and neither must any head of an untrained model. Deeper trained models are left out,
     because it is not known which of their heads attends to the previous token.
     """
-    config = planted.world.config
+    config = model.text.config
     if config.model.n_layers == 1 or not config.train.tokens:
-        for row in planted.labels:
+        for row in model.labels:
             if row.behaviour == "previous token":
                 yield config.corpus.two_back_spread > 0 and config.train.tokens > 0, row.labelled
 
 
-def induction(planted: PlantedModel) -> Iterator[Unit]:
+def induction(model: SyntheticModel) -> Iterator[Unit]:
     """Judge the label "induction: uniform" of heads, layer by layer.
 
     If ``copies`` holds for a layer, at least one of its heads must have the label. Otherwise no head may have it.
     """
-    rows = [row for row in planted.labels if row.behaviour == "induction: uniform"]
-    for layer in range(planted.world.config.model.n_layers):
-        yield from some_head(copies(planted, layer), [row.labelled for row in rows if row.layer == layer])
+    rows = [row for row in model.labels if row.behaviour == "induction: uniform"]
+    for layer in range(model.text.config.model.n_layers):
+        yield from some_head(copies(model, layer), [row.labelled for row in rows if row.layer == layer])
 
 
-def copying(planted: PlantedModel) -> Iterator[Unit]:
+def copying(model: SyntheticModel) -> Iterator[Unit]:
     """Judge whether heads copy by the eigenvalues of their OV (output-value) circuits, layer by layer.
 
     If ``copies`` holds for a layer, at least one of its heads must copy, as induction heads do. If the text has no
     copies, questions or lookups, no head may copy. All other layers are left out, because it is not known whether their
     heads must copy.
     """
-    corpus, rows = planted.world.config.corpus, framework.head_rows(planted.trained, planted.data)
+    corpus, rows = model.text.config.corpus, framework.head_rows(model.trained, model.data)
     plain = not (corpus.repeat_share or corpus.questions or corpus.n_answers)
-    for layer in range(planted.world.config.model.n_layers):
-        if plain or copies(planted, layer):
-            yield from some_head(copies(planted, layer), [row.copies for row in rows if row.layer == layer])
+    for layer in range(model.text.config.model.n_layers):
+        if plain or copies(model, layer):
+            yield from some_head(copies(model, layer), [row.copies for row in rows if row.layer == layer])
 
 
 DETECTORS = {"previous_token": previous_token, "induction": induction, "copying": copying}

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import pathsum.calibration
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 
 T = TypeVar("T")
 Unit = tuple[bool, bool]  # present, found
-Detector = Callable[[PlantedModel], Iterator[Unit]]
+Detector = Callable[[SyntheticModel], Iterator[Unit]]
 
 
 @functools.cache
@@ -47,12 +47,12 @@ def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
         yield from ((False, found) for found in heads)
 
 
-def copies(planted: PlantedModel, layer: int) -> bool:
+def copies(model: SyntheticModel, layer: int) -> bool:
     """Return whether some head of the layer must copy.
 
     This is the case if the text contains copies and the keys of the layer can hold the previous token: in the second
     layer, or in a single layer with smeared keys.
     """
-    model = planted.world.config.model
-    able = model.smeared_keys if model.n_layers == 1 else layer == 1
-    return able and planted.world.config.corpus.repeat_share > 0
+    config = model.text.config
+    able = config.model.smeared_keys if config.model.n_layers == 1 else layer == 1
+    return able and config.corpus.repeat_share > 0

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pathsum.calibration.detectors import Unit, compared
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.circuits.atlas import Triple, effects, occurrences, source_weight, strongest, worth
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
@@ -21,19 +21,19 @@ PLACES = 5  # smallest number of places in the documents that judge
 CHANGE_NATS = 0.5  # smallest change of log P(out), on the documents that judge
 
 
-def skip_trigrams(planted: PlantedModel) -> Iterator[Unit]:
+def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
     """Compare the skip-trigrams of the text's rules with those that the atlas lists and held-out text confirms."""
-    if triples := _triples(planted):
-        rows = atlas.tables(planted.trained, planted.data, planted.config)["skip_trigrams"]
-        words = planted.world.words
+    if triples := _triples(model):
+        rows = atlas.tables(model.trained, model.data, model.config)["skip_trigrams"]
+        words = model.text.words
         named = {(words[s], words[d], words[o]) for s, d, o in triples}
         yield from compared(named, {(r.source, r.destination, r.out) for r in rows if r.borne_out})
 
 
-def skip_trigrams_of_model(planted: PlantedModel) -> Iterator[Unit]:
+def skip_trigrams_of_model(model: SyntheticModel) -> Iterator[Unit]:
     """Compare the skip-trigrams of the text's rules with those on which the model's predictions depend."""
-    if triples := _triples(planted):
-        yield from compared(triples, found_by_model(planted.trained.model, planted.world.held_out))
+    if triples := _triples(model):
+        yield from compared(triples, found_by_model(model.trained.model, model.text.held_out))
 
 
 @torch.no_grad()
@@ -71,11 +71,11 @@ class _Places:
         return ov_circuit(self.weights, self.weights.layers[0][head].W_OV), weight
 
 
-def _triples(planted: PlantedModel) -> set[Triple]:
+def _triples(model: SyntheticModel) -> set[Triple]:
     """Return the skip-trigrams of the text's rules as tokens, or none for a model without heads."""
-    truth = planted.world.truth
+    truth = model.text.truth
     triples = zip(truth.skip_sources, truth.skip_destinations, truth.skip_outs, strict=True)
-    return {(s + 1, d + 1, o + 1) for s, d, o in triples} if planted.trained.weights.layers else set()
+    return {(s + 1, d + 1, o + 1) for s, d, o in triples} if model.trained.weights.layers else set()
 
 
 DETECTORS = {"skip_trigram": skip_trigrams, "skip_trigram_model": skip_trigrams_of_model}

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pathsum.calibration.detectors import Unit
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.statistics.phase_change import onset
 
 CHANGED_NATS = 1.0  # smallest decrease of the loss on copied text that counts as a change
 
 
-def phase_change(planted: PlantedModel) -> Iterator[Unit]:
+def phase_change(model: SyntheticModel) -> Iterator[Unit]:
     """Compare the onset of prefix matching with the tokens at which the loss on copied text has fallen halfway.
 
     The change is found if the evaluation intervals of both overlap or touch. Otherwise a fall of the loss counts as a
     change that was missed, and an onset as one that was found but is not present.
     """
-    curve = planted.curve
+    curve = model.curve
     if not curve.matching or len(curve.tokens_seen) < 2:
         return
     found, change = onset(curve.tokens_seen, curve.matching), None

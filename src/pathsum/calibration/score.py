@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.calibration.detectors import Unit, detectors
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.records.calibration import CalibrationRow
 
 NORMAL_95 = 1.959964
 Tried = dict[str, list[Unit]] | None  # units of one model by detector; None if the model has not learned its text
 
 
-def tried(planted: PlantedModel) -> Tried:
+def tried(model: SyntheticModel) -> Tried:
     """Run every detector on a model. Return None if the model has not learned the rules of its text."""
-    return {name: list(detector(planted)) for name, detector in detectors().items()} if planted.learned else None
+    return {name: list(detector(model)) for name, detector in detectors().items()} if model.learned else None
 
 
 def calibrate(models: Sequence[Tried]) -> list[CalibrationRow]:

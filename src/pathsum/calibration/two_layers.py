@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from pathsum.calibration.detectors import Detector, Unit
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 
 UNUSED_NATS = 0.1  # largest effect on the loss of an edge that is absent
 USED_NATS = 0.5  # smallest effect on the loss of an edge that is present, or of a head whose edges are tested
@@ -20,10 +20,10 @@ def composition(kinds: str, least: float = USED_NATS) -> Detector:
     an unused head reads.
     """
 
-    def detector(planted: PlantedModel) -> Iterator[Unit]:
-        for edge, nats in planted.edges.items():
-            if edge[0] in kinds and planted.late[edge[2]] >= least and not UNUSED_NATS < nats < USED_NATS:
-                yield nats >= USED_NATS, planted.composition[edge].composes
+    def detector(model: SyntheticModel) -> Iterator[Unit]:
+        for edge, nats in model.edges.items():
+            if edge[0] in kinds and model.late[edge[2]] >= least and not UNUSED_NATS < nats < USED_NATS:
+                yield nats >= USED_NATS, model.composition[edge].composes
 
     return detector
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import torch
 
 from pathsum.calibration.detectors import Unit, compared
-from pathsum.calibration.world import PlantedModel
+from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.circuits.bigram import direct_path
 
 SUCCESSORS = 5  # number of most likely next words that are compared, for each word
 
 
-def bigrams(planted: PlantedModel) -> Iterator[Unit]:
+def bigrams(model: SyntheticModel) -> Iterator[Unit]:
     """Compare each word's most likely next words by the table with those by the direct path, in models without
     layers."""
-    if not planted.trained.weights.layers:
-        table = torch.tensor(planted.world.truth.bigram)
-        path = direct_path(planted.trained.weights)
+    if not model.trained.weights.layers:
+        table = torch.tensor(model.text.truth.bigram)
+        path = direct_path(model.trained.weights)
         found = (path.left[1:] @ path.right[:, 1:]).mT.topk(SUCCESSORS).indices.tolist()
         for ours, theirs in zip(table.topk(SUCCESSORS).indices.tolist(), found, strict=True):
             yield from compared(set(ours), set(theirs))

@@ -8,34 +8,34 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pathsum.calibration import world as room
-from pathsum.calibration.world import Curve
-from pathsum.config import WorldConfig
+from pathsum.calibration import synthetic as room
+from pathsum.calibration.synthetic import Curve
+from pathsum.config import SyntheticModelConfig
 from pathsum.corpora.synthetic import synthetic_corpus, synthetic_text
 from pathsum.training.evaluate import token_losses
 from tests import handmade
-from tests.calibration.planted import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_grow, small_world, transformer
+from tests.calibration.synthetic import HELD_OUT, HOW, N_CTX, N_WORDS, config, small_models, small_windows, transformer
 
 RULES = {"repeat_share": 0.5, "n_skip_trigrams": 5, "questions": True}
 
 
 def test_a_word_is_the_token_after_its_number_and_a_document_a_window() -> None:
     described = config(**RULES)
-    world = small_world(described, seed=3)
+    text = small_windows(described, seed=3)
     corpus = described.corpus.model_copy(update={"seed": room._number("small", 3, "text")})
-    (text,) = synthetic_text(corpus, synthetic_corpus(corpus)[1])
-    windows = [[0, *(w + 1 for w in document)] for document in text.words.tolist()]
-    assert torch.cat([world.train, world.tuning, world.held_out]).tolist() == windows
-    assert [len(world.tuning), len(world.held_out)] == [room.TUNING, HELD_OUT]
-    assert torch.equal(world.copied, text.copied[-HELD_OUT:])
-    assert torch.equal(world.ruled, text.ruled[-HELD_OUT:])
-    assert world.truth == synthetic_corpus(corpus)[1]
+    (documents,) = synthetic_text(corpus, synthetic_corpus(corpus)[1])
+    windows = [[0, *(w + 1 for w in document)] for document in documents.words.tolist()]
+    assert torch.cat([text.train, text.tuning, text.held_out]).tolist() == windows
+    assert [len(text.tuning), len(text.held_out)] == [room.TUNING, HELD_OUT]
+    assert torch.equal(text.copied, documents.copied[-HELD_OUT:])
+    assert torch.equal(text.ruled, documents.ruled[-HELD_OUT:])
+    assert text.truth == synthetic_corpus(corpus)[1]
 
 
 def test_each_seed_has_rules_and_text_of_its_own_and_each_kind_too() -> None:
     """Equal seed and kind give equal corpora. Otherwise no table and no document is shared."""
-    first, again = (small_world(config(**RULES)) for _ in range(2))
-    others = [small_world(config(**RULES), seed=1), small_world(config(**RULES), name="other")]
+    first, again = (small_windows(config(**RULES)) for _ in range(2))
+    others = [small_windows(config(**RULES), seed=1), small_windows(config(**RULES), name="other")]
     assert first.truth == again.truth
     assert torch.equal(first.train, again.train)
     for other in others:
@@ -46,20 +46,20 @@ def test_each_seed_has_rules_and_text_of_its_own_and_each_kind_too() -> None:
 
 def test_without_documents_to_train_on_a_world_is_refused() -> None:
     with pytest.raises(ValueError, match=r"max_documents: expected more than the 131 that are held out, got 131"):
-        small_world(config(), held_out=131 - room.TUNING)
+        small_windows(config(), held_out=131 - room.TUNING)
 
 
 def test_losses_are_those_at_the_words_that_each_rule_made() -> None:
     """Compared with −log P(word | previous word), summed by hand, of a model that knows bigrams only."""
-    world = small_world(config(**RULES))
+    text = small_windows(config(**RULES))
     table = handmade.normal(torch.Generator().manual_seed(0), N_WORDS + 1, N_WORDS + 1)
     curve = Curve([], [], {"copied": [], "ruled": []})
-    room._evaluate(world, transformer(handmade.bigram(table), world.config.model), curve)
+    room._evaluate(text, transformer(handmade.bigram(table), text.config.model), curve)
     log_p = table.log_softmax(0).tolist()
-    for name, marked in (("copied", world.copied), ("ruled", world.ruled)):
+    for name, marked in (("copied", text.copied), ("ruled", text.ruled)):
         by_hand = [
             -log_p[document[at + 1]][document[at]]
-            for document, marks in zip(world.held_out.tolist(), marked.tolist(), strict=True)
+            for document, marks in zip(text.held_out.tolist(), marked.tolist(), strict=True)
             for at in range(N_CTX)
             if marks[at]
         ]
@@ -73,41 +73,43 @@ def test_only_rules_that_the_text_has_are_to_be_learnt() -> None:
         ({"questions": True}, {"ruled"}),
         ({"n_answers": 2}, {"ruled"}),
     ):
-        (planted,) = small_grow(config(**rule), (0,))
-        assert set(planted.curve.losses) == names
-        assert all(len(series) == 1 for series in planted.curve.losses.values())  # no tokens, one evaluation
-        assert planted.learned == (not names)
+        (synthetic,) = small_models(config(**rule), (0,))
+        assert set(synthetic.curve.losses) == names
+        assert all(len(series) == 1 for series in synthetic.curve.losses.values())  # no tokens, one evaluation
+        assert synthetic.learned == (not names)
 
 
 def test_who_guesses_among_the_answers_of_lookups_has_not_learnt_them() -> None:
-    (planted,) = small_grow(config(n_answers=2), (0,))
+    (synthetic,) = small_models(config(n_answers=2), (0,))
     guess = -math.log(0.9 / 2)  # the rule is obeyed nine times in ten
     for last, learned in ((guess - 0.01, True), (guess + 0.01, False)):
-        assert replace(planted, curve=Curve([], [], {"ruled": [9.0, last]})).learned == learned
+        assert replace(synthetic, curve=Curve([], [], {"ruled": [9.0, last]})).learned == learned
 
 
-TRAINED: WorldConfig = config(1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2.0, repeat_share=0.3)  # forty steps
+TRAINED: SyntheticModelConfig = config(
+    1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2.0, repeat_share=0.3
+)  # forty steps
 
 
 def test_a_worlds_model_is_the_same_whichever_worlds_it_is_trained_beside() -> None:
     """Results therefore do not depend on how corpora are distributed over processes. Another seed gives another
     model."""
-    (first, second), (alone,) = small_grow(TRAINED, (0, 1)), small_grow(TRAINED, (1,))
+    (first, second), (alone,) = small_models(TRAINED, (0, 1)), small_models(TRAINED, (1,))
     torch.testing.assert_close(alone.trained.weights.W_U, second.trained.weights.W_U, rtol=0, atol=1e-4)
     assert (first.trained.weights.W_U - second.trained.weights.W_U).abs().max() > 0.1
 
 
 def test_a_model_is_shown_what_was_held_out_and_has_a_loss_at_each_evaluation() -> None:
     """The model has learned something about the words: a uniform guess has a loss of log 12."""
-    (planted,) = small_grow(TRAINED, (0,))
-    world, windows = planted.world, planted.world.held_out
-    assert torch.equal(planted.data.held_out, windows)
-    assert len(planted.data.windows) == HOW.windows
-    assert planted.data.words == ["<bos>", *world.truth.words]
-    tokens = torch.cat([world.train, world.tuning, windows])[:, 1:]
-    assert planted.data.unigram.tolist() == [0, *((tokens == w).sum().item() for w in range(1, 12))]
-    curve = planted.curve
+    (synthetic,) = small_models(TRAINED, (0,))
+    text, windows = synthetic.text, synthetic.text.held_out
+    assert torch.equal(synthetic.data.held_out, windows)
+    assert len(synthetic.data.windows) == HOW.windows
+    assert synthetic.data.words == ["<bos>", *text.truth.words]
+    tokens = torch.cat([text.train, text.tuning, windows])[:, 1:]
+    assert synthetic.data.unigram.tolist() == [0, *((tokens == w).sum().item() for w in range(1, 12))]
+    curve = synthetic.curve
     assert len(curve.losses["copied"]) == len(curve.matching) == len(curve.tokens_seen) > 2
     assert curve.tokens_seen[-1] == 37 * 5 * 40
-    losses = token_losses(planted.trained.model, windows)
+    losses = token_losses(synthetic.trained.model, windows)
     assert losses.mean().item() < math.log(12) - 0.3

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from pathsum.calibration import world as room
-from pathsum.calibration.world import Curve, PlantedModel, World, make_world, train_planted
-from pathsum.config import CellConfig, ExtractConfig, ModelConfig, WorldConfig
+from pathsum.calibration import synthetic as room
+from pathsum.calibration.synthetic import Curve, SyntheticModel, SyntheticWindows, make_windows, train_synthetic
+from pathsum.config import CellConfig, ExtractConfig, ModelConfig, SyntheticModelConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.transformer import Transformer
@@ -31,7 +31,7 @@ HOW = ExtractConfig(
 )
 
 
-def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **corpus: object) -> WorldConfig:
+def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **corpus: object) -> SyntheticModelConfig:
     text = {
         "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": N_WORDS, "zipf": 0.0,
         "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
@@ -43,43 +43,45 @@ def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **cor
         "positions": "relative", "norm": "rms", "smeared_keys": smeared_keys,
     }  # fmt: skip
     train = {**TRAIN.model_dump(), "tokens": tokens, "autocast": False}
-    return WorldConfig.model_validate({"corpus": text | corpus, "model": model, "train": train})
+    return SyntheticModelConfig.model_validate({"corpus": text | corpus, "model": model, "train": train})
 
 
-def untrained(config: WorldConfig, held_out: int = HELD_OUT) -> PlantedModel:
+def untrained(config: SyntheticModelConfig, held_out: int = HELD_OUT) -> SyntheticModel:
     """Return an untrained model whose configuration says that it is trained."""
     without = config.model_copy(update={"train": config.train.model_copy(update={"tokens": 0})})
-    (planted,) = small_grow(without, (0,), held_out)
-    return replace(planted, world=replace(planted.world, config=config))
+    (synthetic,) = small_models(without, (0,), held_out)
+    return replace(synthetic, text=replace(synthetic.text, config=config))
 
 
-def small_grow(config: WorldConfig, seeds: Sequence[int], held_out: int = HELD_OUT) -> list[PlantedModel]:
-    """Train models as ``train_planted`` does, with fewer held-out documents."""
+def small_models(config: SyntheticModelConfig, seeds: Sequence[int], held_out: int = HELD_OUT) -> list[SyntheticModel]:
+    """Train models as ``train_synthetic`` does, with fewer held-out documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "HELD_OUT", held_out)
-        return train_planted("small", config, seeds, HOW)
+        return train_synthetic("small", config, seeds, HOW)
 
 
-def small_world(config: WorldConfig, held_out: int = HELD_OUT, seed: int = 0, name: str = "small") -> World:
-    """Generate a corpus as ``make_world`` does, with fewer held-out documents."""
+def small_windows(
+    config: SyntheticModelConfig, held_out: int = HELD_OUT, seed: int = 0, name: str = "small"
+) -> SyntheticWindows:
+    """Generate a corpus as ``make_windows`` does, with fewer held-out documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "HELD_OUT", held_out)
-        return make_world(name, config, seed)
+        return make_windows(name, config, seed)
 
 
 def stand_in(
-    planted: PlantedModel, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None
-) -> PlantedModel:
-    """Return ``planted`` with its model replaced by hand-made ``weights``.
+    synthetic: SyntheticModel, weights: Weights, bias: tuple[float, ...] = (), smear: float | None = None
+) -> SyntheticModel:
+    """Return ``synthetic`` with its model replaced by hand-made ``weights``.
 
     ``bias`` is what each layer adds to the score of the previous token, in nats, and ``smear`` the logit of a key's own
     share. The model counts as having learned all rules, and every edge and every second-layer head as used.
     """
-    model = transformer(weights, planted.world.config.model, bias, smear)
-    cell = CellConfig(seed=0, model=model.config, train=planted.world.config.train)
+    model = transformer(weights, synthetic.text.config.model, bias, smear)
+    cell = CellConfig(seed=0, model=model.config, train=synthetic.text.config.train)
     edges = {(kind, 0, 0): 9.0 for kind in "QKV"} if len(weights.layers) == 2 else {}
-    trained, late = trace_trained(model, cell, [], planted.data, HOW), {late: 9.0 for _, _, late in edges}
-    return replace(planted, trained=trained, curve=Curve([], [], {}), edges=edges, late=late)
+    trained, late = trace_trained(model, cell, [], synthetic.data, HOW), {late: 9.0 for _, _, late in edges}
+    return replace(synthetic, trained=trained, curve=Curve([], [], {}), edges=edges, late=late)
 
 
 def transformer(

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, pad
 
 from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
 from pathsum.calibration.stacked import train_together
-from pathsum.config import CellConfig, ExtractConfig, WorldConfig
+from pathsum.config import CellConfig, ExtractConfig, SyntheticModelConfig
 from pathsum.corpora.synthetic import SyntheticText, SyntheticTruth, synthetic_corpus, synthetic_text
 from pathsum.data.bos import BOS
 from pathsum.data.repeated import repeated_random
@@ -35,7 +35,7 @@ LEARNED = 0.35  # a model has learned a rule if its last loss there is below thi
 
 
 @dataclass(frozen=True)
-class World:
+class SyntheticWindows:
     """A synthetic corpus as windows of tokens. Each document fills a window, and word w is token w + 1, after BOS.
 
     BOS is the beginning-of-sequence token.
@@ -43,7 +43,7 @@ class World:
 
     name: str
     seed: int
-    config: WorldConfig
+    config: SyntheticModelConfig
     truth: SyntheticTruth
     train: Int[Tensor, "document window"]
     tuning: Int[Tensor, "some window"]
@@ -79,10 +79,10 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class PlantedModel:
+class SyntheticModel:
     """A model trained on a synthetic corpus, with everything that the detectors read."""
 
-    world: World
+    text: SyntheticWindows
     trained: TrainedModel
     data: EvalData
     config: ExtractConfig
@@ -105,11 +105,11 @@ class PlantedModel:
     def learned(self) -> bool:
         """Return whether the model has learned the rules of its text, by its losses on held-out text (docs/framework.md
         §11.1)."""
-        most = self.world.guess_nats
+        most = self.text.guess_nats
         return all(series[-1] < min(LEARNED * series[0], most) for series in self.curve.losses.values())
 
 
-def make_world(name: str, config: WorldConfig, seed: int) -> World:
+def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> SyntheticWindows:
     """Generate a synthetic corpus: rules from ``seed``, and a text that follows them.
 
     Takes seconds per million words. Raises ValueError if no documents are left to train on.
@@ -124,62 +124,66 @@ def make_world(name: str, config: WorldConfig, seed: int) -> World:
         )
     windows = pad(text.words + 1, (1, 0), value=BOS)
     train, tuning, held_out = windows.split([len(windows) - TUNING - HELD_OUT, TUNING, HELD_OUT])
-    return World(
+    return SyntheticWindows(
         name, seed, config, truth, train, tuning, held_out, copied=text.copied[-HELD_OUT:], ruled=text.ruled[-HELD_OUT:]
     )
 
 
-def train_planted(name: str, rules: WorldConfig, seeds: Sequence[int], config: ExtractConfig) -> list[PlantedModel]:
+def train_synthetic(
+    name: str, rules: SyntheticModelConfig, seeds: Sequence[int], config: ExtractConfig
+) -> list[SyntheticModel]:
     """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text.
 
     All models are trained together.
     """
-    worlds = [make_world(name, rules, seed) for seed in seeds]
+    texts = [make_windows(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]
-    models = [Transformer(rules.model, len(w.words), _generator(c.seed)) for w, c in zip(worlds, cells, strict=True)]
-    curves = [Curve([], [], {rule: [] for rule in w.rules}) for w in worlds]
+    models = [Transformer(rules.model, len(t.words), _generator(c.seed)) for t, c in zip(texts, cells, strict=True)]
+    curves = [Curve([], [], {rule: [] for rule in t.rules}) for t in texts]
 
     def batches(step: int) -> Int[Tensor, "model batch window"]:
         return torch.stack(
-            [w.train[order(c.seed, step, rules.train.batch, len(w.train))] for w, c in zip(worlds, cells, strict=True)]
+            [t.train[order(c.seed, step, rules.train.batch, len(t.train))] for t, c in zip(texts, cells, strict=True)]
         )
 
     def on_evaluation(step: int) -> None:
-        for world, model, curve in zip(worlds, models, curves, strict=True):
+        for text, model, curve in zip(texts, models, curves, strict=True):
             curve.tokens_seen.append(step * rules.train.batch * rules.model.n_ctx)
-            _evaluate(world, model, curve)
+            _evaluate(text, model, curve)
 
     train_together(models, batches, total_steps(cells[0]), rules.train, on_evaluation)
-    made = zip(worlds, cells, models, curves, strict=True)
-    return [_traced(w, c, model.eval().requires_grad_(False), curve, config) for w, c, model, curve in made]
+    made = zip(texts, cells, models, curves, strict=True)
+    return [_traced(t, c, model.eval().requires_grad_(False), curve, config) for t, c, model, curve in made]
 
 
-def _traced(world: World, cell: CellConfig, model: Transformer, curve: Curve, config: ExtractConfig) -> PlantedModel:
-    tokens = torch.cat([world.train, world.tuning, world.held_out])[:, 1:]
+def _traced(
+    text: SyntheticWindows, cell: CellConfig, model: Transformer, curve: Curve, config: ExtractConfig
+) -> SyntheticModel:
+    tokens = torch.cat([text.train, text.tuning, text.held_out])[:, 1:]
     data = EvalData(
-        held_out=world.held_out,
-        documents=torch.arange(len(world.held_out)),
-        windows=world.held_out[: config.windows],
-        tuning=world.tuning,
-        unigram=torch.bincount(tokens.flatten(), minlength=len(world.words)).float(),
-        bigram_counts=torch.zeros(len(world.words), len(world.words)),  # no detector needs them
-        words=world.words,
+        held_out=text.held_out,
+        documents=torch.arange(len(text.held_out)),
+        windows=text.held_out[: config.windows],
+        tuning=text.tuning,
+        unigram=torch.bincount(tokens.flatten(), minlength=len(text.words)).float(),
+        bigram_counts=torch.zeros(len(text.words), len(text.words)),  # no detector needs them
+        words=text.words,
         tokenizer_hash="words",
     )
-    windows, places = world.held_out[:EVALUATED], (world.copied | world.ruled)[:EVALUATED]
+    windows, places = text.held_out[:EVALUATED], (text.copied | text.ruled)[:EVALUATED]
     composes = cell.model.n_layers == 2 and bool(places.any())
     edges = edge_effects(model, windows, places) if composes else {}
     late = late_head_effects(model, windows, places) if composes else {}
-    return PlantedModel(world, trace_trained(model, cell, [], data, config), data, config, curve, edges, late)
+    return SyntheticModel(text, trace_trained(model, cell, [], data, config), data, config, curve, edges, late)
 
 
 @torch.no_grad()
-def _evaluate(world: World, model: Transformer, curve: Curve) -> None:
-    windows, d_vocab = world.held_out[:EVALUATED], len(world.words)
-    if world.rules:
+def _evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
+    windows, d_vocab = text.held_out[:EVALUATED], len(text.words)
+    if text.rules:
         logits = model(windows[:, :-1])
         losses = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none").view(logits.shape[:2])
-        for rule, at in world.rules.items():
+        for rule, at in text.rules.items():
             curve.losses[rule].append(losses[at[:EVALUATED]].mean().item())
     if model.config.n_layers:
         present = (torch.arange(d_vocab) != BOS).float()

@@ -63,12 +63,12 @@ def test_of_nothing_there_is_no_share() -> None:
 
 
 def test_a_row_counts_what_is_planted_found_and_both() -> None:
-    worlds = [[(True, True)] * 3 + [(False, True)], [(True, False)] * 2 + [(False, False)], [(False, False)] * 4, []]
-    found = row("d", worlds, not_learned=2)
-    assert (found.detector, found.n, found.planted, found.found, found.hits) == ("d", 11, 5, 4, 3)
+    models = [[(True, True)] * 3 + [(False, True)], [(True, False)] * 2 + [(False, False)], [(False, False)] * 4, []]
+    found = row("d", models, not_learned=2)
+    assert (found.detector, found.n, found.positives, found.found, found.hits) == ("d", 11, 5, 4, 3)
     assert (found.precision, found.precision_low, found.precision_high) == interval([3], [4])
     assert (found.recall, found.recall_low, found.recall_high) == interval([3, 0], [3, 2])
-    assert (found.worlds, found.planted_worlds, found.not_learnt) == (3, 2, 2)
+    assert (found.models, found.positive_models, found.not_learned) == (3, 2, 2)
 
 
 def test_without_finds_there_is_no_precision_and_without_plants_no_recall() -> None:
@@ -94,12 +94,12 @@ def test_a_world_whose_rules_are_not_learnt_is_left_out_and_counted() -> None:
         {"copied": [4.0]},
         {"copied": [4.0, 1.3], "ruled": [2.0, 0.7]},
     ]
-    worlds = [replace(g, curve=Curve([], [], c)) for g, c in zip((knows, blind, blind), curves, strict=True)]
-    rows = calibrate([tried(world) for world in worlds])
+    models = [replace(g, curve=Curve([], [], c)) for g, c in zip((knows, blind, blind), curves, strict=True)]
+    rows = calibrate([tried(model) for model in models])
     assert [r.detector for r in rows] == list(detectors())
-    assert all(r.not_learnt == 2 for r in rows)
+    assert all(r.not_learned == 2 for r in rows)
     (bigrams,) = [r for r in rows if r.detector == "bigram"]
-    assert (bigrams.n, bigrams.worlds, bigrams.precision, bigrams.recall) == (5 * N_WORDS, 1, 1, 1)
-    rows = calibrate([tried(replace(world, curve=Curve([], [], {}))) for world in worlds])
+    assert (bigrams.n, bigrams.models, bigrams.precision, bigrams.recall) == (5 * N_WORDS, 1, 1, 1)
+    rows = calibrate([tried(replace(model, curve=Curve([], [], {}))) for model in models])
     (all_three,) = [r for r in rows if r.detector == "bigram"]
-    assert (all_three.worlds, all_three.not_learnt, all_three.recall) == (3, 0, 1 / 3)
+    assert (all_three.models, all_three.not_learned, all_three.recall) == (3, 0, 1 / 3)

@@ -31,7 +31,7 @@ CELL_METRICS = (
     "bigram_partial_correlation",
     "direct_path_kl_nats",
 )
-CALIBRATION_METRICS = ("precision", "precision_low", "recall", "recall_low", "n", "worlds", "planted", "found")
+CALIBRATION_METRICS = ("precision", "precision_low", "recall", "recall_low", "n", "models", "positives", "found")
 CORPUS_METRICS = (
     "name",
     "train_tokens",

@@ -25,7 +25,7 @@ def section(results: Results, figures: Figures) -> Section:
     rows = calibrated(results)
     if not rows:
         return Section(TITLE, ("No detector was tested on text with known structure.",))
-    left_out = max(r.not_learnt for r in rows)
+    left_out = max(r.not_learned for r in rows)
     corpora = (
         "Each detector was tested on models trained on synthetic corpora with known structure, the ground truth. The "
         "corpora are independent: each has its own rules, text and model, and the intervals count corpora. "
@@ -97,9 +97,9 @@ def _table(rows: Sequence[CalibrationRow]) -> Table:
         Text("detector", lambda r: detectors()[r.detector].name),
         Text("ground truth; found if", lambda r: detectors()[r.detector].criterion),
         Column("units", lambda r: str(r.n)),
-        Column("corpora", "worlds"),
-        Column("units in the ground truth", lambda r: str(r.planted)),
-        Column("corpora that contain them", "planted_worlds"),
+        Column("corpora", "models"),
+        Column("units in the ground truth", lambda r: str(r.positives)),
+        Column("corpora that contain them", "positive_models"),
         Column("units found", lambda r: str(r.found)),
         Column("precision (95 %)", _precision),
         Column("recall (95 %)", _recall),
@@ -129,7 +129,7 @@ def calibration(results: Results) -> Figure | None:
 
     def paint(canvas: Canvas) -> None:
         axes = row(canvas, 2, sharey=True)
-        for ax, share, units in zip(axes, ("precision", "recall"), ("found", "planted"), strict=True):
+        for ax, share, units in zip(axes, ("precision", "recall"), ("found", "positives"), strict=True):
             part = data[data[share].notna()]
             ax.hlines(part.index, part[f"{share}_low"], part[f"{share}_high"], color=symbols.FAINT, lw=2)
             ax.plot(part[share].astype(float), part.index, "o", color=symbols.ACCENT)

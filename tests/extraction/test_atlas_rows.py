@@ -98,11 +98,11 @@ def test_a_bias_is_a_candidate_and_not_listed() -> None:
     rows, tally = tabled(keeping(resting_text(), slice(0, None, 5)))
     assert by_rank(rows)[0] == KEEP_IN_MIND
     assert BIAS not in by_rank(rows)
-    assert rows[0].borne_out
+    assert rows[0].confirmed
     assert rows[0].text_lift is not None
     assert rows[0].text_lift > 1.5
-    assert tally.candidates > tally.told > tally.borne_out >= 1
-    assert tally.borne_out >= tally.passing >= 1
+    assert tally.candidates > tally.tested > tally.confirmed >= 1
+    assert tally.confirmed >= tally.passing >= 1
     assert tally.copying == tally.passing_copying == 0
 
 
@@ -112,7 +112,7 @@ def test_the_base_rate_passes_the_same_tests_as_what_is_listed() -> None:
     Here many triples repeat their source by chance, but none of the triples beyond chance does.
     """
     rows, tally = tabled(keeping(resting_text(), slice(0, None, 5)))
-    assert rows[0].borne_out
+    assert rows[0].confirmed
     assert tally.base_rate == 0
     assert tally.base_passing > 0
     copied = keeping(resting_text(), slice(0, None, 5))
@@ -125,12 +125,12 @@ def test_the_base_rate_passes_the_same_tests_as_what_is_listed() -> None:
     assert (tally.base_rate, tally.base_passing) == (None, 0)
 
 
-def test_what_only_the_choosing_documents_hold_is_listed_and_not_borne_out() -> None:
+def test_what_only_the_choosing_documents_hold_is_listed_and_not_confirmed() -> None:
     """Guards against confirming a skip-trigram by the counts that selected it."""
     rows, _ = tabled(keeping(resting_text(), slice(0, None, 10)))  # even windows alone
     assert by_rank(rows)[0] == KEEP_IN_MIND
     assert rows[0].text_places == rows[0].text_hits == 0
-    assert not rows[0].borne_out
+    assert not rows[0].confirmed
 
 
 def test_what_only_the_judging_documents_hold_is_not_listed() -> None:

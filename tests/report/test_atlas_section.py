@@ -48,7 +48,9 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     """Guards against confirming 400 of 400 by the counts that chose them, where 61 % of unselected triples are
     confirmed."""
     shares = [(100, 200), (50, 200), (30, 200)]
-    tallies = [replace(t, borne_out=b, told=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)]
+    tallies = [
+        replace(t, confirmed=b, tested=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)
+    ]
     text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
     assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
     assert "; 0.40 of all confirmed candidates; 0.016 of triples drawn from the text and confirmed" in text

@@ -27,7 +27,7 @@ def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
         rows = atlas.tables(model.trained, model.data, model.config)["skip_trigrams"]
         words = model.text.words
         named = {(words[s], words[d], words[o]) for s, d, o in triples}
-        yield from compared(named, {(r.source, r.destination, r.out) for r in rows if r.borne_out})
+        yield from compared(named, {(r.source, r.destination, r.out) for r in rows if r.confirmed})
 
 
 def skip_trigrams_of_model(model: SyntheticModel) -> Iterator[Unit]:

@@ -64,7 +64,7 @@ def _copying_heads(cell: Cell) -> Finding:
 
 def copying_share(cell: Cell) -> float | None:
     """Return the copying share of the listed skip-trigrams that the judging documents confirm; None without any."""
-    copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.borne_out]
+    copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.confirmed]
     return sum(copying) / len(copying) if copying else None
 
 

@@ -40,7 +40,7 @@ class SkipTrigramRow:
     text_lift: float | None  # text_hits / text_expected; None if both are below 5
 
     @property
-    def borne_out(self) -> bool:
+    def confirmed(self) -> bool:
         """Return whether the judging documents contain the skip-trigram beyond chance."""
         return beyond_chance(self.text_hits, self.text_expected, self.text_lift)
 
@@ -64,8 +64,8 @@ class SkipTrigramTallyRow:
     head: int
     candidates: int
     copying: int  # candidates with out = source, up to case and a leading space
-    told: int  # candidates with a defined lift in the judging documents
-    borne_out: int  # candidates beyond chance in the judging documents
+    tested: int  # candidates with a defined lift in the judging documents
+    confirmed: int  # candidates beyond chance in the judging documents
     passing: int  # candidates beyond chance in the choosing and in the judging documents
     passing_copying: int  # those of ``passing`` with out = source
     base_rate: float | None  # share with out = source among triples sampled from the text that pass both tests

@@ -82,7 +82,7 @@ def _copying(cells: Sequence[Cell]) -> str:
             "confirmed or not"
         )
     far = [
-        [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.borne_out]
+        [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.confirmed]
         for c in cells
         for place in _far(c)
     ]
@@ -108,12 +108,12 @@ def _confirmed(cells: Sequence[Cell]) -> str:
     over heads."""
     rows = [(c.name, r) for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
     heads = [(c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow)]
-    listed = [[r.borne_out for name, r in rows if (name, r.layer, r.head) == head] for head in heads]
-    tallies = [(t.borne_out, t.told) for c in cells for t in c.rows(SkipTrigramTallyRow)]
+    listed = [[r.confirmed for name, r in rows if (name, r.layer, r.head) == head] for head in heads]
+    tallies = [(t.confirmed, t.tested) for c in cells for t in c.rows(SkipTrigramTallyRow)]
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     text = (
         "Of the listed skip-trigrams that are frequent enough to test, the judging documents confirm "
-        f"{_share(r.borne_out for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])}): with the source "
+        f"{_share(r.confirmed for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])}): with the source "
         "before it, the destination is followed by the output more often than without regard to the source, by more "
         "than three standard errors"
     )

@@ -271,7 +271,7 @@ def test_a_joint_ablation_that_hangs_on_its_windows_is_marked() -> None:
     trials: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("induction", "resample", {"loss_drop_lost_low": 0.2}),  # half of the loss drop is 0.25
         ("others", "zero", {"behind_low": -0.1}),
-        ("induction", "turned", {"behind_low": -0.1}),
+        ("induction", "rotated", {"behind_low": -0.1}),
     )
     for ablated, method, bounds in trials:
         rows = [

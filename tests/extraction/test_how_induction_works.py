@@ -88,12 +88,12 @@ def test_all_gain_from_repetition_goes_with_the_induction_head_and_none_with_oth
     rows = joint_ablation.checkpoint_rows(shown.model, shown.log[-1], shown, evidence(), tried, 5)
     assert len(rows) == 4 + 2 * 3
     assert {r.n_heads for r in rows} == {1}
-    whole = {r.method: r.loss_drop_lost for r in rows if r.ablated == "induction" and r.method != "turned"}
+    whole = {r.method: r.loss_drop_lost for r in rows if r.ablated == "induction" and r.method != "rotated"}
     assert max(whole.values()) - min(whole.values()) > 1e-4  # so that another method's would be noticed
-    whole["turned"] = min(whole.values())
+    whole["rotated"] = min(whole.values())
     for r in rows:
         lost = r.repeat_gain_lost / r.repeat_gain_nats
-        assert lost == pytest.approx(1, abs=0.25) if r.ablated == "induction" and r.method != "turned" else lost < 0.35
+        assert lost == pytest.approx(1, abs=0.25) if r.ablated == "induction" and r.method != "rotated" else lost < 0.35
         assert r.behind_nats == pytest.approx(whole[r.method] - r.loss_drop_lost, abs=1e-6)
         assert r.behind_low <= r.behind_nats <= r.behind_high
         assert r.repeat_gain_lost_low <= r.repeat_gain_lost <= r.repeat_gain_lost_high

@@ -265,10 +265,10 @@ def _ablations(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> lis
         )  # fmt: skip
 
     planted = "K" if works else "V"
-    first = [(method, h) for h in heads for method in ("zero", "mean", "resample", "turned")]
+    first = [(method, h) for h in heads for method in ("zero", "mean", "resample", "rotated")]
     pairs = [(a, b) for a in heads for b in heads if a.layer < b.layer]
     return [
-        *(row("head", None, m, h, None, 2.0 * (works and h.head == 0 and m != "turned")) for m, h in first),
+        *(row("head", None, m, h, None, 2.0 * (works and h.head == 0 and m != "rotated")) for m, h in first),
         *(
             row("edge", kind, method, late, early, 2.0 * (kind == planted and early.head == late.head == 0))
             for kind in "QKV"
@@ -299,7 +299,7 @@ def _how_induction_works(
         return SufficiencyRow(kept, early, 1, 0, x, x, x - 0.1, x + 0.1, 4 * x, x, x - 0.1, x + 0.1, 12)
 
     worth = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
-    trials = (("induction", METHODS, much), ("induction", ("turned",), little))
+    trials = (("induction", METHODS, much), ("induction", ("rotated",), little))
     tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", METHODS, little)) for m in ms]
     circuit = [left("circuit", 0, 2 * much), left("another head", 1, 0.02), left("nothing", None, 0.01)]
     return {

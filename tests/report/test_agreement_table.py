@@ -69,8 +69,8 @@ def test_what_is_planted_is_agreed_on_and_its_neighbours_are_not() -> None:
 
 def test_a_head_as_costly_as_its_control_is_not_needed() -> None:
     means = [a for a in CELL.rows(AblationRow) if (a.target, a.method) == ("head", "mean")]
-    level = [dataclasses.replace(a, method="turned") for a in means]
-    rest = [a for a in CELL.rows(AblationRow) if a.method != "turned"]
+    level = [dataclasses.replace(a, method="rotated") for a in means]
+    rest = [a for a in CELL.rows(AblationRow) if a.method != "rotated"]
     assert says(find(CELL.having(ablations=rest + level), "induction", "L1H0")) == [True, True, False]
     assert says(find(CELL.having(ablations=rest), "induction", "L1H0")) == [True, True, None]
 
@@ -165,7 +165,7 @@ def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_need
 
 
 def test_copying_heads_that_repeats_do_not_need_are_told_by_what_they_are_worth_on_text() -> None:
-    text = {"zero": 9.0, "mean": 9.0, "resample": 0.7, "turned": 9.0}
+    text = {"zero": 9.0, "mean": 9.0, "resample": 0.7, "rotated": 9.0}
     costly = [
         dataclasses.replace(a, loss_nats=text[a.method]) if a.target == "head" else a for a in CELL.rows(AblationRow)
     ]

@@ -48,14 +48,14 @@ def test_half_of_the_heads_are_not_most(heads: int, verdict: str) -> None:
 
 def test_behaviour_without_the_weights_is_not_enough() -> None:
     cell = WORKS.cells[NAME]
-    turned = cell.having(heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.rows(HeadRow)])
-    assert [(c.weights, c.behaviour, c.shown) for c in copying_heads(turned)] == [(False, True, False)] * 4
+    flipped = cell.having(heads=[replace(h, copying_positivity=-h.copying_positivity) for h in cell.rows(HeadRow)])
+    assert [(c.weights, c.behaviour, c.shown) for c in copying_heads(flipped)] == [(False, True, False)] * 4
 
 
 def test_an_intervention_must_exceed_its_control() -> None:
     cell = WORKS.cells[NAME]
     assert [c.intervention for c in copying_heads(cell)] == [True, False, False, False]
-    control = [replace(a, second_copy_high=9.0) if a.method == "turned" else a for a in cell.rows(AblationRow)]
+    control = [replace(a, second_copy_high=9.0) if a.method == "rotated" else a for a in cell.rows(AblationRow)]
     assert not any(c.intervention for c in copying_heads(cell.having(ablations=control)))
 
 

@@ -21,7 +21,7 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     """Return the controls: ablations of other heads, and removal of as much in random directions."""
-    return [r for r in rows if r.ablated != "induction" or r.method == "turned"]
+    return [r for r in rows if r.ablated != "induction" or r.method == "rotated"]
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
@@ -36,7 +36,7 @@ def _joint(cell: Cell) -> Finding:
     if not ours or ours[0].loss_drop_nats <= 0:
         return Finding(None, False, "no loss drop" if ours else "no induction heads")
     share = min(r.loss_drop_lost / r.loss_drop_nats for r in ours)
-    others = [r for r in as_many(rows) if r.method in (*METHODS, "turned")]
+    others = [r for r in as_many(rows) if r.method in (*METHODS, "rotated")]
     missing = [m for m in METHODS if not any(r.ablated != "induction" and r.method == m for r in others)]
     if missing:
         return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")

@@ -40,7 +40,7 @@ def copying_heads(cell: Cell) -> list[Copying]:
     found = []
     for h in cell.rows(HeadRow):
         label = labels.get((h.layer, h.head))
-        without, control = (ablated.get((h.layer, h.head, method)) for method in ("resample", "turned"))
+        without, control = (ablated.get((h.layer, h.head, method)) for method in ("resample", "rotated"))
         behaviour = None if label is None else label.low > label.chance
         needed = without.second_copy_low > max(0.0, control.second_copy_high) if without and control else None
         found.append(Copying(h, h.copies, behaviour, needed))

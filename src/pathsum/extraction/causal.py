@@ -27,7 +27,7 @@ from pathsum.statistics.rotation import random_rotation
 
 WINDOWS = 12  # of text, and of repeated tokens; an intervention then takes about 50 ms on one thread
 METHODS = ("zero", "mean", "resample")
-CONTROL = "turned"  # removes a write of the same pattern and size, but in random directions
+CONTROL = "rotated"  # removes a write of the same pattern and size, but in random directions
 RECOMPUTED, FROZEN = "recomputed", "frozen"
 _SEED = 2021
 

@@ -19,7 +19,7 @@ class AblationRow:
     head: int
     early_layer: int | None  # of the earlier head of an edge or a virtual head; None for other targets
     early_head: int | None
-    method: str  # replacement of the write: zero | mean | resample | turned (random rotation) | previous token
+    method: str  # replacement of the write: zero | mean | resample | rotated (random rotation) | previous token
     patterns: str  # later attention patterns and norm scales: recomputed | frozen
     loss_nats: float  # change of the loss on held-out windows
     loss_low: float  # 95 % bootstrap over documents

@@ -18,13 +18,13 @@ class JointAblationRow:
     ablated: str  # induction: all induction heads at the end of training | others: control, heads of the same layers
     heads: str  # joined by spaces
     n_heads: int  # number of ablated heads; smaller for a control if its layers have too few other heads
-    method: str  # zero | mean | resample | turned (control: a write of equal norm is removed in random directions)
+    method: str  # zero | mean | resample | rotated (control: a write of equal norm is removed in random directions)
     loss_drop_nats: float  # in-context loss drop of the whole model on these windows
     loss_drop_lost: float  # part of it that is lost, in nats
     loss_drop_lost_low: float
     loss_drop_lost_high: float
     behind_nats: float  # loss_drop_lost of the induction heads minus that of this row, same method, paired by window;
-    # turned is compared with the method of the smallest loss_drop_lost
+    # rotated is compared with the method of the smallest loss_drop_lost
     behind_low: float
     behind_high: float
     repeat_gain_nats: float  # loss on the first copy − loss on the second copy of random tokens, of the whole model

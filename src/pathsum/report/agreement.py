@@ -127,7 +127,7 @@ def _heads(cell: Cell) -> Iterator[Judged]:
     composed, best = _composed(cell), cell.formed_induction_head()
     for h in cell.rows(HeadRow):
         place = (h.layer, h.head)
-        without, control = ablated.get((place, "resample")), ablated.get((place, "turned"))
+        without, control = ablated.get((place, "resample")), ablated.get((place, "rotated"))
         needed = None if control is None else _above(without, max(0.0, control.second_copy_high))
         asked: dict[str, tuple[Evidence | None, Evidence | None]] = {
             COPIES: (_positive(h.copying_positivity), _copies(cell, place))

@@ -21,7 +21,7 @@ STYLES = {  # marker, its fill color (None: the color of its edge) and its label
     "zero": ("o", "white", "zero ablation"),
     "mean": ("s", "#b9d7ea", "mean ablation"),
     "resample": ("D", None, "resample ablation"),
-    "turned": ("x", None, "control: random rotation of the write is removed"),
+    "rotated": ("x", None, "control: random rotation of the write is removed"),
 }
 
 
@@ -65,7 +65,7 @@ def _panel(ax: Axes, cell: Cell, column: str, data: pd.DataFrame) -> None:
         part = data[data["instead"] == method]
         x = [heads.index(h) + 0.18 * (offset - 1.5) for h in part["head"]]
         bars = errors(part, f"{column}_nats", f"{column}_low", f"{column}_high")
-        colour = symbols.FAINT if method == "turned" else symbols.layer_colour(cell.summary.n_layers)
+        colour = symbols.FAINT if method == "rotated" else symbols.layer_colour(cell.summary.n_layers)
         style: dict[str, Any] = {"fmt": marker, "color": colour, "mfc": filling or colour, "ms": 5, "lw": 1.2}
         ax.errorbar(x, part[f"{column}_nats"], yerr=bars, label=label, **style)
     roles = (("previous-\ntoken head", cell.previous_token_head()), ("induction\nhead", cell.induction_head()))

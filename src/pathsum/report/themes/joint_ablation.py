@@ -15,12 +15,12 @@ from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Joint ablation of all induction heads"
-METHOD_NAMES = {"turned": "random directions (control)"}  # where the name differs from the record's
+METHOD_NAMES = {"rotated": "random directions (control)"}  # where the name differs from the record's
 LINES = {  # label and line style
     "whole": ("whole model", "-"),
     "induction": ("without induction heads", "--"),
     "others": ("without as many other heads", ":"),
-    "turned": ("random directions", "-."),
+    "rotated": ("random directions", "-."),
 }
 PANELS = {"loss_drop": symbols.LOSS_DROP, "repeat_gain": "first copy − second copy\n(nats per token)"}
 
@@ -112,9 +112,9 @@ def joint_ablation(results: Results) -> Figure | None:
 def _lines(name: str, r: JointAblationRow) -> list[dict[str, object]]:
     """Return the values to draw: of the whole model, without the heads, and for random directions. Zero and mean
     ablation are shown in the table only."""
-    if r.method not in ("resample", "turned"):
+    if r.method not in ("resample", "rotated"):
         return []
-    kind = "turned" if r.method == "turned" else r.ablated
+    kind = "rotated" if r.method == "rotated" else r.ablated
     at = {"cell": name, "tokens_millions": r.tokens_seen / 1e6}
     without = {"loss_drop": r.loss_drop_nats - r.loss_drop_lost, "repeat_gain": r.repeat_gain_nats - r.repeat_gain_lost}
     whole = {"loss_drop": r.loss_drop_nats, "repeat_gain": r.repeat_gain_nats}

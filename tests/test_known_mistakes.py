@@ -183,15 +183,15 @@ def test_mistake_4_off_by_one_in_the_order_of_terms() -> None:
     still = torch.eye(D_VOCAB - 1, dtype=torch.float64)[None, None]
     orders = by_order(weights, tokens, [still] * 2, [torch.ones(1, D_VOCAB - 1).double()] * 3)
 
-    def worth(terms: list[Tensor]) -> list[float]:
+    def loss_reductions(terms: list[Tensor]) -> list[float]:
         """Return by how much each order, added to the orders before it, reduces the loss of predicting the current
         token."""
         sums = torch.stack(terms).cumsum(0)
         losses = [F.cross_entropy(logits.flatten(0, 1), tokens.flatten()).item() for logits in sums]
         return [before - after for before, after in zip([math.log(D_VOCAB), *losses], losses, strict=False)]
 
-    assert worth(orders) == pytest.approx([0, 0, math.log(D_VOCAB)], abs=1e-12)
-    shifted = worth(orders[1:])  # the first entry taken for order 0
+    assert loss_reductions(orders) == pytest.approx([0, 0, math.log(D_VOCAB)], abs=1e-12)
+    shifted = loss_reductions(orders[1:])  # the first entry taken for order 0
     assert shifted == pytest.approx([0, math.log(D_VOCAB)], abs=1e-12)
 
 

@@ -12,12 +12,12 @@ from torch import Tensor
 from pathsum.circuits.atlas import (
     Occurrences,
     effects,
+    loss_reduction,
     occurrences,
     source_weight,
     spurious_cost,
     spurious_triples,
     strongest,
-    worth,
 )
 from pathsum.circuits.paths import path_logits
 from pathsum.circuits.qk_ov import ov_circuit
@@ -156,7 +156,7 @@ def test_the_change_in_log_probability_is_that_of_a_model_without_the_head() -> 
     without = path_logits(weights, (), at.windows[:, :-1], [torch.zeros(BATCH, 1, POS, POS).double()],
                           [torch.ones(BATCH, POS).double()] * 2)  # fmt: skip
     change = (logits.log_softmax(-1) - without.log_softmax(-1))[::2, 6, MIND].mean()
-    assert worth(circuit, logits, weight, at, (KEEP, IN, MIND)) == pytest.approx(change.item(), abs=1e-12)
+    assert loss_reduction(circuit, logits, weight, at, (KEEP, IN, MIND)) == pytest.approx(change.item(), abs=1e-12)
     assert change > 1
 
 

@@ -28,8 +28,8 @@ def test_every_head_has_its_list_from_the_worthiest_down(tmp_path: Path, n_layer
     heads = [(layer, h) for layer in range(n_layers) for h in range(2)]
     assert [(t.layer, t.head) for t in found["skip_trigram_tallies"]] == heads
     assert {(r.layer, r.head) for r in listed} <= set(heads)
-    worth = {(r.layer, r.head, r.rank): r.effect_logits * r.places for r in listed}
-    assert all(worth.get((layer, h, k - 1), x) >= x - 1e-6 * abs(x) for (layer, h, k), x in worth.items())
+    total_effect = {(r.layer, r.head, r.rank): r.effect_logits * r.places for r in listed}
+    assert all(total_effect.get((layer, h, k - 1), x) >= x - 1e-6 * abs(x) for (layer, h, k), x in total_effect.items())
     assert all(r.effect_logits > 0 and r.places > 0 for r in listed)
     assert tables(trained, evidence(), HOW) == found
 

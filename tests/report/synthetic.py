@@ -298,7 +298,7 @@ def _how_induction_works(
     def left(kept: str, early: int | None, x: float) -> SufficiencyRow:
         return SufficiencyRow(kept, early, 1, 0, x, x, x - 0.1, x + 0.1, 4 * x, x, x - 0.1, x + 0.1, 12)
 
-    worth = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
+    effect = {"match": 0.3, "after": 8.0 if two or not works else 0.0, "before": 0.1}
     trials = (("induction", METHODS, much), ("induction", ("rotated",), little))
     tried = [(kind, m, x) for kind, ms, x in (*trials, ("others", METHODS, little)) for m in ms]
     circuit = [left("circuit", 0, 2 * much), left("another head", 1, 0.02), left("nothing", None, 0.01)]
@@ -308,7 +308,7 @@ def _how_induction_works(
         "softmax_competition": [
             SoftmaxCompetitionRow(h.layer, h.head, place, x, x - 0.1, x + 0.1, 0.1, -0.2, 32)
             for h in heads
-            for place, x in worth.items()
+            for place, x in effect.items()
         ],
         "attention_sinks": [
             AttentionSinkRow(h.layer, head, h.bos, 0.1, 0.3, 0.05, *three, *three, *three, 12)
@@ -322,11 +322,11 @@ def _how_induction_works(
 
 
 def _terms(n_layers: int, n_heads: int, works: bool) -> list[TermRow]:
-    worth = (2.0, 1.5, 0.2 if works else 1.9)
+    effect = (2.0, 1.5, 0.2 if works else 1.9)
     paths = (1, n_layers * n_heads, n_heads**2)
     return [
         TermRow(n, None, None, paths[n], x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, x, x - 0.1, x + 0.1, 12)
-        for n, x in enumerate(worth[: n_layers + 1])
+        for n, x in enumerate(effect[: n_layers + 1])
     ]
 
 
@@ -336,8 +336,8 @@ def _score_paths(heads: Sequence[HeadRow], works: bool, rng: random.Random) -> l
     planted = ("direct" if works else names[-1], "L0H0") if heads else ()
 
     def row(h: HeadRow, query: str, key: str) -> ScorePathRow:
-        worth = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
-        return ScorePathRow(h.layer, h.head, query, key, worth, 0.01, worth / 8, 1e-15)
+        effect = 8.0 if (query, key) == planted else rng.uniform(-0.02, 0.02)
+        return ScorePathRow(h.layer, h.head, query, key, effect, 0.01, effect / 8, 1e-15)
 
     late = [h for h in heads if h.layer == 1]
     pairs = [*((q, k) for q in names for k in names), ("position", "position")]
@@ -391,7 +391,7 @@ def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
         head = (None, None) if measure.startswith("gain") else (1, 0)
         return FuzzyMatchingRow(*head, kind, measure, x, x - 0.05, x + 0.05, 39)
 
-    worth = {
+    effect = {
         name: x
         for kind in ("case", "leading space")
         for name, x in ((f"equal ({kind})", 0.6), (kind, 0.3 * works), (f"unrelated ({kind})", 0.0))
@@ -406,9 +406,9 @@ def _fuzzy_matching(n_layers: int, works: bool) -> list[FuzzyMatchingRow]:
         "renamed − another": 1.5,
     }
     rows = [
-        *(row(kind, "attention", 0.02 + x) for kind, x in worth.items()),
-        *(row(kind, m, s * x) for m, s in scales.items() for kind, x in worth.items() if "unrelated" not in kind),
-        *(row(kind, "match score", 7 * x) for kind, x in worth.items()),
+        *(row(kind, "attention", 0.02 + x) for kind, x in effect.items()),
+        *(row(kind, m, s * x) for m, s in scales.items() for kind, x in effect.items() if "unrelated" not in kind),
+        *(row(kind, "match score", 7 * x) for kind, x in effect.items()),
         row("chance", "attention", 0.02),
         *(row(copy, m, s * x * works) for m, x in gains.items() for copy, s in copies.items()),
         *(row("exact copy", m, 0.9) for m in gains),
@@ -422,7 +422,7 @@ def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.R
     Otherwise two tokens are compared, and second hops matter.
     """
     offsets, late = ("0", "1", "2", "3+", "BOS"), [h for h in heads if h.layer == 1]
-    planted, worth = ("0", "1") if works else ("1", "2"), (2.0, 1.5, 0.2 if works else 1.9)
+    planted, effect = ("0", "1") if works else ("1", "2"), (2.0, 1.5, 0.2 if works else 1.9)
 
     def row(kind: str, name: str, x: float) -> ContentRow:
         own = (x, x - 0.1, x + 0.1) if kind == "hops" else (None, None, None)
@@ -435,7 +435,7 @@ def _content(n_layers: int, heads: Sequence[HeadRow], works: bool, rng: random.R
     parts = ["embedding", *(f"L{n}" for n in range(n_layers)), *(f"L{h.layer}H{h.head}" for h in heads)]
     return {
         "content": [
-            *(row("hops", str(n), x) for n, x in enumerate(worth[: n_layers + 1])),
+            *(row("hops", str(n), x) for n, x in enumerate(effect[: n_layers + 1])),
             *(row("offset", name, 0.5) for name in offsets),
         ],
         "content_scores": [pair(h, q, k) for h in late for q in offsets for k in offsets],

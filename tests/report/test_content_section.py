@@ -40,7 +40,7 @@ def test_shares_by_heads_and_by_content_stand_side_by_side() -> None:
     assert [float(x.replace("−", "-")) for x in (K, current)] == pytest.approx([1, 1], abs=0.02)
     assert [float(x.replace("−", "-")) for x in (Q_and_K, two_back)] == pytest.approx([0, 0], abs=0.02)
     assert float(whole) == pytest.approx(8, abs=0.2)
-    assert [row[1:4] for row in tables(only(WORKS))["content_worth"]] == [
+    assert [row[1:4] for row in tables(only(WORKS))["content_loss_reduction"]] == [
         ["0", "2.00", "2.00 [1.90, 2.10]"],
         ["1", "1.50", "1.50 [1.40, 1.60]"],
         ["2", "0.20", "0.20 [0.10, 0.30]"],
@@ -80,7 +80,7 @@ def test_the_corner_is_judged_on_the_pair_that_carries_the_score() -> None:
     assert verdict(WORKS, "induction_corner") == REPRODUCED
     assert verdict(WORKS.having(matching=moved), "induction_corner") == NOT
     assert verdict(WORKS.having(matching=[]), "induction_corner") == REPRODUCED  # on AMF's own pair
-    ((_, _, queries, keys, _, on_it, on_amfs),) = tables(only(WORKS.having(matching=moved)))["corner"]
+    ((_, _, queries, keys, _, on_it, on_amfs),) = tables(only(WORKS.having(matching=moved)))["matching_pairs"]
     assert (queries, keys, on_it, on_amfs) == ("L0H1", "L0H0", "0.10", "0.95")
 
 

@@ -26,7 +26,7 @@ def verdicts(results: Results) -> dict[str, str]:
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 
-def test_a_preference_that_two_edges_make_is_told_with_its_edges_and_its_worth() -> None:
+def test_a_preference_that_two_edges_make_is_told_with_its_edges_and_its_effect() -> None:
     method, behaviour, edges = section(only(WORKS), {}).paragraphs
     assert "these sequences were not used to choose it" in method
     assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pathsum.calibration.detectors import Unit, compared
 from pathsum.calibration.synthetic import SyntheticModel
-from pathsum.circuits.atlas import Triple, effects, occurrences, source_weight, strongest, worth
+from pathsum.circuits.atlas import Triple, effects, loss_reduction, occurrences, source_weight, strongest
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.core.lowrank import LowRank
 from pathsum.extraction import atlas
@@ -51,7 +51,7 @@ def found_by_model(model: Transformer, windows: Int[Tensor, "all window"]) -> se
         for triple in (candidate.triple for candidate in candidates):
             here = judged.at.slice(*triple)
             if here.stop - here.start >= PLACES:
-                nats = worth(circuit, judged.log_probs, weight, judged.at, triple)
+                nats = loss_reduction(circuit, judged.log_probs, weight, judged.at, triple)
                 found |= {triple} if nats >= CHANGE_NATS else set()
     return found
 

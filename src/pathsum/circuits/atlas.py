@@ -129,7 +129,7 @@ def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipT
     ]
 
 
-def worth(
+def loss_reduction(
     circuit: LowRank, logits: Float[Tensor, "batch pos vocab"], weight: Float[Tensor, "n"], at: Occurrences, t: Triple
 ) -> float:
     """Return the loss reduction by a skip-trigram, averaged over its places (docs/framework.md §3.8).

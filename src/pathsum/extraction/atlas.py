@@ -23,12 +23,12 @@ from pathsum.circuits.atlas import (
     SpuriousCost,
     Triple,
     effects,
+    loss_reduction,
     occurrences,
     source_weight,
     spurious_cost,
     spurious_triples,
     strongest,
-    worth,
 )
 from pathsum.circuits.qk_ov import ov_circuit, qk_circuit
 from pathsum.config import ExtractConfig
@@ -87,7 +87,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
         tallies.append(_tally(circuits, triples, before, judged, words, base))
         chosen = [(entry, c) for entry, b, c in zip(found, before, judged, strict=True) if _beyond(b)]
         for rank, (entry, c) in enumerate(chosen[: config.top_k], start=1):
-            change = worth(circuit, log_probs, weight, at, entry.triple)
+            change = loss_reduction(circuit, log_probs, weight, at, entry.triple)
             effect = (entry.places, entry.total / entry.places, change)
             rows.append(SkipTrigramRow(*_columns(data, circuits, rank, entry.triple, effect, c)))
         costly = [

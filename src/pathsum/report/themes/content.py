@@ -48,7 +48,7 @@ def section(results: Results, figures: Figures) -> Section:
         f"the scores up to a relative error of {number(max(errors))} (float64)."
     )
     shown = drawn(figures, "content_scores")
-    tables = (scores(deep), orders(deep), corner(deep), balance(models))
+    tables = (scores(deep), orders(deep), matching_pairs(deep), balance(models))
     return Section.of(TITLE, (method, balanced, _small(small)), (*shown, *tables))
 
 
@@ -100,11 +100,11 @@ def orders(models: Sequence[Cell]) -> Table:
         "terms added so far; scales frozen: norms of the whole model. 95 % intervals in brackets. The CSV also has the "
         "split by offset.",
         csv="content.csv",
-        source="content_worth",
+        source="content_loss_reduction",
     )
 
 
-def corner(models: Sequence[Cell]) -> Table:
+def matching_pairs(models: Sequence[Cell]) -> Table:
     """Show the matching of each best induction head on the pair of paths that contributes most, and on AMF's pair."""
     found = [(c, h, matching(c, h.layer, h.head)) for c in models if (h := c.induction_head()) is not None]
     return Table.of(
@@ -122,7 +122,7 @@ def corner(models: Sequence[Cell]) -> Table:
         "matches itself. AMF's pair is the direct path to the query and the path through the previous-token head to "
         "the key.",
         csv="matching.csv",
-        source="corner",
+        source="matching_pairs",
     )
 
 
@@ -186,8 +186,8 @@ THEME = Theme(
     figures=(content_scores,),
     sources={
         "content_claims": ("content_scores", "score_paths"),
-        "content_worth": ("content", "terms"),
-        "corner": ("matching", "heads"),
+        "content_loss_reduction": ("content", "terms"),
+        "matching_pairs": ("matching", "heads"),
     },
     detectors={
         "keys_of_previous_token": DetectorText(

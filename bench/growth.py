@@ -58,7 +58,7 @@ AXES = (  # what is measured, name of the size, its values, and the exponents of
     ("tokenize", "megabytes", (32, 64, 128), (1, 0)),  # more text than the spool, the sample and one batch hold
 )
 HOW = ExtractConfig(
-    held_out_windows=40, windows_per_document=1, windows=8, repeated_windows=8, certificate_windows=1, top_k=20,
+    held_out_windows=40, windows_per_document=1, windows=8, repeated_windows=8, exactness_windows=1, top_k=20,
     rotations=500,
 )  # fmt: skip
 SECONDS = 1.5  # least total time of the measured training steps

@@ -24,7 +24,7 @@ HOW = ExtractConfig(
     windows_per_document=1,
     windows=BATCH,
     repeated_windows=31,
-    certificate_windows=BATCH,
+    exactness_windows=BATCH,
     top_k=2,
     rotations=1,
 )

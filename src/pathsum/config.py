@@ -220,7 +220,7 @@ class ExtractConfig(Frozen):
     windows_per_document: Positive  # largest number of windows of one document
     windows: Annotated[int, Field(ge=4)]  # of these, windows for behavior; split into halves and bootstrapped
     repeated_windows: Annotated[int, Field(ge=2)]  # windows of repeated random tokens, bootstrapped
-    certificate_windows: Positive  # windows of the exactness check
+    exactness_windows: Positive  # windows of the exactness check
     top_k: Positive  # entries kept per table
     rotations: Positive  # random rotations of the composition null
 

@@ -25,7 +25,7 @@ HOW = ExtractConfig(
     windows_per_document=1,
     windows=23,
     repeated_windows=5,
-    certificate_windows=3,
+    exactness_windows=3,
     top_k=5,
     rotations=199,
 )

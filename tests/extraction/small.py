@@ -20,7 +20,7 @@ HOW = ExtractConfig(
     windows_per_document=2,
     windows=11,
     repeated_windows=5,
-    certificate_windows=3,
+    exactness_windows=3,
     top_k=7,
     rotations=99,
 )

@@ -25,7 +25,7 @@ HOW = ExtractConfig(
     windows_per_document=101,
     windows=7,
     repeated_windows=5,
-    certificate_windows=2,
+    exactness_windows=2,
     top_k=3,
     rotations=49,
 )

@@ -26,7 +26,7 @@ HOW = ExtractConfig(
     windows_per_document=4,
     windows=7,
     repeated_windows=2,
-    certificate_windows=1,
+    exactness_windows=1,
     top_k=7,
     rotations=1,
 )

@@ -36,7 +36,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the records ``content`` and ``content_scores``. The latter is empty for rotary positions and smeared keys
     (``pairs.add_up``)."""
     model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
-    error, by_head = group_errors(copy.deepcopy(model).double(), data.windows[: config.certificate_windows, :-1])
+    error, by_head = group_errors(copy.deepcopy(model).double(), data.windows[: config.exactness_windows, :-1])
     trace = model.trace(windows[:, :-1])
     rows = [
         row

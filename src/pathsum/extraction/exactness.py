@@ -33,7 +33,7 @@ def exactness_row(path: Path, evaluation: Evaluation, data: EvalData, config: Ex
     The first sum is compared with the logits. The second one is compared with the attention scores, and its error is
     None if they cannot be split into pairs (``pairs.add_up``)."""
     model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
-    tokens = data.windows[: config.certificate_windows, :-1]
+    tokens = data.windows[: config.exactness_windows, :-1]
     trace = model.trace(tokens)
     total = paths.path_sum(model.weights(), tokens, trace.patterns, trace.scales)
     scores = None

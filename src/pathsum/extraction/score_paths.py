@@ -31,7 +31,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     model = trained.cell.model
     if not add_up(model):
         return {"score_paths": [], "matching": []}
-    exact, windows = copy.deepcopy(trained.model).double(), data.windows[: config.certificate_windows, :-1]
+    exact, windows = copy.deepcopy(trained.model).double(), data.windows[: config.exactness_windows, :-1]
     with torch.no_grad():
         trace, later = exact.trace(windows), range(1, model.n_layers)
         errors = {layer: path_pair_errors(exact, trace, layer, windows) for layer in later}

@@ -79,7 +79,7 @@ def extract_tables(
         copying_heads=sum(h.copies for h in heads),
         bigram_correlation=fit.correlation,
         direct_path_kl_nats=fit.kl_nats,
-        exactness=exactness_check(model, data.windows[: config.certificate_windows, : min(n_ctx, CHECKED_TOKENS)]),
+        exactness=exactness_check(model, data.windows[: config.exactness_windows, : min(n_ctx, CHECKED_TOKENS)]),
     )
     return summary, tables
 

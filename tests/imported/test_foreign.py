@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pathsum.circuits.folding import centre, fold_gains
-from pathsum.imported.model import Foreign, Own, Rotation
+from pathsum.imported.model import CheckpointModel, Rotation, TransformerLensModel
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import save_checkpoint
@@ -70,7 +70,7 @@ def turned(x: Tensor, config: dict[str, Any]) -> Tensor:
     return x
 
 
-def difference(model: Foreign, state: dict[str, Tensor], config: dict[str, Any]) -> float:
+def difference(model: TransformerLensModel, state: dict[str, Tensor], config: dict[str, Any]) -> float:
     return (model(some_tokens()) - plain(state, config, some_tokens())).abs().max().item()
 
 
@@ -231,7 +231,7 @@ def test_a_file_is_read_with_its_configuration_wherever_that_lies(tmp_path: Path
     if place != "metadata":
         (tmp_path / {"beside": "mine.json", "folder": "config.json"}[place]).write_text(json.dumps(config))
     model = open_weights(path, "any")
-    assert isinstance(model, Foreign)
+    assert isinstance(model, TransformerLensModel)
     assert difference(model, state, config) < EXACT
 
 
@@ -240,13 +240,13 @@ def test_older_words_for_positions_and_norm_are_understood(tmp_path: Path) -> No
     older = {"n_ctx": N_CTX, "eps": config["eps"], "normalization": "LN", "shortformer_pos": True}
     save_file(state, tmp_path / "old.safetensors", metadata={"config": json.dumps(older)})
     model = open_weights(tmp_path / "old.safetensors", "any")
-    assert isinstance(model, Foreign)
+    assert isinstance(model, TransformerLensModel)
     assert difference(model, state, config) < EXACT
 
 
 def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "own.safetensors", Transformer(MODEL, D_VOCAB, torch.Generator()), "words")
-    assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), Own)
+    assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), CheckpointModel)
     with pytest.raises(ValueError, match="trained with tokenizer words, got other"):
         open_weights(tmp_path / "own.safetensors", "other")
 

@@ -13,7 +13,7 @@ from pathsum.config import ExtractConfig
 from pathsum.imported import extraction as foreign
 from pathsum.imported import model as imported
 from pathsum.imported.extraction import exactness_check, extract_tables
-from pathsum.imported.model import Extra, Foreign, Own
+from pathsum.imported.model import CheckpointModel, Extra, TransformerLensModel
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.transformer import Transformer
 from pathsum.records import registry
@@ -32,7 +32,7 @@ HOW = ExtractConfig(
 WORDS = [f"w{i}" for i in range(D_VOCAB)]
 
 
-def model(seed: int, norm: str | None, positions: dict[str, Any], n_layers: int = 2) -> Foreign:
+def model(seed: int, norm: str | None, positions: dict[str, Any], n_layers: int = 2) -> TransformerLensModel:
     return from_transformer_lens(*written(seed, n_layers, normalization_type=norm, **positions))
 
 
@@ -72,7 +72,7 @@ def test_a_source_left_out_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_this_project_s_own_models_have_an_exactness_check_too() -> None:
     own = Transformer(MODEL, D_VOCAB, torch.Generator().manual_seed(3)).eval().requires_grad_(False)
-    found = exactness_check(Own(own), some_tokens())
+    found = exactness_check(CheckpointModel(own), some_tokens())
     assert found is not None
     assert found < 1e-12
 

@@ -50,7 +50,7 @@ class Imported(AttentionOnly, Protocol):
 
 
 @dataclass(frozen=True)
-class Own:
+class CheckpointModel:
     """A checkpoint of this project."""
 
     model: Transformer
@@ -68,10 +68,10 @@ class Own:
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self.model.normalise(x)
 
-    def to(self, dtype: torch.dtype) -> Own:
-        return Own(copy.deepcopy(self.model).to(dtype))
+    def to(self, dtype: torch.dtype) -> CheckpointModel:
+        return CheckpointModel(copy.deepcopy(self.model).to(dtype))
 
-    def bos_first(self, bos: int) -> Own:
+    def bos_first(self, bos: int) -> CheckpointModel:
         """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
@@ -117,7 +117,7 @@ class Rotation:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class TransformerLensModel:
     """A model with TransformerLens's parameter names: folded weights (``circuits.folding``), and everything outside of
     them."""
 
@@ -175,7 +175,7 @@ class Foreign:
         scale = (x.square().mean(-1) + self.eps).rsqrt()
         return x * scale[..., None], scale
 
-    def to(self, dtype: torch.dtype) -> Foreign:
+    def to(self, dtype: torch.dtype) -> TransformerLensModel:
         """Return the same model in another precision."""
         rotation = self.rotation and replace(
             self.rotation, cos=self.rotation.cos.to(dtype), sin=self.rotation.sin.to(dtype)
@@ -190,7 +190,7 @@ class Foreign:
             rotation=rotation,
         )
 
-    def bos_first(self, bos: int) -> Foreign:
+    def bos_first(self, bos: int) -> TransformerLensModel:
         """Return the same model with the ids 0 and ``bos`` exchanged. In this project, id 0 is BOS (beginning of
         sequence)."""
         order = torch.arange(len(self.b_U))

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from pathsum.imported.model import Imported, Own
+from pathsum.imported.model import CheckpointModel, Imported
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
 
@@ -37,7 +37,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     except SafetensorError as error:
         raise ValueError(f"{path}: expected a whole safetensors file ({error}); copy or convert it again") from error
     if "pathsum" in metadata:
-        return Own(load_checkpoint(path, tokenizer_hash))
+        return CheckpointModel(load_checkpoint(path, tokenizer_hash))
     return from_transformer_lens(state, _config(path, metadata))
 
 

@@ -1,7 +1,7 @@
 """Encode text with the tokenizer of a model that was trained elsewhere.
 
 In this project, id 0 is BOS (beginning of sequence). The ids 0 and ``bos`` are therefore exchanged in tokens, in words
-and in the model (``Foreign.bos_first``).
+and in the model (``TransformerLensModel.bos_first``).
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from pathsum.circuits.folding import centre, fold_gains
 from pathsum.core.weights import Head, Weights
-from pathsum.imported.model import Extra, Foreign, Rotation
+from pathsum.imported.model import Extra, Rotation, TransformerLensModel
 from pathsum.imported.refusals import NORMS, n_layers_of, refuse
 
 
-def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> Foreign:
+def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> TransformerLensModel:
     """Return the model of a state dict and its configuration, folded in float64.
 
     Raises ValueError with a list of everything that cannot be represented.
@@ -52,7 +52,7 @@ def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]
         values = block["W_V"] @ before[layer] + bias["V"]
         constant = (block["W_O"] @ values[..., None]).sum(0).squeeze(-1) + bias["O"]
         extras.append(Extra(layer + 1, constant[:, None]))
-    return Foreign(
+    return TransformerLensModel(
         folded=centre(folded) if norm == "layer" else folded,
         queries=tuple(queries),
         keys=tuple(keys),

@@ -157,7 +157,7 @@ def same_token_pattern(block: int) -> Tensor:
     return pattern
 
 
-def even_pattern(pos: int) -> Tensor:
+def uniform_pattern(pos: int) -> Tensor:
     """Return uniform causal attention (query × key)."""
     causal = torch.ones(pos, pos, dtype=DTYPE).tril()
     return causal / causal.sum(-1, keepdim=True)

@@ -9,7 +9,7 @@ import torch
 
 from pathsum.behaviour.attention_sinks import forbidden, silenced, uniform_share
 from pathsum.probes.positional import bos
-from tests.handmade import even_pattern
+from tests.handmade import uniform_pattern
 
 POS, DTYPE = 11, torch.float64
 
@@ -42,4 +42,4 @@ def test_a_row_that_is_all_sink_stays_as_it_is() -> None:
 
 
 def test_chance_is_the_share_under_uniform_causal_attention() -> None:
-    assert uniform_share(POS) == pytest.approx(bos(even_pattern(POS)[None, None]).item())
+    assert uniform_share(POS) == pytest.approx(bos(uniform_pattern(POS)[None, None]).item())

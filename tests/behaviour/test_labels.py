@@ -202,7 +202,7 @@ def test_attention_after_an_earlier_occurrence_is_what_a_look_at_each_token_find
 def test_the_even_pattern_scores_chance() -> None:
     """Known values: uniform causal attention gives 1 / (query + 1) to each key."""
     even = uniform_attention(POS).double()
-    torch.testing.assert_close(even[0, 0], handmade.even_pattern(POS), rtol=0, atol=1e-7)
+    torch.testing.assert_close(even[0, 0], handmade.uniform_pattern(POS), rtol=0, atol=1e-7)
     second = sum(1 / (p + 1) for p in range(BLOCK + 1, POS)) / BLOCK
     assert duplicate_token(even, BLOCK).item() == pytest.approx(second, abs=1e-7)
     keys = followers(torch.tensor([[0, 1, 2, 1, 1]]))

@@ -9,11 +9,11 @@ import torch
 from pathsum.behaviour.softmax_competition import inhibition, preference
 from tests.handmade import (
     content_pattern,
-    even_pattern,
     induction_pair,
     previous_token_pattern,
     repeated_tokens,
     skip_trigram_head,
+    uniform_pattern,
 )
 
 BLOCK, D_VOCAB, DTYPE = 23, 47, torch.float64
@@ -63,6 +63,6 @@ def test_two_layers_prefer_the_token_after_a_match_by_their_score() -> None:
 
 
 def test_uniform_attention_prefers_nothing_and_a_short_block_is_refused() -> None:
-    assert preference(even_pattern(1 + 2 * BLOCK)[None, None], BLOCK, 1).abs().max() < 1e-9
+    assert preference(uniform_pattern(1 + 2 * BLOCK)[None, None], BLOCK, 1).abs().max() < 1e-9
     with pytest.raises(ValueError, match="expected BOS and a block of 11 tokens or more twice"):
-        preference(even_pattern(15)[None, None], 7, 1)
+        preference(uniform_pattern(15)[None, None], 7, 1)

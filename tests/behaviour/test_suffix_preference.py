@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pathsum.behaviour.suffixes import last_attention, longer_and_shorter
-from tests.handmade import even_pattern, normal
+from tests.handmade import normal, uniform_pattern
 
 G = torch.Generator().manual_seed(0)
 
@@ -18,7 +18,7 @@ def test_the_last_row_is_read_at_each_window_s_own_keys() -> None:
     assert found.shape == (3, 5, 2)
     for h, b, i in ((0, 0, 0), (2, 4, 1), (1, 3, 0)):
         assert found[h, b, i] == pattern[b, h, 6, keys[b, i]]
-    assert last_attention(even_pattern(7).expand(5, 3, 7, 7), keys).unique().tolist() == pytest.approx([1 / 7])
+    assert last_attention(uniform_pattern(7).expand(5, 3, 7, 7), keys).unique().tolist() == pytest.approx([1 / 7])
 
 
 def test_what_hangs_on_place_or_follower_alone_favours_neither_side() -> None:

@@ -168,7 +168,7 @@ def test_induction_on_the_previous_token_is_offset_one_against_two() -> None:
 def test_random_heads_have_no_group_that_carries_all() -> None:
     """Negative control: the largest share of 25 pairs under uniform attention."""
     weights = handmade.random_weights(seed=10, n_layers=2)
-    found = pairs(weights, [handmade.even_pattern(POS)] * 3, by_offset(POS))
+    found = pairs(weights, [handmade.uniform_pattern(POS)] * 3, by_offset(POS))
     assert found.abs().max() < 0.5 * found.abs().sum()
 
 

@@ -44,7 +44,7 @@ class Circuit:
 
 def circuits() -> dict[str, Circuit]:
     pointer, positions = handmade.pointer_pair(D_VOCAB)
-    nothing, even = torch.zeros(1, 1, dtype=handmade.DTYPE), handmade.even_pattern(POS)
+    nothing, even = torch.zeros(1, 1, dtype=handmade.DTYPE), handmade.uniform_pattern(POS)
     return {
         "copying": Circuit(handmade.copying_head(D_VOCAB), even, nothing),
         "deleting": Circuit(handmade.deleting_head(D_VOCAB), even, nothing),

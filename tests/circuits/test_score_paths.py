@@ -117,7 +117,7 @@ def test_pointer_arithmetic_s_preference_is_all_q_composition() -> None:
 def test_random_heads_favour_no_key() -> None:
     """Negative control, in standard deviations of scores over keys. An induction pair has more than 3."""
     weights, tokens = handmade.random_weights(seed=7, n_layers=2), handmade.repeated_tokens(7, 101, D_VOCAB, BLOCK)
-    patterns = [handmade.even_pattern(POS).expand(101, 3, POS, POS)]
+    patterns = [handmade.uniform_pattern(POS).expand(101, 3, POS, POS)]
     parts = stream_paths(weights, 1, below(weights, 1), tokens, patterns, [torch.ones(101, POS).double()] * 2)
     queries, keys = sides(weights.layers[1][0], parts)
     spread = (queries.sum(0) @ keys.sum(0).mT).std(-1).mean()

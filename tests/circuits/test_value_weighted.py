@@ -26,7 +26,7 @@ def test_the_weights_are_those_of_every_product_written_out() -> None:
 def test_values_of_one_size_leave_the_pattern_as_it_is() -> None:
     weights = handmade.copying_head(D_VOCAB, strength=-3.0)
     tokens = torch.randint(D_VOCAB, (BATCH, POS), generator=torch.Generator().manual_seed(3))
-    pattern = handmade.even_pattern(POS).expand(BATCH, 1, POS, POS)
+    pattern = handmade.uniform_pattern(POS).expand(BATCH, 1, POS, POS)
     torch.testing.assert_close(value_weighted(pattern, weights.W_E.mT[tokens], weights.layers[0]), pattern)
 
 
@@ -48,5 +48,5 @@ def test_a_head_that_rests_where_it_moves_nothing_does_not_rest_by_value() -> No
 def test_a_head_that_moves_nothing_has_rows_of_zeros() -> None:
     head = handmade.copying_head(D_VOCAB, strength=0.0).layers[0]
     read = torch.ones(BATCH, POS, D_VOCAB, dtype=torch.float64)
-    pattern = handmade.even_pattern(POS).expand(BATCH, 1, POS, POS)
+    pattern = handmade.uniform_pattern(POS).expand(BATCH, 1, POS, POS)
     assert value_weighted(pattern, read, head).abs().max() == 0

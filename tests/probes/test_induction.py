@@ -53,7 +53,7 @@ def test_prefix_matching_reads_the_key_after_the_first_occurrence() -> None:
 
 
 def test_an_even_head_matches_no_prefix() -> None:
-    even = handmade.even_pattern(POS)[None, None]
+    even = handmade.uniform_pattern(POS)[None, None]
     expected = sum(1 / (p + 1) for p in range(BLOCK + 1, 2 * BLOCK + 1)) / BLOCK
     assert prefix_matching(even, BLOCK).item() == pytest.approx(expected, abs=1e-12)
     assert expected == pytest.approx(1 / (1.5 * BLOCK), rel=0.1)

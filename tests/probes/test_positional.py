@@ -15,7 +15,7 @@ def patterns() -> torch.Tensor:
     """Return four heads in one window: previous token, BOS, uniform, and current token."""
     rest = torch.zeros(POS, POS, dtype=torch.float64)
     rest[:, 0] = 1
-    heads = [handmade.previous_token_pattern(POS), rest, handmade.even_pattern(POS), torch.eye(POS).double()]
+    heads = [handmade.previous_token_pattern(POS), rest, handmade.uniform_pattern(POS), torch.eye(POS).double()]
     return torch.stack(heads)[None]
 
 

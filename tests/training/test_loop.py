@@ -21,6 +21,7 @@ from pathsum.data.curriculum import most_repetitive
 from pathsum.data.windows import order
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Evaluation
+from pathsum.training import ranks
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, update
 from pathsum.training.optimizer import optimizers
 from pipelines.paths import ROOT
@@ -140,6 +141,13 @@ def test_too_small_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch
     with pytest.raises(OSError, match=r"expected 0 MB of free disk for the checkpoints, got 0 MB; make room"):
         run(tmp_path)
     assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_batch_that_processes_cannot_share_evenly_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranks, "world_size", lambda: 2)
+    odd = CellConfig(seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "batch": 5}))
+    with pytest.raises(ValueError, match=r"train.batch: expected a multiple of the 2 processes that .*, got 5"):
+        run(tmp_path, odd)
 
 
 def test_a_missing_gpu_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,13 +107,6 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_sta
     assert contents(broken) == contents(whole)
 
 
-def test_a_batch_that_cannot_be_shared_evenly_is_refused_by_its_key(tmp_path: Path) -> None:
-    child = start(project(tmp_path, batch=5), TWO)
-    output, _ = child.communicate(timeout=300)
-    assert child.returncode != 0
-    assert "error: train.batch: expected a multiple of the 2 processes that torchrun has started, got 5" in output
-
-
 def test_torchrun_trains_one_cell_at_a_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

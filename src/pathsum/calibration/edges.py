@@ -69,10 +69,10 @@ def late_head_effects(
 def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Tensor, places: Tensor) -> dict[T, float]:
     """Return the effect of each part (edge or head) on the loss, by the formula of docs/framework.md §11.2.
 
-    It is the larger of two differences: the rise of the loss when the part is removed, and the rise when it is removed
-    from a model in which it is the only part left. The second counts parts that can replace each other. ``without``
-    returns the runs without some parts, one run per kind of replacement. The lowest loss of these runs counts, because
-    an unusual replacement can do additional damage.
+    The effect is the larger of two rises of the loss: when the part is removed from the full model, and when it is
+    removed from the model without all other ``parts``. The second rise shows parts of which another does the same work.
+    ``without`` returns the runs without a set of parts, one run per ablation method. The run with the lowest loss is
+    used, because unusual activations can do damage of their own.
     """
     targets = windows[:, 1:][places].long()
 

@@ -81,7 +81,7 @@ class Bench:
         return output - output @ self.rotation
 
     def ablated(self, heads: Iterable[Place], method: str) -> Run:
-        """Return the run in which the writes of all ``heads`` are replaced by ``method``."""
+        """Return the run with the writes of all ``heads`` ablated. ``method`` says what replaces them."""
         return self.clean.patch_heads({place: self.instead(place, method) for place in heads})
 
     def losses(self, run: Run) -> Float[Tensor, "batch n"]:

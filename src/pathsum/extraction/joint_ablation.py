@@ -73,8 +73,11 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
 
 
 def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
-    """Return the ablations at a checkpoint: all of them at the last one, which is judged; else one method, the control,
-    and one set of other heads."""
+    """Return the ablations at a checkpoint.
+
+    At the last checkpoint (``last``), on which the claim is judged: every method for the induction heads and for each
+    set of ``others``. At earlier checkpoints: resample ablation alone, of the induction heads and of the first set. At
+    each of them also the control, which removes writes of the same size in random directions."""
     methods = METHODS if last else ("resample",)
     return [
         *((INDUCTION, heads, method) for method in (*methods, CONTROL)),

@@ -68,8 +68,9 @@ def _direct(trained: TracedModel, tokens: Int[Tensor, "n"], k: int) -> Top:
 
 
 def _corpus(data: EvalData, tokens: Int[Tensor, "n"], k: int) -> Top:
-    """Return the ``k`` most frequent next tokens in the training text, with their shares; 0 for tokens that never
-    follow."""
+    """Return the ``k`` tokens that follow each of ``tokens`` most often in the training text, and their shares.
+
+    If fewer than ``k`` tokens ever follow, the remaining shares are 0."""
     values: list[list[float]] = []  # Python numbers for the reason in ``causal.Measured``
     found: list[list[int]] = []
     for token in tokens.tolist():

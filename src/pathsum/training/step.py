@@ -14,7 +14,7 @@ from pathsum.training.threads import halves, in_threads
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """Take one training step on ``batch``. Return the mean loss before the step over all processes, in nats.
+    """Take one training step on ``batch``. Return the mean loss over all processes, in nats, as it was before the step.
 
     ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, it holds those of this process.
     """

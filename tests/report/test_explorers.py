@@ -17,7 +17,7 @@ from pathsum.records.explorers import PatternRow, SplitRow, TokenTableRow
 from pathsum.records.results import Results
 from pathsum.records.tokens import JOINER
 from pathsum.report.document import SCRIPTS, html, markdown
-from pathsum.report.explorer import THOUSANDTHS, UNITS, in_whole, payload
+from pathsum.report.explorer import HUNDREDTHS, THOUSANDTHS, UNITS, in_whole, payload
 from pathsum.report.story import story
 from pathsum.report.symbols import visible
 from pathsum.report.themes import explorers
@@ -29,7 +29,9 @@ def unpacked(text: str) -> bytes:
 
 
 def integers(text: str) -> list[int]:
-    return [x for (x,) in struct.iter_unpack("<i", unpacked(text))]
+    planes = unpacked(text)
+    n = len(planes) // 4
+    return [x for (x,) in struct.iter_unpack("<i", bytes(planes[at * n + i] for i in range(n) for at in range(4)))]
 
 
 def page(results: Results) -> tuple[str, str]:
@@ -53,7 +55,7 @@ def test_patterns_read_back_by_checkpoint_passage_and_head() -> None:
         frame = len(data["checkpoints"]) if row.weighted else data["checkpoints"].index(row.tokens_seen)
         head = data["heads"].index(f"L{row.layer}H{row.head}")
         start = 6 * (frame * sum(sizes) + sum(sizes[: row.passage])) + head * sizes[row.passage]
-        assert packed[start : start + sizes[row.passage]] == row.attention
+        assert packed[start : start + sizes[row.passage]] == row.attention.translate(HUNDREDTHS)
 
 
 def test_splits_read_back_and_add_up_as_shown() -> None:

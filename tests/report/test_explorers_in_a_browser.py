@@ -61,7 +61,7 @@ def test_hovering_and_arrow_keys_show_where_a_token_looks(page: Browser) -> None
 def test_heads_checkpoints_passages_and_models_can_be_chosen(page: Browser) -> None:
     page.hover(TOKENS, 5)
     choose(page, "#x-head", "0 1")  # the layer's average
-    assert strength(page, 4, "out") == pytest.approx((1 + 42 / 255) / 2, abs=1e-3)
+    assert strength(page, 4, "out") == pytest.approx((1 + 0.16) / 2, abs=1e-3)
     choose(page, "#x-at", "0")
     assert page.ask("document.querySelector('#x-at-said').textContent") == "0 tokens seen"
     choose(page, "#x-weighted", "1")

@@ -27,6 +27,7 @@ SCRIPTS, EXPLORER = ("tables.js",), "explorer.js"  # scripts of the page; explor
 LONG = 12  # a table with more rows is folded on the page
 ORIGINS = "Where each number comes from"
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
+_COORDINATE = re.compile(r"\d+\.\d{3,}")
 
 Kind = Literal["text", "number", "token", "verdict"]
 
@@ -252,8 +253,19 @@ def _data_block(data: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def _data_uri(figure: Figure) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(figure.svg).decode()
+def _data_uri(figure: Figure) -> Markup:
+    """Write a figure as text with coordinates to a hundredth of a point: two fifths smaller than in base64."""
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
+    text = re.sub(r"\s+", " ", text)
+    for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
+        text = text.replace(long, short)
+    text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: _COORDINATE.sub(_hundredths, shape[0]), text)
+    text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
+    return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
+
+
+def _hundredths(coordinate: re.Match[str]) -> str:
+    return f"{float(coordinate[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def markdown_text(text: str) -> str:

@@ -1,7 +1,7 @@
 """Data of the two explorers for one model: passages, attention patterns, logits by path, and circuits by token.
 
-Numbers are packed as little-endian arrays, deflated, in base64, because they make up half of the page.
-``templates/explorer.js`` unpacks them.
+Numbers are packed, deflated, in base64, because they make up a third of the page. ``templates/explorer.js`` unpacks
+them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 
 from pathsum.claims.formatting import head_label
 from pathsum.records.explorers import PassageRow, PatternRow, SplitRow, TokenTableRow
-from pathsum.records.results import Cell
+from pathsum.records.results import Cell, Results
 from pathsum.records.tokens import JOINER
 from pathsum.report.symbols import visible
 
 THOUSANDTHS = 1000  # integer steps per logit in the logits by path
+HUNDREDTHS = bytes(round(share * 100 / 255) for share in range(256))  # attention, from 255ths to hundredths
 UNITS = {"OV": 100, "QK": 100, "direct": 10_000, "corpus": 10_000}  # integer steps per logit, nat, or probability of 1
 
 
@@ -36,6 +37,18 @@ class Words:
     def all_of(self, joined: str) -> list[int]:
         """Return the numbers of the tokens in ``joined``, a record field with tokens joined by JOINER."""
         return [self.of(token) for token in joined.split(JOINER)]
+
+
+def in_detail(results: Results) -> dict[int, Cell]:
+    """Choose the model of each layer count that the page shows in detail: the lowest loss of those with the middle
+    number of heads."""
+    found = {}
+    for n_layers in results.layer_counts():
+        cells = results.with_layers(n_layers)
+        counts = sorted({c.summary.n_heads for c in cells})
+        middle = [c for c in cells if c.summary.n_heads == counts[len(counts) // 2]]
+        found[n_layers] = min(middle, key=lambda c: c.summary.val_loss_nats)
+    return found
 
 
 def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
@@ -60,9 +73,9 @@ def payload(cell: Cell, *, tables: bool) -> dict[str, Any]:
 
 
 def patterns(cell: Cell) -> str:
-    """Pack all attention patterns, sorted by checkpoint, passage and head. Value-weighted patterns come last."""
+    """Pack all attention patterns in hundredths, by checkpoint, passage and head. Value-weighted patterns come last."""
     rows = sorted(cell.rows(PatternRow), key=lambda p: (p.weighted, p.tokens_seen, p.passage, p.layer, p.head))
-    return packed(b"".join(p.attention for p in rows))
+    return packed(b"".join(p.attention.translate(HUNDREDTHS) for p in rows))
 
 
 def splits(cell: Cell, words: Words) -> str:
@@ -105,9 +118,10 @@ def in_whole(parts: Sequence[float], steps: int) -> list[int]:
 
 
 def integers(numbers: Iterable[int]) -> bytes:
-    """Return ``numbers`` as little-endian 32-bit integers."""
+    """Return ``numbers`` as 32-bit integers: all lowest bytes first, then all second ones, … (they deflate better)."""
     listed = list(numbers)
-    return struct.pack(f"<{len(listed)}i", *listed)
+    whole = struct.pack(f"<{len(listed)}i", *listed)
+    return b"".join(whole[place::4] for place in range(4))
 
 
 def packed(data: bytes) -> str:

@@ -10,10 +10,18 @@
 
   // ---- records ----
 
-  async function unpack(text, Kind) {
+  async function unpack(text) {
     const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Kind(await new Response(plain).arrayBuffer());
+    return new Uint8Array(await new Response(plain).arrayBuffer());
+  }
+
+  // Numbers of 32 bits: all lowest bytes, then all second ones, …
+  async function integers(text) {
+    const bytes = await unpack(text);
+    const n = bytes.length / 4;
+    const place = (at, i) => bytes[at * n + i] << (8 * at);
+    return Int32Array.from({ length: n }, (_, i) => place(0, i) | place(1, i) | place(2, i) | place(3, i));
   }
 
   function load(name) {
@@ -24,11 +32,11 @@
   async function read(name) {
     const cell = JSON.parse(blocks.get(name).textContent);
     cell.lengths = cell.passages.map((p) => p.tokens.length - 1); // the last token is a target only
-    cell.patterns = await unpack(cell.patterns, Uint8Array);
-    cell.splits = await unpack(cell.splits, Int32Array);
+    cell.patterns = await unpack(cell.patterns);
+    cell.splits = await integers(cell.splits);
     if (cell.tables) {
-      cell.tables.found = await unpack(cell.tables.found, Int32Array);
-      cell.tables.values = await unpack(cell.tables.values, Int32Array);
+      cell.tables.found = await integers(cell.tables.found);
+      cell.tables.values = await integers(cell.tables.values);
     }
     return cell;
   }
@@ -45,7 +53,7 @@
     const frame = $("weighted").value === "1" ? cell.checkpoints.length : Number($("at").value);
     const start = cell.heads.length * (frame * sum(sizes) + sum(sizes.slice(0, passage)));
     const heads = $("head").value.split(" ").map(Number);
-    return sum(heads.map((h) => cell.patterns[start + h * sizes[passage] + triangle(i) + j])) / heads.length / 255;
+    return sum(heads.map((h) => cell.patterns[start + h * sizes[passage] + triangle(i) + j])) / heads.length / 100;
   }
 
   // ---- page elements ----

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pathsum.records.explorers import PassageRow, TokenTableRow
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
 from pathsum.report.document import Explorer, ExplorerCell, Section
-from pathsum.report.explorer import payload
+from pathsum.report.explorer import in_detail, payload
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Explorers"
@@ -18,17 +16,12 @@ def section(results: Results, _: Figures) -> Section:
     cells = [c for c in (*results.cells.values(), *results.controls.values()) if c.rows(PassageRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model to explore.",))
-    best = {n: _best(results.with_layers(n)) for n in results.layer_counts()}
-    with_tables = {c.name for c in best.values() if c is not None}
+    detailed = in_detail(results)
+    with_tables = {c.name for c in detailed.values() if c.rows(TokenTableRow)}
     blocks = tuple(ExplorerCell(c.name, payload(c, tables=c.name in with_tables)) for c in cells)
-    deepest = best.get(max(best, default=0))
+    deepest = detailed.get(max(detailed, default=0))
     first = deepest.name if deepest is not None and deepest.rows(PassageRow) else cells[0].name
     return Section(TITLE, _paragraphs(with_tables), (Explorer(first, blocks),))
-
-
-def _best(cells: Sequence[Cell]) -> Cell | None:
-    """Return the model with the lowest held-out loss among those with tables over tokens; None without any."""
-    return min((c for c in cells if c.rows(TokenTableRow)), key=lambda c: c.summary.val_loss_nats, default=None)
 
 
 def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
@@ -44,11 +37,12 @@ def _paragraphs(with_tables: set[str]) -> tuple[str, ...]:
     if not with_tables:
         return (attention,)
     circuits = (
-        "The circuit explorer shows circuits computed from the weights alone, for the model of each layer count with "
-        "the lowest held-out loss. OV: which outputs a head raises when it attends to a token (above the mean over "
-        "outputs; if there is a norm, before its final scale). QK: which destinations attend to a token most (above "
-        "the destination's mean over keys, without positions; for later layers, the part that reads tokens directly). "
-        "Direct path: which tokens it predicts next, compared with the training text."
+        "The circuit explorer shows circuits computed from the weights alone, for one model of each layer count: the "
+        "lowest held-out loss among those with the middle number of heads. OV: which outputs a head raises when it "
+        "attends to a token (above the mean over outputs; if there is a norm, before its final scale). QK: which "
+        "destinations attend to a token most (above the destination's mean over keys, without positions; for later "
+        "layers, the part that reads tokens directly). Direct path: which tokens it predicts next, compared with the "
+        "training text."
     )
     return (attention, circuits)
 

@@ -12,6 +12,7 @@ from pathsum.config import TrackingConfig, load
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.tracking.tracker import mirror
+from pipelines.lab import read_lab
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, THREADS, params, stage
 from pipelines.results import read_results
 
@@ -21,7 +22,7 @@ if __name__ == "__main__":
         stored = json.loads(CLAIMS.read_text(encoding="utf-8"))
         claims = [ClaimResult(**stored[claim]) for claim in registry.claims()]
         registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
-        figures = write_report(results, claims, REPORTS, registered)
+        figures = write_report(results, claims, REPORTS, registered, read_lab(results))
         tracking = load(TrackingConfig, params()["tracking"], "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:

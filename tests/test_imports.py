@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
         *("config", "core", "statistics", "probes", "circuits", "data", "model", "records"),
         *("corpora", "ngrams", "behaviour", "extraction"),
     },
+    "lab": {"config", "data", "model"},
     # one plane is spanned by the trajectories of all models
     "report": {"core", "probes", "records", "claims", "statistics.trajectories"},
 }
@@ -52,7 +53,7 @@ OWNERS = {
     "seaborn": ("report",),
     "matplotlib": ("report",),
     "jinja2": ("report",),
-    "tokenizers": ("corpora", "data", "imported"),
+    "tokenizers": ("corpora", "data", "imported", "lab"),
     "datasets": ("corpora",),
     "safetensors": ("imported", "model", "training"),
     "hydra": (),

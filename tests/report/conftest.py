@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pathsum.claims.registry import judge_all
+from pathsum.lab.export import export
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
 from pathsum.report.figures.base import Figure
+from tests.lab.small import HOSTILE, documents, random_model, tokenizer, windows
 from tests.report import synthetic
+
+
+def exported_models() -> dict[str, Any]:
+    """The lab of random models with the names of three of theirs."""
+    models = {name: random_model(n, n_layers=n, n_heads=2) for n, name in enumerate(("L0S0", "L1H2S0", "L2H2S0"))}
+    return export(models, tokenizer(), windows((*documents()[:3], HOSTILE[4])))
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +32,7 @@ def results() -> Results:
 def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Figure]]:
     """Return the folder of their report with its figures."""
     folder = tmp_path_factory.mktemp("reports")
-    return folder, write_report(results, judge_all(results), folder)
+    return folder, write_report(results, judge_all(results), folder, exported=exported_models())
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,10 @@ def test_a_click_and_enter_split_a_prediction_into_parts_that_add_up(page: Brows
     assert len(first) == 2
     for half in (1, 2):
         each = {
-            kind: [round(1000 * float(x.replace("−", "-"))) for x in texts(page, f".half:nth-child({half}) .{kind}")]
+            kind: [
+                round(1000 * float(x.replace("−", "-")))
+                for x in texts(page, f"#x-split .half:nth-child({half}) .{kind}")
+            ]
             for kind in ("part", "total", "logit")
         }
         assert len(each["part"]) == 1 + 4 + 4  # direct, the heads, the virtual heads

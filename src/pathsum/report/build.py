@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,19 @@ LOGGED += ["repeat_first_loss_nats", "repeat_second_loss_nats"]
 
 
 def write_report(
-    results: Results, claims: Sequence[ClaimResult], folder: Path, registered: Preregistration = UNFROZEN
+    results: Results,
+    claims: Sequence[ClaimResult],
+    folder: Path,
+    registered: Preregistration = UNFROZEN,
+    exported: Mapping[str, Any] | None = None,
 ) -> dict[str, Figure]:
     """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``, and return the figures.
 
     Files of an earlier report in figures/ and tables/ are removed. Equal records give equal bytes.
+    ``exported`` models run in the page's lab.
     """
     figures = draw_all(results)
-    document = story(results, claims, figures, registered)
+    document = story(results, claims, figures, registered, exported)
     drawn: dict[str, bytes] = {}
     for name, figure in figures.items():
         drawn |= {f"{name}.svg": figure.svg, f"{name}.png": figure.png, f"{name}.csv": _csv(figure.data)}

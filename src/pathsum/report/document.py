@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,10 +23,13 @@ from pathsum.claims.formatting import head_label, interval, number
 from pathsum.report.figures.base import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS, EXPLORER = ("tables.js",), "explorer.js"  # scripts of the page; explorer.js only if it has an explorer
+SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
+EXPLORER = ("explorer.js",)  # only if it has an explorer
+LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/lab.js")  # only if it has a lab
 LONG = 12  # a table with more rows is folded on the page
 ORIGINS = "Where each number comes from"
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
+
 _COORDINATE = re.compile(r"\d+\.\d{3,}")
 
 Kind = Literal["text", "number", "token", "verdict"]
@@ -148,15 +151,28 @@ class Explorer:
 
 
 @dataclass(frozen=True)
+class Lab:
+    """Trained models that run on the page: Markdown leaves them out."""
+
+    title: str
+    about: Mapping[str, Any]  # tokenizer and passages
+    models: tuple[Mapping[str, Any], ...]  # sizes, weights and roles of heads
+    name = "lab"
+
+
+Block: TypeAlias = Figure | Table | Explorer | Lab
+
+
+@dataclass(frozen=True)
 class Section:
     """A section of the report: its title, paragraphs, and figures, tables and explorers."""
 
     title: str
     paragraphs: tuple[str, ...]
-    blocks: tuple[Figure | Table | Explorer, ...] = ()
+    blocks: tuple[Block, ...] = ()
 
     @classmethod
-    def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Figure | Table | Explorer]) -> Section:
+    def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Block]) -> Section:
         """Return a section without empty paragraphs and without tables that have no rows."""
         shown = (block for block in blocks if not isinstance(block, Table) or block.rows)
         return cls(title, tuple(p for p in paragraphs if p), tuple(shown))
@@ -197,11 +213,12 @@ def html(document: Document) -> str:
     Its content security policy forbids network requests and other scripts. Links lead to figures/ and tables/ in the
     same folder.
     """
-    explored = any(isinstance(block, Explorer) for section in document.sections for block in section.blocks)
-    scripts = [Markup(_read(name)) for name in (*SCRIPTS, *((EXPLORER,) if explored else ()))]
+    kinds = {type(block) for section in document.sections for block in section.blocks}
+    names = (*SCRIPTS, *(LAB if Lab in kinds else ()), *(EXPLORER if Explorer in kinds else ()))
+    scripts = [Markup(_read(name)) for name in names]
     environment = _environment(autoescape=True)
     environment.filters |= {"data_uri": _data_uri, "data_block": _data_block, "digest": _digest, "unbroken": _unbroken}
-    style = Markup(_read("style.css") + _read("explorer.css"))
+    style = Markup(_read("style.css") + _read("explorer.css") + _read("lab/lab.css"))
     return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
 
 
@@ -229,6 +246,7 @@ def _environment(*, autoescape: bool) -> Environment:
     environment.tests |= {
         "figure": lambda block: isinstance(block, Figure),
         "explorer": lambda block: isinstance(block, Explorer),
+        "lab": lambda block: isinstance(block, Lab),
     }
     return environment
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pathsum.claims.formatting import plural
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report import verdicts
+from pathsum.report import lab, verdicts
 from pathsum.report.answer import QUESTION, TITLE, answer, shortfall
 from pathsum.report.document import Document, Section
 from pathsum.report.figures.base import Figure
@@ -38,16 +39,22 @@ def contents() -> dict[str, tuple[list[str], list[str]]]:
 
 
 def story(
-    results: Results, claims: Sequence[ClaimResult], figures: Figures, registered: Preregistration = UNFROZEN
+    results: Results,
+    claims: Sequence[ClaimResult],
+    figures: Figures,
+    registered: Preregistration = UNFROZEN,
+    exported: Mapping[str, Any] | None = None,
 ) -> Document:
-    """Compose the whole report. A section says so if the models that it needs are absent."""
+    """Compose the whole report, with a lab where models are ``exported``. A section says so if the models that it needs
+    are absent."""
     titles = {name: theme.title for name, theme in themes().items()}
     are = "is" if len(results.missing) == 1 else "are"
     missing = (
         f"{plural(len(results.missing), 'declared model')} left no records and {are} not in this report: "
         f"{', '.join(results.missing)}."
     )
-    parts: list[list[Section]] = []
+    runnable = [lab.section(exported, results)] if exported and exported["models"] else []
+    parts: list[list[Section]] = [runnable] if runnable else []
     for theme in themes().values():
         if theme.opens_part or not parts:
             parts.append([])
@@ -56,7 +63,7 @@ def story(
         title=TITLE,
         question=QUESTION,
         answer=(*answer(results), *shortfall(claims)),
-        shortcuts=tuple(titles[name] for name in SHORTCUTS),
+        shortcuts=(*(section.title for section in runnable), *(titles[name] for name in SHORTCUTS)),
         warnings=(missing,) if results.missing else (),
         opening=(
             *drawn(figures, "headline"),

@@ -56,43 +56,6 @@
     return sum(heads.map((h) => cell.patterns[start + h * sizes[passage] + triangle(i) + j])) / heads.length / 100;
   }
 
-  // ---- page elements ----
-
-  function make(tag, text = "", kind = "") {
-    const element = document.createElement(tag);
-    element.textContent = text;
-    if (kind) element.className = kind;
-    return element;
-  }
-
-  function fill(select, options, chosen) {
-    select.replaceChildren(...options.map(([value, text]) => Object.assign(make("option", text), { value })));
-    if (options.some(([value]) => value === chosen)) select.value = chosen;
-  }
-
-  function table(caption, columns, rows, label = caption) {
-    const made = make("table");
-    const head = make("tr");
-    head.append(...columns.map((c) => Object.assign(make("th", c), { scope: "col" })));
-    made.append(make("caption", caption), head);
-    for (const row of rows) {
-      const line = make("tr");
-      for (const field of row) {
-        const box = make("td");
-        box.append(...[field].flat());
-        line.append(box);
-      }
-      made.append(line);
-    }
-    const scroll = Object.assign(make("div", "", "scroll"), { tabIndex: 0 });
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", label);
-    scroll.append(made);
-    return scroll;
-  }
-
-  const signed = (value, digits) => value.toFixed(digits).replace("-", "−");
-  const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
   const millions = (n) => (n >= 1e5 ? `${(n / 1e6).toFixed(1)} M` : String(n));
 
   // ---- attention explorer ----
@@ -209,13 +172,12 @@
   function bars(cell, [token, logProb, logit, ...parts], longest, title) {
     const order = parts.map((value, at) => [value, at]).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]));
     const rows = order.map(([value, at]) => {
-      const bar = make("span", "", value < 0 ? "bar less" : "bar");
-      bar.style.setProperty("--size", (Math.abs(value) / longest).toFixed(3));
-      return [cell.paths[at] === "direct" ? "direct path" : cell.paths[at], bar, number(value)];
+      const name = cell.paths[at] === "direct" ? "direct path" : cell.paths[at];
+      return [name, bar(Math.abs(value) / longest, value < 0), thousandths(value)];
     });
     rows.unshift(
-      ["logit of the model", "", number(logit, "logit")],
-      ["sum of all paths", "", number(sum(parts), "total")],
+      ["logit of the model", "", thousandths(logit, "logit")],
+      ["sum of all paths", "", thousandths(sum(parts), "total")],
     );
     const box = make("div", "", "half");
     const heading = make("h4", `${title}: `);
@@ -224,8 +186,6 @@
     box.append(heading, table(caption, ["path", "size", "logit"], rows, `${title}, by path`));
     return box;
   }
-
-  const number = (thousandths, kind = "part") => make("span", signed(thousandths / 1000, 3), `number ${kind}`);
 
   // ---- circuit explorer ----
 

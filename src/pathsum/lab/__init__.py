@@ -1,0 +1,1 @@
+"""Trained models packed for the page, where they run."""

@@ -1,0 +1,42 @@
+"""The lab: trained models that run in the reader's browser, with the roles of their heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pathsum.claims.formatting import head_label
+from pathsum.records.heads import HeadRow
+from pathsum.records.results import Cell, Results
+from pathsum.report.document import Lab, Section
+from pathsum.report.symbols import visible
+from pathsum.report.themes.behaviour import names
+
+TITLE = "The lab"
+
+
+def section(exported: Mapping[str, Any], results: Results) -> Section:
+    """Return the lab of the ``exported`` models, and say how to use it."""
+    tokenizer = exported["tokenizer"]
+    shown = {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
+    models = tuple({**model, **_roles(results.cells[model["name"]])} for model in exported["models"])
+    listed = ", ".join(model["name"] for model in models)
+    text = (
+        "Trained models run on this page, without a network. Type any text or choose a passage; then switch off a "
+        "head, cut an edge between two heads, or split a prediction or an attention score into paths. "
+        "“Cut the key edge” removes the output of the previous-token head from the keys of the induction head.",
+        f"The models are {listed}: of each number of layers, the lowest loss of those with the middle number of heads. "
+        "Weights are rounded to float16. The mean that a head writes is over held-out windows, at the same position.",
+    )
+    return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
+
+
+def _roles(cell: Cell) -> dict[str, Any]:
+    """Return the role of each head, its first label, and the two heads of the induction circuit."""
+    heads = {(h.layer, h.head): names(cell, h.layer, h.head) for h in cell.rows(HeadRow)}
+    previous, induction = cell.previous_token_head(), cell.formed_induction_head()
+    return {
+        "roles": {head_label(*place): labels[0] if labels else "no label" for place, labels in heads.items()},
+        "previous": head_label(previous.layer, previous.head) if previous else None,
+        "induction": head_label(induction.layer, induction.head) if induction else None,
+    }

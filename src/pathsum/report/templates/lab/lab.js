@@ -1,0 +1,442 @@
+"use strict";
+// The lab: shows a run of a model on the reader's text, beside the run of the intact model.
+(() => {
+  const $ = (name) => document.getElementById(`lab-${name}`);
+  const lab = document.getElementById("lab");
+  const { tokenizer: packed, passages } = JSON.parse($("data").textContent);
+  const tokenizer = new Tokenizer(packed);
+  const blocks = new Map([...document.querySelectorAll("script[data-lab]")].map((b) => [b.dataset.lab, b]));
+  const deepest = [...blocks.keys()].at(-1);
+  const models = new Map();
+  const BLOCK = 24; // random tokens, twice
+  const MODES = {
+    "": "as trained",
+    zero: "writes zero",
+    mean: "writes its mean over held-out text",
+    previous: "attends to the previous token alone",
+  };
+  const SIDES = { Q: "queries", K: "keys", V: "values" };
+  const FRESH = { head: "", token: 0, key: null, target: null, modes: {}, cuts: [] };
+  let state = { ...FRESH, model: deepest, text: null, seed: 1 };
+  let model, intact, run; // run: with the interventions of the state
+
+  async function load(name) {
+    if (!models.has(name)) {
+      const about = JSON.parse(blocks.get(name).textContent);
+      models.set(name, new Model(about, await readHalves(about.numbers)));
+    }
+    return models.get(name);
+  }
+
+  // ---- state ----
+
+  async function change(changes) {
+    state = { ...state, ...changes };
+    const wanted = state;
+    const loaded = await load(state.model);
+    if (wanted !== state) return; // changed again meanwhile
+    model = loaded;
+    const random = state.text === null;
+    const read = random ? tokenizer.randomTwice(state.seed, blockOf(model)) : [0, ...tokenizer.encode(state.text)];
+    const tokens = read.slice(0, model.n_ctx);
+    repair(tokens);
+    if (intact?.model !== model || String(intact.tokens) !== String(tokens)) intact = new Run(model, tokens);
+    run = changed() ? new Run(model, tokens, state.modes, state.cuts) : intact;
+    draw(read.length);
+  }
+
+  // Forgets what the model or the text does not have.
+  function repair(tokens) {
+    const names = model.heads.map((head) => head.name);
+    const modes = Object.entries(state.modes).filter(([name, mode]) => names.includes(name) && mode);
+    state.modes = Object.fromEntries(modes);
+    state.cuts = state.cuts.filter((cut) => edges().includes(cut));
+    if (!names.includes(state.head)) state.head = model.induction ?? names.at(-1) ?? "";
+    state.token = Math.min(state.token, tokens.length - 1);
+    if (state.key > state.token) state.key = null;
+    if (state.target >= model.d_vocab) state.target = null;
+  }
+
+  const changed = () => Object.keys(state.modes).length + state.cuts.length > 0;
+  const pairs = () =>
+    model.heads.flatMap((late) =>
+      model.heads.filter((early) => early.layer < late.layer).map((early) => `${early.name}-${late.name}`),
+    );
+  const edges = () => pairs().flatMap((pair) => Object.keys(SIDES).map((side) => `${pair}-${side}`));
+  const sayEdge = (cut) => cut.replace(/(.*)-(.*)-(.)/, (_, early, late, side) => `${early}→${late} ${SIDES[side]}`);
+
+  const blockOf = ({ n_ctx }) => Math.min(BLOCK, Math.floor((n_ctx - 1) / 2));
+
+  // The presets: the induction head, at the token of the second copy whose next token is predicted best, and the key
+  // edge intact or cut.
+  async function example(cut) {
+    const shown = await load(deepest);
+    const { induction, previous } = shown;
+    const [seed, block] = [state.text === null ? state.seed : 1, blockOf(shown)];
+    const second = new Run(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
+    const token = block + second.indexOf(Math.min(...second));
+    const cuts = cut && previous && induction ? [`${previous}-${induction}-K`] : [];
+    await change({ ...FRESH, model: deepest, text: null, seed, head: induction ?? "", token, cuts });
+  }
+
+  // ---- the address ----
+
+  function address() {
+    const off = [...Object.entries(state.modes).map((pair) => pair.join(".")), ...state.cuts];
+    const said = { model: state.model, head: state.head, token: state.token };
+    if (state.text === null) said.random = state.seed;
+    else if (passages.includes(state.text)) said.passage = passages.indexOf(state.text);
+    else said.text = state.text;
+    for (const name of ["key", "target"]) if (state[name] !== null) said[name] = state[name];
+    if (off.length) said.off = off.join(" ");
+    return `#lab?${new URLSearchParams(said)}`;
+  }
+
+  function restore() {
+    if (!location.hash.startsWith("#lab?")) return false;
+    const said = new URLSearchParams(location.hash.slice(5));
+    const number = (name) => (/^\d{1,9}$/.test(said.get(name) ?? "") ? Number(said.get(name)) : null);
+    const off = (said.get("off") ?? "").split(" ");
+    const text = said.has("random") ? null : (passages[number("passage") ?? -1] ?? said.get("text") ?? "");
+    change({
+      model: blocks.has(said.get("model")) ? said.get("model") : deepest,
+      ...{ text, seed: number("random") ?? 1, head: said.get("head") ?? "" },
+      ...{ token: number("token") ?? 0, key: number("key"), target: number("target") },
+      modes: Object.fromEntries(off.map((o) => o.split(".")).filter(([, mode]) => Object.hasOwn(MODES, mode))),
+      cuts: off.filter((o) => o.includes("-")),
+    });
+    document.getElementById(lab.dataset.section)?.scrollIntoView();
+    return true;
+  }
+
+  // What the reader does is written into the address.
+  async function act(changes) {
+    await (typeof changes === "function" ? changes() : change(changes));
+    history.replaceState(null, "", address());
+  }
+
+  // ---- drawing ----
+
+  const word = (i) => make("code", tokenizer.words[run.tokens[i]]);
+  const place = (i) => [word(i), ` (${i})`];
+  const nats = (value) => signed(value, 2);
+  const difference = (value) => (value < 0 ? nats(value) : `+${nats(value)}`);
+  const mean = (values) => sumOf(values) / values.length;
+  const sayPath = (path) => path.join("→") || "direct path";
+
+  function draw(length) {
+    const hasHeads = model.heads.length > 0;
+    fill($("model"), [...blocks.keys()].map((n) => [n, n]), state.model);
+    const options = [["own", "your text"], ["random", "random tokens, twice"]];
+    options.unshift(...passages.map((_, i) => [String(i), `held-out text ${i + 1}`]));
+    const at = passages.indexOf(state.text);
+    fill($("passage"), options, state.text === null ? "random" : at < 0 ? "own" : String(at));
+    if ($("text").value !== (state.text ?? "")) $("text").value = state.text ?? "";
+    $("attention").hidden = $("score").hidden = !hasHeads;
+    drawSummary(length);
+    drawTokens();
+    if (hasHeads) {
+      drawHeads();
+      drawMatrix();
+      drawSwitches();
+      drawScore();
+    }
+    drawChanges();
+    drawPredictions();
+    look(state.token);
+    $("link").href = address();
+  }
+
+  function drawSummary(length) {
+    const n = run.losses.length;
+    const copies = [["the first copy", 0, n / 2], ["the second copy", n / 2, n]];
+    const parts = state.text === null ? copies : [["the text", 0, n]];
+    const said = parts.map(([what, from, to]) => {
+      const [now, before] = [run, intact].map((r) => mean(r.losses.slice(from, to)));
+      const beside = run === intact ? "" : ` (intact model ${nats(before)}, ${difference(now - before)})`;
+      return `${what} ${nats(now)} nats${beside}`;
+    });
+    const cut = length > model.n_ctx ? ` Only the first ${model.n_ctx - 1} tokens are read.` : "";
+    const none = "No text: the model sees the beginning of a sequence alone.";
+    $("summary").textContent = n ? `Mean loss per token: ${said.join("; ")}.${cut}` : none;
+  }
+
+  function drawTokens() {
+    const buttons = run.tokens.map((t, i) => {
+      const button = make("button", tokenizer.words[t], "token");
+      button.type = "button";
+      if (i) button.append(make("small", nats(run.losses[i - 1])));
+      const more = i ? run.losses[i - 1] - intact.losses[i - 1] : 0;
+      if (Math.abs(more) >= 0.005) button.append(make("small", difference(more), more > 0 ? "more" : "fewer"));
+      button.addEventListener("mouseenter", () => look(i));
+      button.addEventListener("focus", () => look(i));
+      button.addEventListener("click", () => act({ token: i, key: null, target: null }));
+      return button;
+    });
+    const focused = $("tokens").contains(document.activeElement);
+    const copied = state.text === null ? run.losses.length / 2 : NaN; // the last token of the first copy
+    const lineEnds = (i) => i === copied || tokenizer.words[run.tokens[i]].includes("↵");
+    $("tokens").replaceChildren(...buttons.flatMap((b, i) => (lineEnds(i) ? [b, make("br")] : [b])));
+    if (focused) buttons[state.token].focus();
+  }
+
+  // Shows where token i attends, and which tokens attend to it, by the chosen head.
+  function look(i) {
+    const n = run.tokens.length;
+    const pattern = run.heads[state.head]?.pattern;
+    const weight = (query, key) => (pattern && key <= query ? pattern[query * n + key] : 0);
+    $("tokens").querySelectorAll("button").forEach((button, j) => {
+      button.style.setProperty("--out", weight(i, j).toFixed(3));
+      button.style.setProperty("--in", weight(j, i).toFixed(3));
+      button.tabIndex = j === i ? 0 : -1;
+      button.classList.toggle("here", j === i);
+      button.setAttribute("aria-pressed", String(j === state.token));
+    });
+    if (!pattern) return $("said").replaceChildren(...place(i), ": without layers there is no attention.");
+    const ranked = range(i + 1).sort((a, b) => weight(i, b) - weight(i, a));
+    const best = ranked.slice(0, 3).filter((j) => weight(i, j) >= 0.02);
+    const said = best.flatMap((j, at) => [at ? ", " : " ", ...place(j), ` ${percent(weight(i, j))}`]);
+    $("said").replaceChildren(...place(i), ` attends, by ${state.head}, to`, ...said, ".");
+  }
+
+  // Draws a pattern on at most `most` pixels a side: one for each pair of tokens, or for a square of pairs its largest.
+  function paint(canvas, pattern, most) {
+    const n = run.tokens.length;
+    const step = Math.ceil(n / most);
+    const size = Math.ceil(n / step);
+    const largest = new Float32Array(size * size);
+    pattern.forEach((weight, at) => {
+      const to = Math.floor(at / n / step) * size + Math.floor((at % n) / step);
+      largest[to] = Math.max(largest[to], weight);
+    });
+    canvas.width = canvas.height = size;
+    const image = new ImageData(size, size);
+    const [red, green, blue] = getComputedStyle(lab).getPropertyValue("--out-ink").trim().split(" ").map(Number);
+    const pixels = new Uint32Array(image.data.buffer);
+    const colour = (blue << 16) | (green << 8) | red;
+    largest.forEach((weight, at) => (pixels[at] = (Math.round(255 * weight) << 24) | colour));
+    canvas.getContext("2d").putImageData(image, 0, 0);
+  }
+
+  function drawHeads() {
+    const focused = $("heads").contains(document.activeElement);
+    const groups = Map.groupBy(model.heads, (head) => model.roles[head.name]);
+    const ranked = [...groups].sort(([a], [b]) => (a === "no label") - (b === "no label"));
+    const boxes = ranked.map(([role, heads]) => {
+      const box = make("fieldset", "", "role");
+      box.append(make("legend", role), ...heads.map((head) => thumbnail(run.heads[head.name], role)));
+      return box;
+    });
+    const all = make("div", "", "roles");
+    all.append(...boxes);
+    $("heads").replaceChildren(all);
+    if (focused) all.querySelector("[aria-pressed=true]").focus();
+  }
+
+  function thumbnail(head, role) {
+    const touched = head.mode || state.cuts.some((cut) => cut.split("-")[1] === head.name);
+    const button = Object.assign(make("button", "", touched ? "thumb changed" : "thumb"), { type: "button" });
+    const canvas = make("canvas");
+    paint(canvas, head.pattern, 64);
+    button.append(canvas, head.name, touched ? " changed" : "");
+    button.setAttribute("aria-label", `${head.name}, ${role}${touched ? ", changed" : ""}`);
+    button.setAttribute("aria-pressed", String(head.name === state.head));
+    button.addEventListener("click", () => act({ head: head.name, key: null }));
+    return button;
+  }
+
+  // The key of the score that is shown: the chosen one, or the one most attended to.
+  function shownKey() {
+    const n = run.tokens.length;
+    const row = run.heads[state.head].pattern.subarray(state.token * n, state.token * n + state.token + 1);
+    return state.key ?? row.indexOf(row.reduce((a, b) => Math.max(a, b)));
+  }
+
+  function drawMatrix() {
+    const n = run.tokens.length;
+    const head = run.heads[state.head];
+    const [query, key] = [state.token, shownKey()];
+    $("head").textContent = `${head.name}: ${model.roles[head.name]}`;
+    paint($("matrix"), head.pattern, 256);
+    const label = `Attention of ${head.name}: a row for each query, a column for each key. Arrow keys choose a pair.`;
+    $("matrix").setAttribute("aria-label", label);
+    for (const [line, at] of [["row", query], ["column", key]]) {
+      const span = lab.querySelector(`.matrix .${line}`);
+      span.style.setProperty("--at", at / n);
+      span.style.setProperty("--size", 1 / n);
+    }
+    sayCell(query, key);
+  }
+
+  function sayCell(query, key) {
+    const weight = run.heads[state.head].pattern[query * run.tokens.length + key];
+    const said = `: ${percent(weight)} of the query's attention.`;
+    $("cell").replaceChildren("Query ", ...place(query), ", key ", ...place(key), said);
+  }
+
+  function pointed(event) {
+    const box = $("matrix").getBoundingClientRect();
+    const n = run.tokens.length;
+    const at = (from, size) => Math.max(0, Math.min(n - 1, Math.floor((from / size) * n)));
+    const [token, key] = [at(event.clientY - box.top, box.height), at(event.clientX - box.left, box.width)];
+    return { token, key: Math.min(token, key) };
+  }
+
+  function drawSwitches() {
+    fill($("mode"), Object.entries(MODES), state.modes[state.head] ?? "");
+    const mine = pairs().filter((pair) => pair.split("-").includes(state.head));
+    const box = (pair, side) => {
+      const input = Object.assign(make("input"), { type: "checkbox", checked: state.cuts.includes(`${pair}-${side}`) });
+      input.setAttribute("aria-label", `cut ${sayEdge(`${pair}-${side}`)}`);
+      input.addEventListener("change", () => toggle(`${pair}-${side}`));
+      input.dataset.edge = `${pair}-${side}`;
+      return input;
+    };
+    const rows = mine.map((pair) => [pair.replace("-", "→"), ...Object.keys(SIDES).map((side) => box(pair, side))]);
+    const focused = document.activeElement.dataset.edge;
+    const caption = "Cut an edge: the later head's queries, keys or values no longer read the earlier head's output.";
+    const shown = table(caption, ["edge", ...Object.values(SIDES)], rows, "Edges");
+    $("edges").replaceChildren(...(rows.length ? [shown] : []));
+    if (focused) $("edges").querySelector(`[data-edge="${focused}"]`)?.focus();
+  }
+
+  function toggle(cut) {
+    act({ cuts: state.cuts.includes(cut) ? state.cuts.filter((c) => c !== cut) : [...state.cuts, cut] });
+  }
+
+  function drawChanges() {
+    const undo = (text, undone) => {
+      const button = Object.assign(make("button", `${text} ✕`), { type: "button" });
+      button.setAttribute("aria-label", `Undo: ${text}`);
+      button.addEventListener("click", undone);
+      return button;
+    };
+    const setBack = (name) => act({ modes: { ...state.modes, [name]: "" } });
+    const touched = Object.entries(state.modes);
+    const modes = touched.map(([name, mode]) => undo(`${name} ${MODES[mode]}`, () => setBack(name)));
+    $("changes").replaceChildren(...modes, ...state.cuts.map((cut) => undo(`${sayEdge(cut)} cut`, () => toggle(cut))));
+    $("undo").disabled = !changed();
+  }
+
+  function drawPredictions() {
+    const next = run.tokens[state.token + 1];
+    const [now, before] = [run, intact].map((r) => r.logProbs(state.token).map(Math.exp));
+    const ranked = range(model.d_vocab).sort((a, b) => now[b] - now[a]);
+    const target = state.target ?? next ?? ranked[0];
+    const listed = [...new Set([...ranked.slice(0, 8), ...(next === undefined ? [] : [next]), target])];
+    const rows = listed.map((t) => {
+      const button = Object.assign(make("button", tokenizer.words[t], "token"), { type: "button" });
+      button.addEventListener("click", () => act({ target: t }));
+      if (t === target) button.setAttribute("aria-current", "true");
+      const change = run === intact ? [] : [percent(before[t])];
+      return [button, t === next ? "next token" : "", percent(now[t]), ...change];
+    });
+    const heading = make("h3");
+    heading.append("After ", ...place(state.token));
+    const columns = ["token", "", "probability", ...(run === intact ? [] : ["intact model"])];
+    const caption = "The likeliest next tokens; choose one to split its logit.";
+    $("predictions").replaceChildren(heading, table(caption, columns, rows, "Predictions"));
+    drawPaths(target);
+  }
+
+  function drawPaths(target) {
+    const parts = logitPaths(run, state.token, target);
+    const before = new Map(logitPaths(intact, state.token, target).map(({ path, value }) => [sayPath(path), value]));
+    const whole = inWhole(parts.map((p) => p.value));
+    const longest = Math.max(...whole.map(Math.abs), 1);
+    const order = range(parts.length).sort((a, b) => Math.abs(whole[b]) - Math.abs(whole[a]));
+    const extra = (value) => (run === intact ? [] : [thousandths(Math.round(value * 1000), "before")]);
+    const rows = order.map((at) => {
+      const name = sayPath(parts[at].path);
+      const size = bar(Math.abs(whole[at]) / longest, whole[at] < 0);
+      return [name, size, thousandths(whole[at]), ...extra(before.get(name) ?? 0)];
+    });
+    const total = thousandths(sumOf(whole), "total");
+    rows.unshift(["all paths: the model's logit", "", total, ...extra(sumOf([...before.values()]))]);
+    const heading = make("h3", "Logit of ");
+    heading.append(make("code", tokenizer.words[target]), ", path by path");
+    const columns = ["path", "part", "logit", ...(run === intact ? [] : ["intact model"])];
+    const caption = "Logits above the mean over all tokens, largest part first.";
+    $("paths").replaceChildren(heading, table(caption, columns, rows, "Paths"));
+  }
+
+  function drawScore() {
+    const [query, key] = [state.token, shownKey()];
+    const { queries, keys, values, position } = scorePaths(run, state.head, query, key);
+    const whole = inWhole([...values.flat(), position]);
+    const longest = Math.max(...whole.map(Math.abs), 1);
+    const pair = (value) => {
+      const box = thousandths(value, value < 0 ? "pair less" : "pair");
+      box.style.setProperty("--size", (Math.abs(value) / longest).toFixed(3));
+      return box;
+    };
+    const rows = queries.map((path, q) => [sayPath(path), ...keys.map((_, k) => pair(whole[q * keys.length + k]))]);
+    const heading = make("h3", `Score of ${state.head}: query `);
+    heading.append(...place(query), ", key ", ...place(key));
+    const [score, distance] = [sumOf(whole), whole.at(-1)].map((value) => signed(value / 1000, 3));
+    const total = `The score is ${score} nats: all pairs of paths, and ${distance} for the distance.`;
+    const caption = "A row for each path to the query, a column for each path to the key.";
+    const columns = ["query path", ...keys.map(sayPath)];
+    $("score").replaceChildren(heading, make("p", total), table(caption, columns, rows, "Pairs of paths"));
+  }
+
+  // ---- start ----
+
+  function step(event, goals) {
+    if (!(event.key in goals)) return null;
+    event.preventDefault();
+    return goals[event.key];
+  }
+
+  function moveToken(event) {
+    const buttons = [...$("tokens").querySelectorAll("button")];
+    const [i, last] = [buttons.indexOf(document.activeElement), buttons.length - 1];
+    const [on, back] = [i + 1, i - 1];
+    const goal = step(event, { ArrowRight: on, ArrowDown: on, ArrowLeft: back, ArrowUp: back, Home: 0, End: last });
+    if (goal !== null) buttons[Math.max(0, Math.min(last, goal))].focus();
+  }
+
+  function moveCell(event) {
+    const [token, key] = [state.token, shownKey()];
+    const [right, left] = [[token, key + 1], [token, key - 1]];
+    const [down, up] = [[token + 1, key], [token - 1, key]];
+    const goal = step(event, { ArrowRight: right, ArrowLeft: left, ArrowDown: down, ArrowUp: up });
+    if (goal === null) return;
+    const to = Math.max(0, Math.min(run.tokens.length - 1, goal[0]));
+    act({ token: to, key: Math.max(0, Math.min(to, goal[1])), target: null });
+  }
+
+  function pick(passage) {
+    const texts = { own: $("text").value, random: null };
+    return { text: passage in texts ? texts[passage] : passages[Number(passage)], target: null, key: null };
+  }
+
+  function listen() {
+    $("model").addEventListener("change", () => act({ model: $("model").value, head: "" }));
+    $("passage").addEventListener("change", () => act(pick($("passage").value)));
+    $("text").addEventListener("input", () => act({ text: $("text").value, target: null, key: null, token: Infinity }));
+    const anySeed = () => 1 + Math.floor(Math.random() * 1e6);
+    $("random").addEventListener("click", () => act({ text: null, seed: anySeed(), target: null, key: null }));
+    $("show").addEventListener("click", () => act(() => example(false)));
+    $("cut").addEventListener("click", () => act(() => example(true)));
+    $("undo").addEventListener("click", () => act({ modes: {}, cuts: [] }));
+    $("mode").addEventListener("change", () => act({ modes: { ...state.modes, [state.head]: $("mode").value } }));
+    $("tokens").addEventListener("keydown", moveToken);
+    $("tokens").addEventListener("mouseleave", () => look(state.token));
+    $("matrix").addEventListener("keydown", moveCell);
+    $("matrix").addEventListener("pointermove", (event) => sayCell(pointed(event).token, pointed(event).key));
+    $("matrix").addEventListener("pointerleave", () => sayCell(state.token, shownKey()));
+    $("matrix").addEventListener("click", (event) => act({ ...pointed(event), target: null }));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => change({}));
+    addEventListener("hashchange", restore);
+  }
+
+  lab.hidden = false;
+  if (!("DecompressionStream" in window && Map.groupBy)) {
+    lab.textContent = "The lab needs a browser of 2024 or later.";
+    return;
+  }
+  listen();
+  load(deepest).then(({ previous, induction }) => ($("cut").disabled = !previous || !induction));
+  if (!restore()) example(false);
+})();

@@ -1,0 +1,56 @@
+"use strict";
+// Small pieces of page, for the lab and the explorers. Tokens come from a corpus: they reach the page through
+// textContent alone.
+function make(tag, text = "", kind = "") {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (kind) element.className = kind;
+  return element;
+}
+
+function fill(select, options, chosen) {
+  select.replaceChildren(...options.map(([value, text]) => Object.assign(make("option", text), { value })));
+  if (options.some(([value]) => value === chosen)) select.value = chosen;
+}
+
+// A table in a region of its own that scrolls; a field is text, an element, or a list of these.
+function table(caption, columns, rows, label = caption) {
+  const made = make("table");
+  const head = make("tr");
+  head.append(...columns.map((c) => Object.assign(make("th", c), { scope: "col" })));
+  made.append(make("caption", caption), head);
+  for (const row of rows) {
+    const line = make("tr");
+    for (const field of row) {
+      const box = make("td");
+      box.append(...[field].flat());
+      line.append(box);
+    }
+    made.append(line);
+  }
+  const scroll = Object.assign(make("div", "", "scroll"), { tabIndex: 0 });
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", label);
+  scroll.append(made);
+  return scroll;
+}
+
+function bar(share, negative) {
+  const made = make("span", "", negative ? "bar less" : "bar");
+  made.style.setProperty("--size", share.toFixed(3));
+  return made;
+}
+
+const signed = (value, digits) => value.toFixed(digits).replace("-", "−");
+const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+const thousandths = (value, kind = "part") => make("span", signed(value / 1000, 3), `number ${kind}`);
+
+// Whole thousandths that add up to their rounded sum: those cut most are rounded up.
+function inWhole(values) {
+  const exact = values.map((x) => x * 1000);
+  const whole = exact.map(Math.floor);
+  const short = Math.round(exact.reduce((a, b) => a + b, 0)) - whole.reduce((a, b) => a + b, 0);
+  const order = [...whole.keys()].sort((a, b) => whole[a] - exact[a] - (whole[b] - exact[b]));
+  for (const i of order.slice(0, short)) whole[i] += 1;
+  return whole;
+}

@@ -127,10 +127,10 @@ def heads(cells: Sequence[Cell]) -> Table:
             "exact pattern in another first-layer head (nats)",
             lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
         ),
-        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) when a head is "
-        "resampled. Last two columns: the change of this loss when a head's attention pattern is replaced by an exact "
-        "previous-token pattern, for the previous-token head, which changes little if it already has this pattern, and "
-        "for the other first-layer heads (range over heads).",
+        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) when one head is "
+        "resampled. Last two columns: change of the same loss when a first-layer head's attention pattern is replaced "
+        "by an exact previous-token pattern. One column is for the previous-token head (near 0 if the head already has "
+        "this pattern), the other for the other first-layer heads (range over heads).",
         csv="ablations.csv",
     )
 

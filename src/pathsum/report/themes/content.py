@@ -163,11 +163,12 @@ def content_scores(results: Results) -> Figure | None:
 
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
-        "Parts of the best induction head's preference, by the content that is compared. Rows: how many tokens back "
-        "the content at the query comes from; columns: the same at the key; BOS: the first position. Box: current "
-        f"token at the query and previous token at the key, {span(shares)} of the preference in "
-        f"{plural(len(shares), 'model')}. Values are nats above the query's mean over keys, on repeated random tokens; "
-        "chance is 0. Terms of position are left out."
+        "Attention score, before the softmax, that the best induction head of a model gives to the token after the "
+        "earlier occurrence of the current token, split by the content that is compared (nats above the query's mean "
+        "over keys, on repeated random tokens; chance is 0). Row: the content at the query comes from this many tokens "
+        "back; column: the same at the key; BOS: the first position. Box: current token at the query with previous "
+        f"token at the key, the pairing of an induction head: {span(shares)} of the total in "
+        f"{plural(len(shares), 'model')} of the grid. Terms of position are left out."
     )
     rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}
     title = "Scores of induction heads by content"

@@ -51,11 +51,11 @@ def _table(cells: list[Cell]) -> Table:
         Column("share", lambda _, r: share(r.loss_drop_lost, r.loss_drop_nats)),
         Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),
         Column("share", lambda _, r: share(r.repeat_gain_lost, r.repeat_gain_nats)),
-        caption="Loss of in-context learning without the induction heads, at the last checkpoint (nats per token, and "
-        "as a share of the whole model's value): by how much the in-context loss drop on held-out text falls, and by "
-        "how much the gain of the second copy over the first on repeated random tokens falls. The last rows of each "
-        "model are the controls with the largest effect: other heads, and random directions. In brackets: 95 % "
-        "intervals.",
+        caption="How much in-context learning depends on the induction heads, at the last checkpoint. Each entry is "
+        "the decrease when the heads are ablated, in nats per token and as a share of the whole model's value, of two "
+        "measures: the in-context loss drop on held-out text, and the advantage of the second copy over the first on "
+        "repeated random tokens. The last rows of each model are the two controls with the largest effect: ablation of "
+        "other heads, and removal of equally large writes in random directions. In brackets: 95 % intervals.",
         csv="joint_ablation.csv",
     )
 

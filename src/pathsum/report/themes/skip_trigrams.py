@@ -18,13 +18,13 @@ BUGS = 8  # rows of the table of skip-trigram bugs
 NEAR = 8  # tokens back; a long-range head has less than half of its attention within them
 
 METHOD = (
-    "The atlas lists the skip-trigrams of each head with the largest effect on text. On half of the held-out "
-    "documents, the choosing documents, skip-trigrams are ranked by their effect on the logit of the output, summed "
-    "over the places where this output comes next. Those with the largest sums are candidates. The atlas lists the "
-    "candidates that occur in the choosing documents more often than chance, because a head without a match raises "
-    "common tokens just as much, whatever the source. The listed skip-trigrams are judged on the other half, the "
-    "judging documents. Attention patterns and norm scales are fixed; with one layer this is exact. Neither the first "
-    "position nor the destination itself counts as a source."
+    "How the atlas is made. Half of the held-out documents, the choosing documents, rank the skip-trigrams of each "
+    "head by their effect on the logit of the output, summed over the places where this output comes next. Those with "
+    "the largest sums are candidates. A head can have a large sum by raising common tokens, whatever the source. The "
+    "atlas therefore lists the candidates that occur in the choosing documents more often than chance: with the source "
+    "before it, the destination is followed by the output more often than in general, by more than three standard "
+    "errors. Attention patterns and norm scales are fixed; with one layer this is exact. Neither the first position "
+    "nor the destination itself counts as a source."
 )
 NAMES = (
     HEAD,
@@ -41,17 +41,17 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     known = [c for c in cells if c.rows(SkipTrigramRow)]
     if not known:
         return ()
-    text = f"{METHOD} {_copying(known)} {_confirmed(known)}"
+    text = (METHOD, _confirmed(known), _copying(known))
     bugs = [b for c in known for b in c.rows(SkipTrigramBugRow)]
     if not bugs:
         return (
-            text,
+            *text,
             "No skip-trigram bug was found: no crossed skip-trigram is frequent enough to judge and refuted by the "
             "text.",
         )
     prices = span([b.price_nats for b in bugs], 3)
     return (
-        text,
+        *text,
         "Skip-trigram bugs. A head's attention depends on source and destination, but its output on the source alone. "
         "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
         "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
@@ -68,9 +68,9 @@ def _copying(cells: Sequence[Cell]) -> str:
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     text = (
-        "A skip-trigram copies if its output is its source, up to case and a leading space. It is confirmed if it "
-        f"occurs more often than chance in both halves of the documents. Share that copies: {shares} of the listed and "
-        "confirmed (range over models)"
+        "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. Share that "
+        "copies, where confirmed means that the test is passed in both halves: "
+        f"{shares} of the listed and confirmed (range over models)"
     )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
@@ -112,10 +112,9 @@ def _confirmed(cells: Sequence[Cell]) -> str:
     tallies = [(t.confirmed, t.tested) for c in cells for t in c.rows(SkipTrigramTallyRow)]
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     text = (
-        "Of the listed skip-trigrams that are frequent enough to test, the judging documents confirm "
-        f"{_share(r.confirmed for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])}): with the source "
-        "before it, the destination is followed by the output more often than without regard to the source, by more "
-        "than three standard errors"
+        "How many are in the text. The same test is repeated on the other half, the judging documents. Of the listed "
+        "skip-trigrams that are frequent enough to test, the judging documents confirm "
+        f"{_share(r.confirmed for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])})"
     )
     if tallies:
         text += (

@@ -81,9 +81,10 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
     gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
     return (
-        f"{text} It prefers a match of three tokens to a match of two in {sum(r.low > 0 for r in third)} of "
-        f"{len(third)} (difference of attention {span([r.advantage for r in third])}). The model's log-probability of "
-        f"the follower of the longer match is higher than that of the other follower by {span(gains)} nats."
+        f"{text} The model's log-probability of the follower of the longer match is {span(gains)} nats above that of "
+        f"the other follower. With three tokens against two, the head prefers the longer match in "
+        f"{sum(r.low > 0 for r in third)} of {len(third)} (difference of attention over all of them: "
+        f"{span([r.advantage for r in third])})."
     )
 
 

@@ -119,9 +119,9 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("size of the early head", "size", 3),
         Column("chance", "chance", 3),
         Column("q (one-sided)", lambda _, e: "< " * e.varying_at_floor + number(e.varying_q_value, 3)),
-        caption="Every edge that composes (rule in the text), ranked by its score without the mean write times the "
-        "size of the early head. A q with < is a bound: no random rotation reached the score. The CSV has every other "
-        "edge too, with two-sided p- and q-values.",
+        caption="Every edge that composes (rule in the text), ranked by a product: its composition score, computed "
+        "without the early head's mean write, times the size of the early head. “q < x” is a bound: no random rotation "
+        "reached the score. The CSV has all other edges too, and two-sided p- and q-values.",
         csv="composition.csv",
     )
     return (mechanism, composing) if edges else (mechanism,)

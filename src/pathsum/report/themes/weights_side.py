@@ -161,11 +161,12 @@ def _token_table(results: Results) -> Table:
         ),
         Column("cohesion (chance)", lambda _, r: "–" if isinstance(r, DirectionRow) else _cohesion(r)),
         Column("share of W_OV", lambda _, r: r.share if isinstance(r, DirectionRow) else None),
-        caption="Tokens on which heads act, for the model of each depth with the lowest held-out loss. First, the "
-        "clusters of tokens that raise each other's logits most clearly; cohesion is the mean of these entries of the "
-        "OV circuit in standard deviations of all its entries (in brackets: with randomly rotated writes, ± standard "
-        "deviation). Then, the leading singular directions with the largest share of ‖W_OV‖²: tokens that are read → "
-        "tokens that are written. The files token_clusters.csv and directions.csv have every head of every model.",
+        caption="Tokens on which heads act, for the model of each depth with the lowest held-out loss. First part: "
+        "the clusters of tokens that most clearly raise each other's logits. Cohesion is the mean entry of the OV "
+        "circuit over pairs of tokens of the cluster, in standard deviations of all its entries; in brackets, the "
+        "baseline with the head's writes randomly rotated (mean ± standard deviation). Second part: the singular "
+        "directions of W_OV that hold the largest share of ‖W_OV‖², as tokens read → tokens written. The files "
+        "token_clusters.csv and directions.csv have every head of every model.",
         csv="token_clusters.csv",
     )
 

@@ -40,7 +40,9 @@ def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> 
     ):
         board, word = told(**changes)
         assert "Precision or recall is below 0.9 for: induction heads." in board
-        assert word.startswith("Caution: on synthetic corpora the detector of induction heads has")
+        assert word.startswith(
+            "Caution: on synthetic corpora, where the truth is known, the detector of induction heads"
+        )
 
 
 def test_certainty_is_a_matter_of_both_bounds() -> None:

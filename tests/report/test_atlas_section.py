@@ -51,7 +51,7 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     tallies = [
         replace(t, confirmed=b, tested=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)
     ]
-    text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
+    text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
     assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
     assert "; 0.40 of all confirmed candidates; 0.016 of triples drawn from the text and confirmed" in text
     assert "whatever the heads do there (n = 250); 0.30 of all candidates, confirmed or not." in text
@@ -61,7 +61,7 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
     """Guards against printing 0 of 0 as 0.00."""
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
-    text = paragraphs([ONE.having(skip_trigram_tallies=tallies)])[0]
+    text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
     assert "; – of all confirmed candidates; – of triples drawn from the text" in text
     assert "whatever the heads do there (n = 0); " in text
 
@@ -69,12 +69,12 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
 def test_heads_that_copy_from_afar_stand_apart() -> None:
     far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.rows(DistanceRow)]
     rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.rows(SkipTrigramRow)]
-    text = paragraphs([ONE.having(distances=far, skip_trigrams=rows)])[0]
+    text = " ".join(paragraphs([ONE.having(distances=far, skip_trigrams=rows)]))
     assert "For long-range copying heads alone (1 head; copying by weights and behavior" in text
     assert "within 8 tokens): 1.00." in text
 
 
 def test_a_cell_without_bugs_says_so() -> None:
     clean = ONE.having(skip_trigram_bugs=[])
-    assert "No skip-trigram bug was found" in paragraphs([clean])[1]
+    assert "No skip-trigram bug was found" in paragraphs([clean])[-1]
     assert len(tables([clean])) == 1

@@ -1,7 +1,7 @@
 """`make repro` and `make sweep`: compute every result that is out of date, JOBS models at a time, and then the report.
 
 Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. Without JOBS, one model per core is
-processed at a time: on two cores the default grid takes 27 minutes, and 32 minutes one model at a time
+processed at a time: on two cores an earlier grid took 27 minutes, and 32 minutes one model at a time
 (reports/log.md). If a model fails, the other models and the report are still made. The report lists the missing models,
 and the exit code is not 0.
 """

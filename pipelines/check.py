@@ -44,12 +44,12 @@ def _short(value: Any) -> str:
     return text if len(text) < 60 else text[:57] + "…"
 
 
-def check_fresh() -> None:
+def check_fresh(values: dict[str, Any]) -> None:
     """Raise ConfigError if params.yaml differs from the composition of conf/."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "params.yaml"
         compose(fresh, [])
-        found = list(differences(params(), read_yaml(fresh)))
+        found = list(differences(values, read_yaml(fresh)))
     if found:
         shown = found[:8] + ([f"  … and {len(found) - 8} more"] if len(found) > 8 else [])
         raise ConfigError(
@@ -58,9 +58,9 @@ def check_fresh() -> None:
         )
 
 
-def check_valid(registered: Preregistration) -> None:
+def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     """Raise ConfigError if any section of params.yaml cannot be run. The message lists every error found."""
-    values, complaints = params(), []
+    complaints = []
     if tuned := registered.tuned(values["sweep"]["seeds"]):
         complaints.append(
             f"  - sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
@@ -108,9 +108,8 @@ def check_valid(registered: Preregistration) -> None:
         raise ConfigError("\n".join(["The configuration cannot be run:", *complaints]))
 
 
-def write_sections() -> None:
+def write_sections(values: dict[str, Any]) -> None:
     """Write the sections of params.yaml that many stages depend on: one file per model, and one for extraction."""
-    values = params()
     write_json(CONFIG / "extract.json", values["extract"])
     for name, cell in values["cells"].items():
         write_json(CONFIG / "cells" / f"{name}.json", cell)
@@ -118,10 +117,11 @@ def write_sections() -> None:
 
 if __name__ == "__main__":
     with stage(threads=0):
+        values = params()
         if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
-            check_fresh()
+            check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
-        check_valid(registered)
-        write_sections()
+        check_valid(values, registered)
+        write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

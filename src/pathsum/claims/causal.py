@@ -47,5 +47,6 @@ CLAIMS: tuple[Claim, ...] = (
         "its 95 % interval is above 0, with zero and with resample ablation",
         each(2, _key_edge),
         chance=always("0"),
+        unit="nats per token",
     ),
 )

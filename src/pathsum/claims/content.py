@@ -88,6 +88,7 @@ CLAIMS: tuple[Claim, ...] = (
         "its 95 % interval is below that of content that no head moved and below that of content that one head moved",
         each(2, virtual_heads_little),
         papers="virtual heads least",
+        unit="nats per token",
     ),
     Claim(
         "induction_scores_k",
@@ -99,5 +100,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         _current_against_previous,
         chance=_share_of_one_pair,
+        unit="share of the preference",
     ),
 )

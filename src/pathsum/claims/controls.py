@@ -32,5 +32,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {FORMED}",
         _smeared,
         chance=uniform("induction: uniform", _smeared_models),
+        unit="mean attention, 0 to 1",
     ),
 )

@@ -20,5 +20,6 @@ CLAIMS: tuple[Claim, ...] = (
         "largest relative error of the path sum over all checkpoints, float64",
         f"< {LIMIT}",
         each(None, _exact),
+        unit="relative error",
     ),
 )

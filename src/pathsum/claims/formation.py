@@ -36,5 +36,6 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _previous_token_first),
         digits=0,
         chance=always("0"),
+        unit="tokens seen",
     ),
 )

@@ -57,5 +57,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"{MATCHES} at the end of training are ablated together, the smaller of zero and resample ablation",
         f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
         each(2, _joint),
+        unit="share of the in-context loss drop",
     ),
 )

@@ -39,6 +39,7 @@ class Claim:
     measure: str
     threshold: str
     evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim concerns
+    unit: str  # of the measure, with its range where it has one
     digits: int = 2
     chance: Level = _UNKNOWN  # the measure's value without the effect
     papers: str = UNKNOWN  # value in the papers or their public checkpoints

@@ -111,6 +111,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"> {MOST}",
         each(1, _copying_heads),
         papers="10 of 12 heads",
+        unit="share of heads",
     ),
     Claim(
         "one_layer_skip_trigrams",
@@ -122,6 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         each(1, _copying_skip_trigrams),
         chance=_base_rate,
+        unit="share of skip-trigrams",
     ),
     Claim(
         "one_layer_no_induction",
@@ -132,5 +134,6 @@ CLAIMS: tuple[Claim, ...] = (
         each(1, _no_induction),
         digits=3,
         chance=uniform("induction: uniform", with_layers(1)),
+        unit="mean attention, 0 to 1",
     ),
 )

@@ -46,5 +46,6 @@ CLAIMS: tuple[Claim, ...] = (
         "> 0, and the evaluation after the control's onset is not later than the one before the other onset",
         _earlier,
         digits=0,
+        unit="tokens seen",
     ),
 )

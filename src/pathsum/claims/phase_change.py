@@ -89,6 +89,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {GAP} nats",
         _loss_drop_gap,
         chance=always("0 (the best one-layer model)"),
+        unit="nats per token",
     ),
     Claim(
         "phase_change_two_layer",
@@ -99,6 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
         _onset_only_with_two,
         digits=0,
         papers="1–3 B, larger models",
+        unit="tokens seen",
     ),
     Claim(
         "phase_change_coincides",
@@ -109,5 +111,6 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _coincides),
         chance=always("0"),
         papers="< 0.15 to ≈ 0.4 at other positions",
+        unit="nats per token",
     ),
 )

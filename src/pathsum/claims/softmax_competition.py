@@ -32,5 +32,6 @@ CLAIMS: tuple[Claim, ...] = (
         "windows that do not (nats of log attention)",
         f"upper end of its interval ≤ {NONE} nats",
         each(1, _no_preference),
+        unit="nats of log attention",
     ),
 )

@@ -40,5 +40,6 @@ CLAIMS: tuple[Claim, ...] = (
         "and queries read of heads, are resampled, queries and keys from different windows",
         f"≥ {MOST}, its interval above that of any other first-layer head in the same place",
         each(2, _suffices),
+        unit="share of prefix matching",
     ),
 )

@@ -72,6 +72,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the same current token alone, both in one sequence",
         "its 95 % interval is above 0",
         _two_layers(_prefers_longer),
+        unit="difference of mean attention",
     ),
     Claim(
         "two_token_edges",
@@ -81,5 +82,6 @@ CLAIMS: tuple[Claim, ...] = (
         "resample ablation)",
         f"< {LEFT}, while attention to a match of one token keeps more than {LEFT} of its value (lower end)",
         _two_layers(_by_these_edges),
+        unit="share of the advantage",
     ),
 )

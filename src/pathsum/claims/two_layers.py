@@ -80,6 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
         chance=uniform("induction: uniform", with_layers(2)),
         papers="0.68–0.75",
+        unit="mean attention, 0 to 1",
     ),
     Claim(
         "previous_token_head",
@@ -90,6 +91,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
         chance=uniform("previous token", with_layers(2)),
         papers="≈ 1.0",
+        unit="mean attention, 0 to 1",
     ),
     Claim(
         "repeat_loss",
@@ -99,6 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {GAIN:g} nat",  # over guessing: a gain over the first copy is easier, since that costs more than guessing
         each(2, _repeat_gain),
         chance=always("0 (guessing)"),
+        unit="nats per token",
     ),
     Claim(
         "k_composition",
@@ -109,6 +112,7 @@ CLAIMS: tuple[Claim, ...] = (
         "is the previous-token head",
         each(2, _k_composition),
         chance=_one_head_of,
+        unit="composition score above chance, 0 to 1",
     ),
     Claim(
         "composition_mostly_k",
@@ -118,6 +122,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         each(2, _mostly_k),
         chance=always("1/3"),
+        unit="share of composition",
     ),
     Claim(
         "induction_corner",
@@ -127,5 +132,6 @@ CLAIMS: tuple[Claim, ...] = (
         "carries the largest part of its preference",
         f"> {POSITIVITY}",
         each(2, _matches_and_copies),
+        unit="eigenvalue positivity, −1 to 1",
     ),
 )

@@ -47,6 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(0, _zero_layer_bigram),
         digits=3,
         chance=_unigram_loss,
+        unit="nats per token",
     ),
     Claim(
         "direct_path_bigram",
@@ -56,5 +57,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {CORRELATION}, and above the unigram's (95 % interval over current tokens)",
         each(None, _direct_path),
         chance=_unigram_correlation,
+        unit="correlation, −1 to 1",
     ),
 )

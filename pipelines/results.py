@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,17 @@ def read_results(folder: Path = Path()) -> Results:
     calibrated = folder / CALIBRATION
     calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() else []
     positions = {name: values["cells"][name]["model"]["positions"] for name in made}
-    about = provenance(corpus, found | controls, positions)
+    sources = values["corpus"].get("distributions", ())
+    about = provenance(corpus, found | controls, positions, sources)
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
 
 
-def provenance(corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str]) -> dict[str, Any]:
+def provenance(
+    corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str], sources: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the conditions on which the numbers depend: software, processor, corpus and weights. They are the same for
-    two runs on one machine. ``positions`` is the position scheme of each model."""
+    two runs on one machine. ``positions`` is the position scheme of each model, ``sources`` the public distributions
+    whose source code is the corpus."""
     import torch
 
     return {
@@ -47,6 +52,7 @@ def provenance(corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[st
         "trained_on": ", ".join(sorted({cell.summary.device for cell in cells.values()})),
         "positions": ", ".join(sorted(set(positions.values()))),
         "libraries": {name: version(name) for name in LIBRARIES},
+        "corpus_sources": ", ".join(sources),
         "corpus_hash": corpus.corpus_hash,
         "tokenizer_hash": corpus.tokenizer_hash,
         "weights": {name: cell.summary.weights_hash for name, cell in cells.items()},

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pathsum.claims import registry
+from pathsum.claims.formatting import number
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.claims.one_layer import passing_share
-from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.registry import judge_all
 from pathsum.claims.themes import THEMES
 from pathsum.records.composition import CompositionRow
@@ -21,9 +21,10 @@ from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
 from pathsum.records.tokens import word_of
-from pathsum.report.answer import answer, shortfall
+from pathsum.report.answer import answer
+from pathsum.report.story import JUDGED, UNFROZEN
 from pathsum.report.themes import joint_ablation
-from pathsum.report.verdicts import table, tally
+from pathsum.report.verdicts import card, tally
 from tests.report import synthetic
 
 IDS = [c.id for c in registry.claims().values()]
@@ -83,7 +84,7 @@ def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdic
     """Guards against differences of two means that are computed on different windows."""
     moved = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=-0.2), "L0S1", bigram_excess_nats=0.01)
     assert judge(claim("zero_layer_bigram"), moved).values == {"L0S0": -0.2, "L0S1": 0.01}
-    assert "0.200 nats below that of the best smoothed bigram model" in answer(moved)[0]
+    assert "0.200 nats per token below that of the best smoothed bigram model" in answer(moved)[0]
     unknown = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=None), "L0S1", bigram_excess_nats=None)
     assert judge(claim("zero_layer_bigram"), unknown).verdict == NOT
     assert answer(unknown)[0] == "The bigram model was not measured."
@@ -148,10 +149,7 @@ def test_every_claim_names_the_theme_that_states_it(name: str) -> None:
 
 def test_what_is_printed_over_models_is_called_a_range() -> None:
     assert "; range over models 1.9" in judge(claim("induction_key_edge"), WORKS).detail
-    assert (
-        "the range over models in brackets (not a confidence interval)"
-        in table(judge_all(WORKS), WORKS, dict.fromkeys(THEMES, ""), Preregistration()).caption
-    )
+    assert "the range over models in brackets (not a confidence interval)" in JUDGED
 
 
 def test_an_onset_with_one_layer_spoils_the_phase_change_claim() -> None:
@@ -195,16 +193,21 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     assert not within(0.05, None, None)
     assert not within(0.05, 0.051, 0.06)
     findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
-    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings)
+    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings, unit="nats")
     told = judge(bounded, WORKS).detail
     assert told.endswith("The threshold lies within the 95 % interval of a.")
 
 
-def test_the_first_screen_names_the_models_that_fall_short() -> None:
-    fine, poor = (shortfall(judge_all(r)) for r in (WORKS, FAILS))
-    assert fine[0].startswith("Every model meets the threshold for loss minus that of the bigram model, ")
-    assert "prefix matching with two layers (≥ 0.4): L2H" in poor[0]
-    assert shortfall([]) == ()
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("results", [WORKS, FAILS])
+def test_a_card_prints_the_value_of_every_model_and_marks_those_that_miss(name: str, results: Results) -> None:
+    judged = judge(claim(name), results)
+    made = card(judged, results, dict.fromkeys(THEMES, "a section"), UNFROZEN)
+    assert {m.model: m.passes for m in made.models} == {n: n not in judged.short for n in judged.values}
+    assert [m.value for m in made.models] == [number(v, claim(name).digits) for v in judged.values.values()]
+    assert made.passing.startswith(f"{len(judged.values) - len(judged.short)} of ")
+    assert number(judged.value, claim(name).digits) == made.value.split(" (")[0]
+    assert made.unit
 
 
 def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:

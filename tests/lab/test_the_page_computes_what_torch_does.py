@@ -18,7 +18,7 @@ from pathsum.core.weights import Weights
 from pathsum.interventions.run import Place, Run
 from pathsum.lab.export import mean_values, packed_model, packed_tokenizer
 from pathsum.model.transformer import Transformer
-from pathsum.report.document import LAB, TEMPLATES
+from pathsum.report.render import LAB, TEMPLATES
 from tests.lab import small
 from tests.report.browser import CHROMIUM, Browser
 

@@ -11,7 +11,7 @@ from pathsum.claims.one_layer import CLAIMS, copying_heads
 from pathsum.records.ablations import AblationRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.answer import answer
+from pathsum.report.chapters import one_layer
 from pathsum.report.themes.one_layer import paragraph, table
 from tests.report import synthetic
 
@@ -59,11 +59,11 @@ def test_an_intervention_must_exceed_its_control() -> None:
     assert not any(c.intervention for c in copying_heads(cell.having(ablations=control)))
 
 
-def test_the_first_screen_and_the_table_give_all_three() -> None:
+def test_the_chapter_the_section_and_the_table_give_all_three() -> None:
     results = with_cell(behaving(WORKS.cells[NAME], 1))
     said = "(OV) circuit > 0.5), 5 of 8 by their behavior and 2 of 8 by intervention"
-    assert "8 of 8 heads copy by their weights" in answer(results)[1]
-    assert said in answer(results)[1]
+    chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
+    assert "8 of 8 heads copy, but only 5 do so in behavior, and ablation shows 2 that the model relies on" in chapter
     assert said in paragraph(list(results.cells.values()))
     row = [e.text for e in table(results).rows[0]]
     assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]

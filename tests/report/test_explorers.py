@@ -16,8 +16,8 @@ from pathsum.claims.registry import judge_all
 from pathsum.records.explorers import PatternRow, SplitRow, TokenTableRow
 from pathsum.records.results import Results
 from pathsum.records.tokens import JOINER
-from pathsum.report.document import SCRIPTS, html, markdown
 from pathsum.report.explorer import HUNDREDTHS, THOUSANDTHS, UNITS, in_whole, payload
+from pathsum.report.render import SCRIPTS, html, markdown
 from pathsum.report.story import story
 from pathsum.report.symbols import visible
 from pathsum.report.themes import explorers

@@ -105,24 +105,28 @@ def test_a_search_finds_tokens_and_shows_their_circuits(page: Browser) -> None:
 
 
 def test_a_table_sorts_filters_and_saves_what_it_shows(page: Browser, tmp_path: Path) -> None:
-    tools, claims = "document.querySelector('.tools')", "document.querySelector('table[data-name=claims]')"
-    shown = f"[...{claims}.tBodies[0].rows].filter((r) => !r.hidden).map((r) => r.cells[0].textContent)"
-    everything = page.ask(shown)
+    page.ask("location.hash = 'where-each-number-comes-from'")  # opens the fold of this section
+    page.until("document.querySelector('#where-each-number-comes-from details').open")
+    tools = "document.querySelector('#where-each-number-comes-from .tools')"
+    records = f"{tools}.nextElementSibling.querySelector('table')"
+    rows = f"[...{records}.tBodies[0].rows].filter((r) => !r.hidden)"
+    shown = f"{rows}.map((r) => r.cells[0].textContent)"
+    everything, texts_of = page.ask(shown), page.ask(f"{rows}.map((r) => r.textContent.toLowerCase())")
     page.ask(f"{tools}.querySelector('input').focus()")
-    page.send("Input.insertText", text="TWO  icl")
+    page.send("Input.insertText", text="EDGE  loss")
     found = page.ask(shown)
-    assert found == [c for c in everything if c.startswith(("Two layers learn more", "Induction appears in"))]
-    assert texts(page, ".tools output")[0] == f"{len(found)} of {len(everything)} rows"
+    assert found == [c for c, t in zip(everything, texts_of, strict=True) if "edge" in t and "loss" in t] != []
+    assert page.ask(f"{tools}.querySelector('output').textContent") == f"{len(found)} of {len(everything)} rows"
     for sorts in ("descending", "ascending"):
-        page.ask(f"{claims}.tHead.rows[0].cells[0].querySelector('button').click()")
-        assert page.ask(f"{claims}.tHead.rows[0].cells[0].ariaSort") == sorts
+        page.ask(f"{records}.tHead.rows[0].cells[0].querySelector('button').click()")
+        assert page.ask(f"{records}.tHead.rows[0].cells[0].ariaSort") == sorts
     assert page.ask(shown) == sorted(found)
     page.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.ask(f"{tools}.querySelector('button').click()")
-    saved, end = tmp_path / "claims.csv", time.monotonic() + 20
+    saved, end = tmp_path / "table.csv", time.monotonic() + 20
     while not (saved.is_file() and saved.stat().st_size) and time.monotonic() < end:
         time.sleep(0.05)
-    assert list(pd.read_csv(saved)["claim"]) == sorted(found)
+    assert list(pd.read_csv(saved)["record"]) == sorted(found)
 
 
 def test_hostile_tokens_are_shown_as_they_are(page: Browser) -> None:

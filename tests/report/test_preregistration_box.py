@@ -8,13 +8,16 @@ from html import unescape
 
 from pathsum.claims.preregistration import Change, Preregistration, Protocol
 from pathsum.claims.registry import judge_all, stated
-from pathsum.report.document import html, markdown
+from pathsum.report.render import html, markdown
 from pathsum.report.story import story
-from pathsum.report.verdicts import threshold
+from pathsum.report.verdicts import PREREGISTRATION, notes
 from tests.report import synthetic
 
 DAY, LATER = datetime.date(2025, 3, 7), datetime.date(2025, 3, 11)
-PROTOCOL = Protocol(tuning_seeds=(100, 101), statements={"Tuned on": "Seeds 100 and 101, two heads per layer."})
+PROTOCOL = Protocol(
+    tuning_seeds=(100, 101),
+    statements={"Tuned on": "Seeds 100 and 101, two heads per layer.", "What was tuned": "Rates."},
+)
 FROZEN = Preregistration(frozen=DAY, protocol=PROTOCOL, claims=stated(), sha256="0123456789ab")
 CHANGES = (
     Change(claim="two_layer_induction", date=LATER, what="threshold", why="a typo", old="≥ 0.5", new="≥ 0.4"),
@@ -31,11 +34,11 @@ def both(registered: Preregistration, seed: int = 0) -> tuple[str, str]:
     return unescape(html(document)), unescape(markdown(document))
 
 
-def test_date_hash_and_protocol_stand_near_the_verdicts() -> None:
+def test_date_hash_and_protocol_have_a_section_to_which_the_setup_leads() -> None:
     for text in both(FROZEN):
-        box = text.index("What was tuned, and on which data.")
-        assert text.index("reproduced if") < box < text.index("How each claim is measured")
-        said = text[box:]
+        setup = text[text.index("Setup, terms and limits\n" if "\n## " in text else "<h2>Setup, terms and limits") :]
+        assert "The claims were frozen on 2025-03-07; 0 later changes" in setup[: setup.index("Zero layers: a bigram")]
+        said = text[text.rindex(PREREGISTRATION) :]
         assert "frozen on 2025-03-07, before the grid ran; nothing has changed since" in said
         assert "(conf/claims.yaml, SHA-256 0123456789ab…)" in said
         assert "Seeds 100 and 101, two heads per layer." in said
@@ -46,14 +49,18 @@ def test_date_hash_and_protocol_stand_near_the_verdicts() -> None:
 def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
     for text in both(FROZEN.model_copy(update={"changes": CHANGES})):
         assert "2 changes since" in text
-        assert "≥ 0.4; since 2025-03-11; before: ≥ 0.5" in text
-        assert "computation changed on 2025-03-11: 0.610 before, 0.380 after" in text
+        cards = text[text.rindex("All claims, with the evidence") : text.rindex("Appendix: every analysis")]
+        induction = cards[cards.index("Two-layer models form induction heads.") :]
+        assert induction.index("≥ 0.4") < induction.index(
+            "Threshold changed after freezing, on 2025-03-11; before: ≥ 0.5."
+        )
+        assert "Computation changed after freezing, on 2025-03-11: 0.610 before, 0.380 after." in cards
         table = text[text.index("Changes of claims after freezing.") :]
         assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
 
 
-def test_an_unchanged_claim_has_its_threshold_alone() -> None:
-    assert threshold(FROZEN.model_copy(update={"changes": CHANGES}), "previous_token_head", "≥ 0.7") == "≥ 0.7"
+def test_an_unchanged_claim_has_no_note() -> None:
+    assert notes(FROZEN.model_copy(update={"changes": CHANGES}), "previous_token_head") == ()
 
 
 def test_a_report_before_freezing_says_so() -> None:
@@ -65,4 +72,4 @@ def test_a_report_before_freezing_says_so() -> None:
 def test_models_of_seeds_that_were_tuned_on_are_named() -> None:
     for text in both(FROZEN, seed=101):
         assert "Judged on seeds that were tuned on" in text
-        assert "L2H2S0 (seed 101)" in text
+        assert "2 layers · 2 heads · seed 0 (seed 101)" in text

@@ -77,9 +77,9 @@ def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code
     assert {anchor(name) for name in names} <= set(re.findall(r'<td[^>]* id="([^"]*)"', source))
     assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in registry.origins().values())
     told = story(results, judge_all(results), figures)
-    blocks = [*told.opening, *(b for s in told.sections for b in s.blocks)]
+    blocks = [*told.headline, *(b for s in told.sections for b in s.blocks)]
     bare = [b.name for b in blocks if not told.records(b.name)]
-    assert bare == ["", ""]  # provenance, and the table of records itself
+    assert bare == ["", "", ""]  # the terms, provenance, and the table of records itself
 
 
 def test_any_heads_role_is_one_click_away(full: Path) -> None:
@@ -88,7 +88,7 @@ def test_any_heads_role_is_one_click_away(full: Path) -> None:
     assert '<a href="#what-each-head-does">' in first
     section = source[source.index('<section id="what-each-head-does">') :]
     heads = section[: section.index("</table>")]
-    assert "<details>" not in heads
+    assert "<details>" not in heads  # but for the fold of the whole section, which the link opens
     assert heads.count("<tr>") >= sum(
         len(c.rows(HeadRow)) for c in synthetic.results(heads=(2,), seeds=(0,)).cells.values()
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+_MODEL = re.compile(r"\bL(\d+)(?:H(\d+))?(?:D(\d+))?S(\d+)\b")
+_HEAD = re.compile(r"\bL(\d+)H(\d+)\b")
 
 
 def layers_label(n_layers: int) -> str:
@@ -12,6 +16,17 @@ def layers_label(n_layers: int) -> str:
 def head_label(layer: int, head: int) -> str:
     """Print a head's layer and number, both from 0: L1H3 is the fourth head of the second layer."""
     return f"L{layer}H{head}"
+
+
+def spelled(text: str) -> str:
+    """Spell out the names of models and heads in ``text``: L2H4S3 as "2 layers · 4 heads · seed 3", L1H3 as 1.3."""
+    return _HEAD.sub(r"\1.\2", _MODEL.sub(_model, text))
+
+
+def _model(name: re.Match[str]) -> str:
+    layers, heads, width, seed = name.groups()
+    parts = [layers_label(int(layers)), heads and f"{heads} heads", width and f"d_head {width}", f"seed {seed}"]
+    return " · ".join(part for part in parts if part)
 
 
 def millions(tokens: float | int) -> str:

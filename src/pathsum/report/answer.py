@@ -1,4 +1,4 @@
-"""The question of the report, and its answer: a paragraph per depth, and a sentence on the curriculum."""
+"""The first screen of the report: the question, its answer, and what was trained."""
 
 from __future__ import annotations
 
@@ -7,30 +7,46 @@ from collections.abc import Sequence
 
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import millions, number, plural, span
+from pathsum.claims.suffixes import uncut
 from pathsum.claims.zero_layers import TOLERANCE
 from pathsum.records.results import Results
-from pathsum.records.verdicts import ClaimResult
-from pathsum.report.themes.one_layer import counts
 
-TITLE = "What zero, one and two layers of attention can do"
+TITLE = "What zero, one and two layers of attention learn"
 QUESTION = (
-    "Do small attention-only transformers trained on real text learn what A Mathematical Framework for Transformer "
-    "Circuits (AMF, Elhage et al. 2021) describes: bigrams with zero layers, skip-trigrams with one layer, induction "
-    "heads with two layers?"
+    "Do small attention-only transformers, trained on real text, learn the circuits that A Mathematical Framework for "
+    "Transformer Circuits describes?"
 )
-CORE = {  # claims that every model must meet, and the measured quantity in words
-    "zero_layer_bigram": "loss minus that of the bigram model",
-    "path_expansion_exact": "relative error of the sum over paths",
-    "one_layer_no_induction": "best prefix matching with one layer",
-    "two_layer_induction": "prefix matching with two layers",
-    "previous_token_head": "attention of the previous-token head",
-    "loss_drop_gap": "in-context loss drop beyond that with one layer",
-}
 
 
 def answer(results: Results) -> tuple[str, ...]:
     """Answer the question for zero, one and two layers, and describe the curriculum if models were trained with one."""
-    return (_zero(results), _one(results), _two(results), *_curriculum(results))
+    return (_zero(results), _one(results), _two(results), *_surprise(results), *_curriculum(results))
+
+
+def setup(results: Results) -> str:
+    """Describe in one line what was trained, on what text and on what machine."""
+    summaries = [c.summary for c in (*results.cells.values(), *results.controls.values())]
+    if not summaries:
+        return "No model was trained."
+    grid = [c.summary for c in results.cells.values()]
+    heads = sorted({s.n_heads for s in grid if s.n_layers})
+    seeds = ", ".join(str(seed) for seed in sorted({s.seed for s in grid}))
+    parts = (
+        f"{plural(len(grid), 'model')} and {plural(len(results.controls), 'control')}",
+        f"{span([s.n_layers for s in grid], 0)} layers of {' or '.join(map(str, heads)) or 'no'} heads, "
+        f"d_model {span([s.d_model for s in summaries], 0)}, seeds {seeds}",
+        f"{corpus_name(results)}: {number(results.corpus.train_tokens)} training tokens, vocabulary "
+        f"{results.corpus.d_vocab:,}",
+        f"{span([s.tokens_seen / 1e6 for s in grid], 1)} M tokens seen by each model",
+        str(results.provenance.get("trained_on", "unknown machine")),
+    )
+    return "Trained here: " + " · ".join(parts) + "."
+
+
+def corpus_name(results: Results) -> str:
+    """Name the corpus, and the distributions whose source code it is."""
+    sources = results.provenance.get("corpus_sources")
+    return f"corpus “{results.corpus.name}”" + (f" (source code of {sources})" if sources else "")
 
 
 def _zero(results: Results) -> str:
@@ -40,13 +56,10 @@ def _zero(results: Results) -> str:
         return "The bigram model was not measured." if models else "No zero-layer model was trained."
     worst = max(excess, key=abs)
     side = "above" if worst > 0 else "below"
-    loss = (
-        f"its held-out loss is up to {number(abs(worst), 3)} nats {side} that of the best smoothed bigram model of the "
-        "same text"
-    )
+    loss = f"up to {number(abs(worst), 3)} nats per token {side} that of the best smoothed bigram model"
     if abs(worst) > TOLERANCE:
-        return f"With zero layers, the model is not yet the best bigram table: {loss} (threshold: {TOLERANCE} nats)."
-    return f"With zero layers, the model is a bigram table: it predicts from the current token alone, and {loss}."
+        return f"Zero layers do not reach a bigram table: their loss is {loss} (threshold: {TOLERANCE})."
+    return f"Zero layers learn a bigram table: their held-out loss is {loss}."
 
 
 def _one(results: Results) -> str:
@@ -54,11 +67,12 @@ def _one(results: Results) -> str:
     if not cells:
         return "No one-layer model was trained."
     scores = [c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None]
+    none = max(scores, default=0) <= NOT_FORMED
     return (
-        f"With one layer, heads move information from earlier tokens to the current token. {counts(cells)}. "
-        f"{'No head does' if max(scores, default=0) <= NOT_FORMED else 'Some heads do'} induction, that is, attention "
-        f"to the token after an earlier occurrence of the current token: best prefix-matching score {span(scores, 3)} "
-        "(mean attention, 0 to 1; range over models)."
+        f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: no head's prefix matching "
+        f"(attention to the token after an earlier copy of the current one, 0 to 1) exceeds {number(max(scores), 3)}."
+        if scores
+        else "One layer: no head was measured."
     )
 
 
@@ -68,21 +82,28 @@ def _two(results: Results) -> str:
         return "No two-layer model was trained."
     onsets = [c.summary.onset_tokens for c in cells if c.summary.onset_tokens is not None]
     scores = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None])
-    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
-    gain = f", against {span(one)} nats with one layer" if one else ""
-    drops = span([c.summary.in_context_loss_drop_nats for c in cells])
-    context = f"the loss falls by {drops} nats per token within the window{gain}"
     if not onsets:
         budget = millions(max(c.summary.tokens_seen for c in cells))
-        return (
-            f"With two layers there is no phase change within {budget} tokens: prefix matching is {scores}, and "
-            f"{context}."
-        )
+        return f"Two layers show no phase change within {budget} tokens; prefix matching is {scores}."
+    one = [c.summary.in_context_loss_drop_nats for c in results.with_layers(1)]
+    gain = f", against {span(one)} with one layer" if one else ""
+    drops = span([c.summary.in_context_loss_drop_nats for c in cells])
     return (
-        "With two layers, heads of the second layer can read what heads of the first layer write. Induction heads form "
-        f"in a phase change in {len(onsets)} of {plural(len(cells), 'model')}, half-way after "
-        f"{millions(statistics.median(onsets))} tokens (median). They predict how earlier text continues: their prefix "
-        f"matching is {scores}, and {context} (in-context loss drop). Two numbers are a range over models."
+        f"Two layers form induction heads in {len(onsets)} of {plural(len(cells), 'model')}, in a phase change after "
+        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching reaches {scores}, and the loss falls "
+        f"by {drops} nats per token within the window{gain}."
+    )
+
+
+def _surprise(results: Results) -> tuple[str, ...]:
+    """State whether induction heads match more than one token; empty if that was not measured."""
+    rows = [row for cell in results.with_layers(2) if (row := uncut(cell)) is not None]
+    longer = sum(row.low > 0 for row in rows)
+    if not longer:
+        return ()
+    return (
+        f"A surprise: these heads match more than the paper's one token. Between two earlier matches, they prefer the "
+        f"one that also repeats the token before, in {longer} of {plural(len(rows), 'model')}.",
     )
 
 
@@ -101,22 +122,3 @@ def _curriculum(results: Results) -> tuple[str, ...]:
 
 def _of(names: Sequence[str], all_models: int) -> str:
     return "" if len(names) == all_models else f" of {', '.join(names)}"
-
-
-def shortfall(claims: Sequence[ClaimResult]) -> tuple[str, ...]:
-    """Name the models that miss the threshold of a core claim, with their values, in one sentence. Empty if no core
-    claim was judged."""
-    judged = [c for c in claims if c.id in CORE and c.values]
-    if not judged:
-        return ()
-    missed = [
-        f"{CORE[c.id]} ({c.threshold}): " + ", ".join(f"{name} at {number(c.values[name], 3)}" for name in c.short)
-        for c in judged
-        if c.short
-    ]
-    if not missed:
-        return (f"Every model meets the threshold for {', '.join(CORE[c.id] for c in judged)}.",)
-    return (
-        f"Models that miss a threshold: {'; '.join(missed)}. A name gives layers (L), heads per layer (H) and seed "
-        "(S).",
-    )

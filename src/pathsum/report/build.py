@@ -17,9 +17,9 @@ from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
-from pathsum.report.document import html, markdown
 from pathsum.report.figures.base import Figure, stacked
 from pathsum.report.figures.learning import best
+from pathsum.report.render import html, markdown
 from pathsum.report.story import UNFROZEN, draw_all, story
 
 CLAIM = ["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"]

@@ -13,7 +13,8 @@ from pathsum.claims.formatting import number
 from pathsum.core.storage import write_whole
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import MARKS, markdown_text
+from pathsum.report.document import MARKS
+from pathsum.report.render import markdown_text
 
 Row = dict[str, str]
 HEADINGS = {  # heading of each column of the first table

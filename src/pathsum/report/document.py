@@ -1,36 +1,26 @@
-"""The report as data (sections with text, figures and tables), and its two renderings: Markdown and one HTML page.
-
-Both templates render the same ``Document`` and have the same content. Text from a corpus is an entry of kind ``token``,
-which both escape completely.
-"""
+"""The report as data: sections with text, figures, tables and widgets. ``render`` makes Markdown and HTML of it."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from pathsum.claims.formatting import head_label, interval, number
 from pathsum.report.figures.base import Figure
 
-TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
-EXPLORER = ("explorer.js",)  # only if it has an explorer
-LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/lab.js")  # only if it has a lab
 LONG = 12  # a table with more rows is folded on the page
 ORIGINS = "Where each number comes from"
+APPENDIX = "Appendix: every analysis"
+PAPERS = {  # by address
+    "https://transformer-circuits.pub/2021/framework/index.html": "A Mathematical Framework for Transformer Circuits "
+    "(AMF, Elhage et al. 2021)",
+    "https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html": "In-context Learning "
+    "and Induction Heads (ICL, Olsson et al. 2022)",
+}
 MARKS = {"reproduced": "✓ reproduced", "partly": "◐ partly", "not": "✗ not", "not testable here": "– not testable here"}
-
-_COORDINATE = re.compile(r"\d+\.\d{3,}")
 
 Kind = Literal["text", "number", "token", "verdict"]
 
@@ -160,22 +150,60 @@ class Lab:
     name = "lab"
 
 
-Block: TypeAlias = Figure | Table | Explorer | Lab
+@dataclass(frozen=True)
+class ModelValue:
+    """The value of a claim's measure in one model, and whether the model passes."""
+
+    model: str
+    value: str
+    passes: bool
+
+
+@dataclass(frozen=True)
+class ClaimCard:
+    """A claim with its verdict and every number that the verdict rests on."""
+
+    claim: str
+    verdict: str
+    value: str  # median over models, with their range
+    unit: str
+    threshold: str
+    passing: str  # how many models pass
+    chance: str
+    papers: str  # value in the papers
+    section: str  # section of the paper
+    measure: str
+    models: tuple[ModelValue, ...]
+    detail: str
+    changes: tuple[str, ...]  # since the claims were frozen
+    evidence: str  # title of the section that shows the records
+
+
+@dataclass(frozen=True)
+class Claims:
+    """All claims, each with the numbers of its verdict."""
+
+    cards: tuple[ClaimCard, ...]
+    name = "claims"
+
+
+Block: TypeAlias = Figure | Table | Explorer | Lab | Claims
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: its title, paragraphs, and figures, tables and explorers."""
+    """A section of the report: its title, paragraphs, and figures, tables and widgets."""
 
     title: str
     paragraphs: tuple[str, ...]
     blocks: tuple[Block, ...] = ()
+    more: tuple[str, ...] = ()  # titles of the sections of the appendix that hold the details
 
     @classmethod
-    def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Block]) -> Section:
+    def of(cls, title: str, paragraphs: Iterable[str], blocks: Iterable[Block], more: Iterable[str] = ()) -> Section:
         """Return a section without empty paragraphs and without tables that have no rows."""
         shown = (block for block in blocks if not isinstance(block, Table) or block.rows)
-        return cls(title, tuple(p for p in paragraphs if p), tuple(shown))
+        return cls(title, tuple(p for p in paragraphs if p), tuple(shown), tuple(more))
 
 
 @dataclass(frozen=True)
@@ -185,10 +213,14 @@ class Document:
     title: str
     question: str
     answer: tuple[str, ...]
-    shortcuts: tuple[str, ...]  # titles of the sections that are linked at the top
+    setup: str  # what was trained, in one line
+    headline: tuple[Figure, ...]  # the first figure; empty if it could not be drawn
+    cards: tuple[ClaimCard, ...]  # claims of the first screen
+    tally: str  # number of claims by verdict
+    shortcuts: tuple[str, ...]  # titles of the sections that are linked on the first screen
     warnings: tuple[str, ...]
-    opening: tuple[Figure | Table, ...]  # the first figure and the tables of verdicts
-    parts: tuple[tuple[Section, ...], ...]  # parts of the report; the first section of a part gives its heading
+    chapters: tuple[Section, ...]
+    appendix: tuple[Section, ...]  # folded on the page
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # records that each figure and table shows
 
     def records(self, name: str) -> tuple[str, ...]:
@@ -197,29 +229,7 @@ class Document:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        return tuple(section for part in self.parts for section in part)
-
-
-def markdown(document: Document) -> str:
-    """Render ``document`` as Markdown. Figures are links to files under figures/."""
-    environment = _environment(autoescape=False)
-    environment.filters |= {"text": markdown_text, "field": _markdown_field}
-    return environment.get_template("README.md.j2").render(document=document)
-
-
-def html(document: Document) -> str:
-    """Render ``document`` as one HTML file that contains its style, scripts and figures.
-
-    Its content security policy forbids network requests and other scripts. Links lead to figures/ and tables/ in the
-    same folder.
-    """
-    kinds = {type(block) for section in document.sections for block in section.blocks}
-    names = (*SCRIPTS, *(LAB if Lab in kinds else ()), *(EXPLORER if Explorer in kinds else ()))
-    scripts = [Markup(_read(name)) for name in names]
-    environment = _environment(autoescape=True)
-    environment.filters |= {"data_uri": _data_uri, "data_block": _data_block, "digest": _digest, "unbroken": _unbroken}
-    style = Markup(_read("style.css") + _read("explorer.css") + _read("lab/lab.css"))
-    return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
+        return (*self.chapters, *self.appendix)
 
 
 def anchor(record: str) -> str:
@@ -230,70 +240,3 @@ def anchor(record: str) -> str:
 def slug(title: str) -> str:
     """Return the anchor that GitHub gives to a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-
-
-def _environment(*, autoescape: bool) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=autoescape,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["slug"] = slug
-    environment.globals |= {"marks": MARKS, "anchor": anchor, "ORIGINS": ORIGINS}
-    environment.tests |= {
-        "figure": lambda block: isinstance(block, Figure),
-        "explorer": lambda block: isinstance(block, Explorer),
-        "lab": lambda block: isinstance(block, Lab),
-    }
-    return environment
-
-
-def _read(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _digest(inline: str) -> Markup:
-    """Return the SHA-256 of an inline style or script, as a content security policy lists it."""
-    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
-
-
-def _unbroken(number: str) -> str:
-    """Replace spaces by no-break spaces, except before a bracket, so that a line breaks only before brackets."""
-    return re.sub(r" (?![(\[])", "\u00a0", number)
-
-
-def _data_block(data: Mapping[str, Any]) -> Markup:
-    """Return ``data`` as ASCII JSON without <, > and &, so that no token in it can end its script block."""
-    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-def _data_uri(figure: Figure) -> Markup:
-    """Write a figure as text with coordinates to a hundredth of a point: two fifths smaller than in base64."""
-    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
-    text = re.sub(r"\s+", " ", text)
-    for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
-        text = text.replace(long, short)
-    text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: _COORDINATE.sub(_hundredths, shape[0]), text)
-    text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
-    return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
-
-
-def _hundredths(coordinate: re.Match[str]) -> str:
-    return f"{float(coordinate[0]):.2f}".rstrip("0").rstrip(".")
-
-
-def markdown_text(text: str) -> str:
-    """Escape ``text`` so that Markdown shows it unchanged. Runs of white space become one space."""
-    return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(text.split()))
-
-
-def _markdown_field(entry: Entry) -> str:
-    if entry.kind == "token":  # ASCII punctuation becomes entities, so that it cannot act as markup, mention or formula
-        return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
-    text = markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
-    address = f"#{slug(entry.target)}" if entry.target else entry.link
-    return f"[{text}]({address})" if address else text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pathsum.claims.formatting import plural
@@ -11,20 +12,46 @@ from pathsum.records import registry
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import lab, verdicts
-from pathsum.report.answer import QUESTION, TITLE, answer, shortfall
-from pathsum.report.document import Document, Section
+from pathsum.report.answer import QUESTION, TITLE, answer, setup
+from pathsum.report.chapters import failures, learning, one_layer, trust, two_layers, zero_layers
+from pathsum.report.chapters import setup as setup_chapter
+from pathsum.report.document import ClaimCard, Claims, Document, Section
 from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import headline
+from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
 from pathsum.report.theme import Figures, drawn, sources, themes
+from pathsum.report.themes import behaviour
 from pathsum.report.themes.calibration import marked
 
-SHORTCUTS = ("behaviour", "explorers", "references", "origins")  # themes that most readers want
+CLAIMS = "All claims, with the evidence"
+JUDGED = (
+    "A claim is judged on every model that it concerns. It is reproduced if all of these models pass, and partly "
+    "reproduced if some do. Numbers are medians over models, with the range over models in brackets (not a confidence "
+    "interval). Chance is the value without the effect that the claim is about."
+)
+FIRST = (  # claims of the first screen, whatever their verdict
+    "zero_layer_bigram",
+    "one_layer_copying_heads",
+    "one_layer_no_induction",
+    "two_layer_induction",
+    "induction_key_edge",
+    "phase_change_two_layer",
+)
+SHORTCUTS = (lab.TITLE, two_layers.TITLE, failures.TITLE, CLAIMS, behaviour.TITLE)  # what most readers want
 UNFROZEN = Preregistration()
+
+
+OF_MECHANISMS = {  # records that the diagrams show
+    "mechanism_zero": ("bigrams",),
+    "mechanism_one": ("skip_trigrams",),
+    "mechanism_two": ("heads", "ablations", "content_scores"),
+}
+OWN = (headline, mechanism_zero, mechanism_one, mechanism_two)  # figures of no theme
 
 
 def draw_all(results: Results) -> dict[str, Figure]:
     """Draw every figure for which ``results`` has records. Returns the figures by name."""
-    found = (draw(results) for draw in (headline, *(draw for theme in themes().values() for draw in theme.figures)))
+    found = (draw(results) for draw in (*OWN, *(draw for theme in themes().values() for draw in theme.figures)))
     return {figure.name: figure for figure in found if figure is not None}
 
 
@@ -35,7 +62,7 @@ def contents() -> dict[str, tuple[list[str], list[str]]]:
         for theme in themes().values()
         if theme.figures or theme.tables
     }
-    return {"Claims": (["headline"], ["claims"])} | shown
+    return {"Claims": ([draw.__name__ for draw in OWN], ["claims"])} | shown
 
 
 def story(
@@ -48,30 +75,62 @@ def story(
     """Compose the whole report, with a lab where models are ``exported``. A section says so if the models that it needs
     are absent."""
     titles = {name: theme.title for name, theme in themes().items()}
-    are = "is" if len(results.missing) == 1 else "are"
-    missing = (
-        f"{plural(len(results.missing), 'declared model')} left no records and {are} not in this report: "
-        f"{', '.join(results.missing)}."
-    )
-    runnable = [lab.section(exported, results)] if exported and exported["models"] else []
-    parts: list[list[Section]] = [runnable] if runnable else []
-    for theme in themes().values():
-        if theme.opens_part or not parts:
-            parts.append([])
-        parts[-1].append(marked(theme.section(results, figures), theme.relies_on, results))
+    cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
+    chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))
+    told = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}
+    sections = [
+        marked(theme.section(results, figures), theme.relies_on, results)
+        for name, theme in themes().items()
+        if name != "explorers"
+    ]
     return Document(
         title=TITLE,
         question=QUESTION,
-        answer=(*answer(results), *shortfall(claims)),
-        shortcuts=(*(section.title for section in runnable), *(titles[name] for name in SHORTCUTS)),
-        warnings=(missing,) if results.missing else (),
-        opening=(
-            *drawn(figures, "headline"),
-            verdicts.table(claims, results, titles, registered),
-            verdicts.protocol(registered, results),
-            *([verdicts.changes(registered)] if registered.changes else []),
-            verdicts.measures(claims),
-        ),
-        parts=tuple(map(tuple, parts)),
-        sources={name: (name,) for name in registry.origins()} | sources(),
+        answer=answer(results),
+        setup=setup(results),
+        headline=drawn(figures, "headline"),
+        cards=tuple(card for claim, card in zip(claims, cards, strict=True) if claim.id in FIRST),
+        tally=verdicts.tally(claims),
+        shortcuts=tuple(section.title for section in (*chapters, *sections) if section.title in SHORTCUTS),
+        warnings=_warnings(results),
+        chapters=chapters,
+        appendix=(*(_without(section, told) for section in sections), verdicts.preregistration(registered, results)),
+        sources={name: (name,) for name in registry.origins()} | sources() | OF_MECHANISMS,
+    )
+
+
+def _chapters(
+    results: Results,
+    claims: Sequence[ClaimResult],
+    cards: Sequence[ClaimCard],
+    figures: Figures,
+    registered: Preregistration,
+    exported: Mapping[str, Any] | None,
+) -> Iterator[Section]:
+    by_id = {claim.id: claim for claim in claims}
+    yield setup_chapter.chapter(results, registered)
+    if exported and exported["models"]:
+        yield lab.section(exported, results)
+    yield zero_layers.chapter(results, figures)
+    yield one_layer.chapter(results, figures)
+    yield two_layers.chapter(results, figures, by_id)
+    yield failures.chapter(results, claims, cards)
+    yield learning.chapter(results, figures, by_id)
+    yield themes()["explorers"].section(results, figures)
+    yield trust.chapter(results, figures)
+    yield Section(CLAIMS, (JUDGED,), (Claims(tuple(cards)),))
+
+
+def _without(section: Section, told: Collection[str]) -> Section:
+    """Leave out the figures that a chapter shows."""
+    return replace(section, blocks=tuple(b for b in section.blocks if not (isinstance(b, Figure) and b.name in told)))
+
+
+def _warnings(results: Results) -> tuple[str, ...]:
+    if not results.missing:
+        return ()
+    are = "is" if len(results.missing) == 1 else "are"
+    return (
+        f"{plural(len(results.missing), 'declared model')} left no records and {are} not in this report: "
+        f"{', '.join(results.missing)}.",
     )

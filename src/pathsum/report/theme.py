@@ -43,8 +43,6 @@ class Theme:
     """Detectors that the section relies on. The section gets a note on each whose precision or recall is low."""
     tables: tuple[str, ...] = ()
     """Files under tables/ that the W&B dashboard shows with the section."""
-    opens_part: bool = False
-    """Whether the section begins a new part of the page."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The opening tables of the report: verdicts, measures, the protocol of tuning, and changes after freezing."""
+"""The verdicts as the report prints them, and the section on preregistration: protocol of tuning, later changes."""
 
 from __future__ import annotations
 
@@ -10,43 +10,34 @@ from pathsum.claims.judging import OWN
 from pathsum.claims.preregistration import Change, Preregistration
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import Column, Entry, Table, Text
+from pathsum.report.document import ClaimCard, ModelValue, Section, Table, Text
 
 FILE = "conf/claims.yaml"
+PREREGISTRATION = "What was tuned, and on which data"
 
 
-def table(
-    claims: Sequence[ClaimResult], results: Results, sections: Mapping[str, str], registered: Preregistration
-) -> Table:
-    """Return the table of verdicts: one row per claim, linked to its section by ``sections`` (title by theme)."""
-    stated = registry.claims()
-    return Table.of(
-        claims,
-        Text("claim", lambda c: Entry(c.claim, target=sections[stated[c.id].theme])),
-        Text("verdict", "verdict", kind="verdict"),
-        Column("ours", _ours),
-        Text("reproduced if", lambda c: threshold(registered, c.id, c.threshold)),
-        Column("chance", lambda c: stated[c.id].chance(results)),
-        Text("papers", lambda c: stated[c.id].papers),
-        Text("section of the paper", "section"),
-        caption=f"{tally(claims)} A claim is judged on every model that it concerns. It is reproduced if all of these "
-        "models pass, and partly reproduced if some do. Ours: the median over these models, with the range over models "
-        "in brackets (not a confidence interval). Chance: the value without the effect that the claim is about. Each "
-        "claim links to the section with its evidence. The table of measures below states how it is measured.",
-        csv="claims.csv",
-        fold=False,
-    )
-
-
-def measures(claims: Sequence[ClaimResult]) -> Table:
-    """Return the table of measures: how each claim is measured, and its result for each model."""
-    return Table.of(
-        claims,
-        Text("claim", "claim"),
-        Text("measure", "measure"),
-        Text("models", "detail"),
-        caption="How each claim is measured, and the result for its models.",
-        csv="claims.csv",
+def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], registered: Preregistration) -> ClaimCard:
+    """Return every number that the verdict on ``claim`` rests on. ``sections``: title of the section of each theme."""
+    stated = registry.claims()[claim.id]
+    passing = len(claim.values) - len(claim.short)
+    return ClaimCard(
+        claim=claim.claim,
+        verdict=claim.verdict,
+        value=_ours(claim),
+        unit=stated.unit,
+        threshold=claim.threshold,
+        passing=f"{passing} of {plural(len(claim.values), 'model')}",
+        chance=stated.chance(results),
+        papers=stated.papers,
+        section=claim.section,
+        measure=claim.measure,
+        models=tuple(
+            ModelValue(name, number(value, stated.digits), name not in claim.short)
+            for name, value in claim.values.items()
+        ),
+        detail=claim.detail,
+        changes=notes(registered, claim.id),
+        evidence=sections[stated.theme],
     )
 
 
@@ -64,35 +55,29 @@ def tally(claims: Sequence[ClaimResult]) -> str:
 def _ours(claim: ClaimResult) -> str:
     digits = registry.claims()[claim.id].digits
     known = [v for v in claim.values.values() if v is not None]
-    return f"{number(claim.value, digits)} ({span(known, digits) if len(known) > 1 else 'one model'})"
+    return f"{number(claim.value, digits)} ({span(known, digits)})" if len(known) > 1 else number(claim.value, digits)
 
 
 # ---- preregistration ------------------------------------------------------------------------------------------------
 
 
-def threshold(registered: Preregistration, claim: str, now: str) -> str:
-    """Return the threshold of ``claim``, with a note on each change after freezing."""
-    return "; ".join([now, *(_note(change) for change in registered.of(claim))])
+def notes(registered: Preregistration, claim: str) -> tuple[str, ...]:
+    """Return a sentence on each change of ``claim`` after freezing."""
+    return tuple(_note(change) for change in registered.of(claim) if change.what != "removed")
 
 
 def _note(change: Change) -> str:
     values = f": {_text(change.old)} before, {_text(change.new)} after" if change.old != change.new else ""
     return {
-        "threshold": f"since {change.date}; before: {_text(change.old)}",
-        "measure": f"measure changed on {change.date}",
-        "computation": f"computation changed on {change.date}{values}",
-        "added": f"added after freezing, {change.date}",
-        "removed": "",
+        "threshold": f"Threshold changed after freezing, on {change.date}; before: {_text(change.old)}.",
+        "measure": f"Measure changed after freezing, on {change.date}.",
+        "computation": f"Computation changed after freezing, on {change.date}{values}.",
+        "added": f"Added after freezing, on {change.date}.",
     }[change.what]
 
 
-def protocol(registered: Preregistration, results: Results) -> Table:
-    """Return the table of the protocol: what was tuned, and on which data and seeds."""
-    rows = list(registered.protocol.statements.items())
-    cells = [*results.cells.values(), *results.controls.values()]
-    tuned = registered.tuned(c.summary.seed for c in cells)
-    if names := [f"{c.name} (seed {c.summary.seed})" for c in cells if c.summary.seed in tuned]:
-        rows.append(("Judged on seeds that were tuned on", ", ".join(names)))
+def preregistration(registered: Preregistration, results: Results) -> Section:
+    """Return the section with the protocol (what was tuned, on which data and seeds) and all changes after freezing."""
     since = f"{plural(len(registered.changes), 'change')} since" if registered.changes else "nothing has changed since"
     state = (
         "Not frozen: protocol, measures and thresholds may still change."
@@ -100,18 +85,26 @@ def protocol(registered: Preregistration, results: Results) -> Table:
         else f"Protocol, measures and thresholds were frozen on {registered.frozen}, before the grid ran; {since} "
         f"({FILE}, SHA-256 {registered.sha256}…)."
     )
+    return Section.of(PREREGISTRATION, (state,), (_protocol(registered, results), _changes(registered)))
+
+
+def _protocol(registered: Preregistration, results: Results) -> Table:
+    rows = list(registered.protocol.statements.items())
+    cells = [*results.cells.values(), *results.controls.values()]
+    tuned = registered.tuned(c.summary.seed for c in cells)
+    if names := [f"{c.name} (seed {c.summary.seed})" for c in cells if c.summary.seed in tuned]:
+        rows.append(("Judged on seeds that were tuned on", ", ".join(names)))
     return Table.of(
         rows,
         Text("subject", lambda subject, _: subject),
         Text("protocol", lambda _, text: text),
-        caption=f"What was tuned, and on which data. {state}",
+        caption="The protocol.",
         source="claims",
         fold=False,
     )
 
 
-def changes(registered: Preregistration) -> Table:
-    """Return the table of changes after freezing."""
+def _changes(registered: Preregistration) -> Table:
     return Table.of(
         registered.changes,
         Text("claim", "claim"),

@@ -13,8 +13,9 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
 
-from pathsum.claims.formatting import layers_label
+from pathsum.claims.formatting import layers_label, spelled
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 
@@ -66,6 +67,7 @@ def picture(
     with matplotlib.rc_context(STYLE):
         canvas = Canvas(figsize=size_inches, layout="constrained")
         paint(canvas)
+        _spell_names(canvas)
         return Figure(
             name=name,
             title=title,
@@ -75,6 +77,15 @@ def picture(
             data=data,
             wide=size_inches[0] > 8,
         )
+
+
+def _spell_names(canvas: Canvas) -> None:
+    for text in canvas.findobj(Text):
+        text.set_text(spelled(text.get_text()))
+    for axis in (axis for ax in canvas.axes for axis in (ax.xaxis, ax.yaxis)):
+        labels = [label.get_text() for label in axis.get_ticklabels()]
+        if labels != (names := [spelled(label) for label in labels]):
+            axis.set_ticks(axis.get_ticklocs(), names)
 
 
 def _bytes(canvas: Canvas, kind: str, metadata: dict[str, str | None]) -> bytes:

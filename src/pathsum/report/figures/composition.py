@@ -88,7 +88,7 @@ def _graph(ax: Axes, cell: Cell, kind: str, strongest: float) -> None:
         )
     _heads(ax, cell)
     count, possible = (sum(e.composes for e in edges), sum(e.kind == kind for e in cell.rows(CompositionRow)))
-    ax.set_title(f"{cell.name}: {kind}-composition ({count} of {possible} edges)")
+    ax.set_title(f"{cell.summary.n_heads} heads, seed {cell.summary.seed}: {kind} ({count} of {possible} edges)")
     ax.set(xlim=(-0.6, cell.summary.n_heads - 0.4), ylim=(-0.4, cell.summary.n_layers - 0.6))
     ax.set_axis_off()
 

@@ -32,8 +32,11 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[0].set_title("Induction heads")
         canvas.axes[-1].set_title("In-context learning")
 
-    caption = f"{_contrast(results)}{_onsets(results)} {levels(results)}{curriculum_caption(results)}"
-    title = "Induction heads and in-context learning in training"
+    caption = (
+        f"{_contrast(results)}Thick: mean over models with the same number of layers; thin: each model; held-out "
+        f"windows.{curriculum_caption(results)}"
+    )
+    title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 3.9), paint)
 
 
@@ -65,8 +68,8 @@ def phase_change(results: Results) -> Figure | None:
 
     caption = (
         "In models in which prefix matching rises, the in-context loss drop rises as well, and the loss on the second "
-        f"copy of random tokens falls below that of guessing. {_gains(results)} {levels(results)}"
-        f"{curriculum_caption(results)}"
+        "copy of random tokens falls below that of guessing. Curves are means over the held-out windows of training's "
+        f"evaluations.{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -145,7 +148,7 @@ def _contrast(results: Results) -> str:
     return "With two layers, prefix matching and the loss drop rise together; with one layer, there is no such change. "
 
 
-def _onsets(results: Results) -> str:
+def onsets(results: Results) -> str:
     """State, for each number of layers above 0, in how many models there was a phase change, and its onset."""
     sentences = []
     for n in results.layer_counts():
@@ -169,12 +172,12 @@ def levels(results: Results) -> str:
         for n in results.layer_counts()
     )
     return (
-        "Curves are means over the few held-out windows on which training is evaluated. On all held-out windows, the "
-        f"final in-context loss drop (nats, range over models) is: {drops}."
+        "Curves in training are means over a few held-out windows. On all held-out windows, the final in-context loss "
+        f"drop (nats, range over models) is: {drops}."
     )
 
 
-def _gains(results: Results) -> str:
+def gains(results: Results) -> str:
     """State by how much the loss on the second copy is below guessing, for each number of layers."""
     parts = []
     for n in results.layer_counts():

@@ -1,5 +1,5 @@
 // Sort a table by a column when its heading is pressed, filter the rows of a long table, save the shown rows as CSV,
-// and open all folded tables for print. The text of table fields is never changed.
+// and open folded parts that a link leads to, or all of them for print. The text of table fields is never changed.
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.matches(".filtered")) table.closest(".scroll").before(tools(table));
@@ -63,5 +63,17 @@ function value(text) {
   if (!found) return null;
   return Number(found[0].replace(/[,M ]/g, "").replaceAll("−", "-")) * (found[3] ? 1e6 : 1);
 }
+
+// A link into a folded part opens it.
+function unfold() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const folds = [...target.querySelectorAll(":scope > details.fold")];
+  for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) folds.push(fold);
+  for (const fold of folds) fold.open = true;
+  if (folds.length) target.scrollIntoView();
+}
+addEventListener("hashchange", unfold);
+unfold();
 
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));

@@ -38,12 +38,12 @@ def section(results: Results, figures: Figures) -> Section:
         results.controls.values(),
         Text("control", "name"),
         Column("layers", "summary.n_layers"),
-        Text("expected", lambda c: _outcome(c)[0]),
+        Text("expected", lambda c: outcome(c)[0]),
         Column("prefix matching", "summary.prefix_matching", 3),
         Column("previous token", "summary.previous_token"),
         Column("in-context loss drop (nats)", "summary.in_context_loss_drop_nats"),
         Column("tokens", lambda c: millions(c.summary.tokens_seen)),
-        Text("verdict", lambda c: _outcome(c)[1]),
+        Text("verdict", lambda c: outcome(c)[1]),
         caption="The expected outcome of each control and the scores of its best heads (–: no outcome is expected).",
         csv="controls.csv",
     )
@@ -60,7 +60,7 @@ def _kind(cell: Cell) -> str | None:
     return "smeared" if s.smeared_keys and s.n_layers == 1 else None
 
 
-def _outcome(cell: Cell) -> tuple[str, str]:
+def outcome(cell: Cell) -> tuple[str, str]:
     """Return the expected outcome of a control, and whether it was observed."""
     matching, kind = cell.summary.prefix_matching, _kind(cell)
     if kind is None or matching is None:

@@ -41,4 +41,4 @@ def _worst(cell: Cell, field: str) -> str:
     return f"{max(errors):.1e}" if errors else "–"
 
 
-THEME = Theme(TITLE, section, opens_part=True, tables=("exactness",))
+THEME = Theme(TITLE, section, tables=("exactness",))

@@ -110,6 +110,5 @@ THEME = Theme(
         ),
     },
     ("skip_trigram", "skip_trigram_model", "copying"),
-    opens_part=True,
     tables=("skip_trigrams", "skip_trigram_bugs", "eigenvalues"),
 )

@@ -7,12 +7,6 @@ from pathsum.records.results import Results
 from pathsum.report.document import ORIGINS, Entry, Section, Table, Text, anchor
 from pathsum.report.theme import Figures, Theme
 
-PAPERS = (
-    "AMF is A Mathematical Framework for Transformer Circuits (Elhage et al. 2021), "
-    "transformer-circuits.pub/2021/framework; ICL is In-context Learning and Induction Heads (Olsson et al. 2022), "
-    "transformer-circuits.pub/2022/in-context-learning-and-induction-heads."
-)
-
 
 def section(_: Results, __: Figures) -> Section:
     """Show the content, the equation, the code and the file of every record."""
@@ -33,7 +27,7 @@ def section(_: Results, __: Figures) -> Section:
         caption="All records of the suite.",
         fold=False,
     )
-    return Section(ORIGINS, (text, PAPERS), (table,))
+    return Section(ORIGINS, (text,), (table,))
 
 
 THEME = Theme(ORIGINS, section)

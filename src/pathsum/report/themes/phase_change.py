@@ -6,7 +6,7 @@ from pathsum.claims.formatting import layers_label, span
 from pathsum.records.results import Results
 from pathsum.report.document import Section
 from pathsum.report.figures.behaviour import trajectories
-from pathsum.report.figures.learning import phase_change
+from pathsum.report.figures.learning import gains, levels, onsets, phase_change
 from pathsum.report.figures.positions import loss_by_position
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
@@ -22,7 +22,8 @@ def section(results: Results, figures: Figures) -> Section:
         "induction heads form, is the phase change."
     )
     shown = drawn(figures, "phase_change", "loss_by_position", "trajectories")
-    return Section.of(TITLE, (text, _two_loss_drops(results)), shown)
+    numbers = (onsets(results), gains(results), levels(results))
+    return Section.of(TITLE, (text, *numbers, _two_loss_drops(results)), shown)
 
 
 def _two_loss_drops(results: Results) -> str:
@@ -65,6 +66,5 @@ THEME = Theme(
         )
     },
     ("phase_change",),
-    opens_part=True,
     tables=("learning",),
 )

@@ -36,4 +36,4 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     return flat
 
 
-THEME = Theme(TITLE, section, opens_part=True)
+THEME = Theme(TITLE, section)

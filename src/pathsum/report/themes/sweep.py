@@ -225,6 +225,5 @@ THEME = Theme(
     {"sweep": ("summary", "labels"), "widths": ("summary", "labels"), "cells": ("summary",)},
     {},
     ("phase_change",),
-    opens_part=True,
     tables=("cells",),
 )

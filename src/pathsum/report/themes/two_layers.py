@@ -167,6 +167,5 @@ THEME = Theme(
         ),
     },
     ("composition_q", "composition_k", "composition_v", "composition", "previous_token", "induction"),
-    opens_part=True,
     tables=("composition", "distances"),
 )

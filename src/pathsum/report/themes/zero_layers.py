@@ -7,7 +7,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import layers_label, number, span
+from pathsum.claims.formatting import number, span
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
@@ -116,7 +116,7 @@ def _scatter(ax: Axes, cell: Cell, pairs: pd.DataFrame) -> None:
         pairs, x="corpus_log_prob_nats", y="model_log_prob_nats", color=colour, s=18, alpha=0.5, linewidth=0, ax=ax
     )
     ax.set(xlabel="corpus log P(next | token) (nats)", ylabel=f"direct path log P (nats), {symbols.DIRECT_PATH}")
-    ax.set_title(f"{layers_label(cell.summary.n_layers)} ({cell.name})")
+    ax.set_title(cell.name)
 
 
 def _label(ax: Axes, pairs: pd.DataFrame) -> None:
@@ -168,6 +168,5 @@ THEME = Theme(
         )
     },
     ("bigram",),
-    opens_part=True,
     tables=("bigrams", "corpus", "ngrams"),
 )

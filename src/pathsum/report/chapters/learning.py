@@ -1,0 +1,56 @@
+"""The chapter on learning: the phase change."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+
+from pathsum.claims.formatting import millions, plural, span
+from pathsum.claims.judging import REPRODUCED
+from pathsum.records.results import Results
+from pathsum.records.verdicts import ClaimResult
+from pathsum.report.document import Section
+from pathsum.report.theme import Figures, drawn
+from pathsum.report.themes import formation, joint_ablation, phase_change
+
+TITLE = "Learning: a phase change"
+
+
+def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult]) -> Section:
+    """Describe when induction heads form, what comes first, and what they are worth."""
+    more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE)
+    text = (_onset(results), _order(claims["previous_token_first"]), _joint(claims["joint_ablation"]))
+    return Section.of(TITLE, text, drawn(figures, "phase_change"), more)
+
+
+def _onset(results: Results) -> str:
+    two = [c.summary for c in results.with_layers(2)]
+    onsets = [s.onset_tokens for s in two if s.onset_tokens is not None]
+    if not onsets:
+        return "No two-layer model went through a phase change."
+    one = sum(c.summary.onset_tokens is not None for c in results.with_layers(1))
+    median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
+    return (
+        f"Induction heads form abruptly, in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
+        f"one layer. Half of the rise of prefix matching is complete after {median} tokens (median; range {first} to "
+        f"{last}). At the same time the loss on the second copy of random tokens falls, and the model begins to gain "
+        "from its context."
+    )
+
+
+def _order(claim: ClaimResult) -> str:
+    leads = [lead for lead in claim.values.values() if lead is not None]
+    if claim.verdict != REPRODUCED:
+        return ""
+    return (
+        f"The previous-token head forms first, {millions(min(leads))} to {millions(max(leads))} tokens before the "
+        "induction head that reads it."
+    )
+
+
+def _joint(claim: ClaimResult) -> str:
+    shares = [share for share in claim.values.values() if share is not None]
+    if not shares:
+        return ""
+    more = ", and more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
+    return f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop{more}."

@@ -1,0 +1,81 @@
+"""The chapter on one layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import plural, span
+from pathsum.claims.one_layer import copying_heads, copying_share
+from pathsum.records.heads import COPYING
+from pathsum.records.results import Cell, Results
+from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
+from pathsum.report.document import Block, Column, Section, Table, Text
+from pathsum.report.explorer import in_detail
+from pathsum.report.symbols import visible
+from pathsum.report.theme import Figures, drawn
+from pathsum.report.themes import one_layer, softmax_competition
+
+TITLE = "One layer: skip-trigrams, no induction"
+LISTED = 6  # skip-trigrams in the table
+
+
+def chapter(results: Results, figures: Figures) -> Section:
+    """Describe what one layer of attention adds, and what it cannot do."""
+    cells = results.with_layers(1)
+    if not cells:
+        return Section(TITLE, ("This sweep has no one-layer model.",))
+    text = (_mechanism(cells), _skip_trigrams(cells), _surprise(cells))
+    blocks: tuple[Block, ...] = (*drawn(figures, "mechanism_one"), _table(in_detail(results)[1]))
+    return Section.of(TITLE, text, blocks, (one_layer.TITLE, softmax_competition.TITLE))
+
+
+def _mechanism(cells: Sequence[Cell]) -> str:
+    best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
+    return (
+        "Each head adds skip-trigrams, source … destination → output: attention from the destination to an earlier "
+        "source token raises the logit of an output token. A head sees which tokens came before, but not what preceded "
+        f"them. It cannot find the token after an earlier copy of the current one: the best prefix matching is {best}."
+    )
+
+
+def _skip_trigrams(cells: Sequence[Cell]) -> str:
+    rows = [r for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
+    shares = [share for c in cells if (share := copying_share(c)) is not None]
+    base = [t.base_rate for c in cells for t in c.rows(SkipTrigramTallyRow) if t.base_rate is not None]
+    if not rows or not shares:
+        return ""
+    return (
+        f"Of the strongest skip-trigrams, other documents confirm {sum(r.confirmed for r in rows)} of {len(rows)}: the "
+        "output follows there more often than the destination alone predicts. In most of them the output is not the "
+        f"source: the share that copies is {span(shares)}, against {span(base)} among skip-trigrams drawn "
+        "from the text that pass the same tests."
+    )
+
+
+def _surprise(cells: Sequence[Cell]) -> str:
+    found = [c for cell in cells for c in copying_heads(cell)]
+    weights, behaviour, intervention = (
+        sum(bool(getattr(c, kind)) for c in found) for kind in ("weights", "behaviour", "intervention")
+    )
+    return (
+        f"A surprise: by the paper's criterion (positive eigenvalues of the OV circuit, positivity > {COPYING}) "
+        f"{weights} of {plural(len(found), 'head')} copy, but only {behaviour} do so in behavior, and ablation shows "
+        f"{intervention} that the model relies on. Positive eigenvalues mean that attention to a token raises that "
+        "token's own logit on average, not that the head's job is to copy."
+    )
+
+
+def _table(cell: Cell) -> Table:
+    rows = sorted((r for r in cell.rows(SkipTrigramRow) if r.confirmed), key=lambda r: -abs(r.effect_logits) * r.places)
+    return Table.of(
+        rows[:LISTED],
+        Text("source …", lambda r: visible(r.source), kind="token"),
+        Text("destination", lambda r: visible(r.destination), kind="token"),
+        Text("→ output", lambda r: visible(r.out), kind="token"),
+        Column("raises log P(output) by (nats)", "change_nats"),
+        Column("more often than by chance (×)", "text_lift", 1),
+        caption=f"Skip-trigrams with the largest summed effect in {cell.name}, of those that other documents confirm. "
+        "The effect is a mean over the places where they occur; the last column is the frequency in the other "
+        "documents relative to that of the destination alone.",
+        source="skip_trigrams",
+    )

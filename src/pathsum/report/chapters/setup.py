@@ -1,0 +1,75 @@
+"""The chapter on what was trained, on what text, with the terms and the limits of the report."""
+
+from __future__ import annotations
+
+from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.preregistration import Preregistration
+from pathsum.records.results import Results
+from pathsum.report.answer import corpus_name
+from pathsum.report.document import Section, Table, Text
+from pathsum.report.verdicts import PREREGISTRATION
+
+TITLE = "Setup, terms and limits"
+TERMS = (
+    ("prefix matching", "mean attention of a head to the token after an earlier occurrence of the current token, 0–1"),
+    ("induction head", "a head with high prefix matching; it predicts that text continues as it did before"),
+    ("in-context loss drop", "loss early in the window minus loss late in the window, nats per token"),
+    ("onset", "tokens seen when the best prefix matching has completed half of its rise"),
+    ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
+    ("K-composition", "the keys of a later head read the output of an earlier head; likewise Q (queries), V (values)"),
+    ("ablation", "replacing a head's output: by zero, its mean, or its output on another window (resample)"),
+    ("repeated random tokens", "a block of random tokens given twice; only induction can predict the second copy"),
+    ("name of a model or head", "models: layers, heads per layer, seed; head 1.3: layer 1, head 3, both from 0"),
+)
+
+
+def chapter(results: Results, registered: Preregistration) -> Section:
+    """State what was trained and on what, define the terms, and name the limits."""
+    corpus, name = results.corpus, corpus_name(results)
+    text = (
+        f"{name[0].upper()}{name[1:]}: {number(corpus.train_tokens)} training tokens, a byte-pair vocabulary of "
+        f"{corpus.d_vocab:,} tokens. {corpus.tuning_documents:,} held-out documents serve for evaluation during "
+        f"training and for every choice, such as which head is called the induction head. Verdicts use "
+        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} other documents. On these windows a "
+        f"unigram model has a loss of {number(corpus.unigram_loss_nats)} nats per token and the best smoothed bigram "
+        f"model {number(corpus.bigram_loss_nats)}."
+    )
+    return Section.of(
+        TITLE,
+        (text, _models(results), _tuned(registered), _limits(results)),
+        (Table.of(TERMS, Text("term", lambda term, _: term), Text("meaning", lambda _, text: text), caption="Terms."),),
+        (PREREGISTRATION,),
+    )
+
+
+def _models(results: Results) -> str:
+    deep = [c.summary for c in results.cells.values() if c.summary.n_layers]
+    if not deep:
+        return ""
+    positions = ", ".join(sorted({s.positions for s in deep}))
+    norms = ", ".join(sorted({s.norm for s in deep}))
+    return (
+        f"Models: attention only, no MLPs; d_model {span([s.d_model for s in deep], 0)}, d_head "
+        f"{span([s.d_head for s in deep], 0)}, windows of {span([s.n_ctx for s in deep], 0)} tokens, {positions} "
+        f"positions, norm: {norms}. Every setting of every model is in params.yaml."
+    )
+
+
+def _tuned(registered: Preregistration) -> str:
+    tuned = registered.protocol.statements.get("What was tuned", "")
+    if not tuned:
+        return ""
+    frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
+    return (
+        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
+        f"{plural(len(registered.changes), 'later change')}, each listed with the claim it concerns."
+    )
+
+
+def _limits(results: Results) -> str:
+    widths = span([c.summary.d_model for c in results.cells.values()], 0)
+    return (
+        f"Limits: models of width {widths} on one corpus. The recipe was tuned so that induction heads form, so their "
+        "existence is no surprise; what they consist of was not tuned. Ranges over models are not confidence "
+        "intervals. Intervals in square brackets are 95 % bootstraps over documents."
+    )

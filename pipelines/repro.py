@@ -2,8 +2,8 @@
 
 Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. Without JOBS, one model per core is
 processed at a time: on two cores an earlier grid took 27 minutes, and 32 minutes one model at a time
-(reports/log.md). If a model fails, the other models and the report are still made. The report lists the missing models,
-and the exit code is not 0.
+(docs/log/speed.md). If a model fails, the other models and the report are still made. The report lists the missing
+models, and the exit code is not 0.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_p_values_of_random_heads_are_uniform() -> None:
 
     Kolmogorov–Smirnov test over 500 pairs, for three kinds together at 1 % (Bonferroni). A deviation of 0.08 would be
     detected; with 211 rotations the steps are 0.009. A slower run with 20,000 pairs gave p-values of 0.68, 0.85 and
-    0.45 (reports/log.md).
+    0.45 (docs/log/statistics.md).
     """
     found = p_values(attraction=0.0, draws=500)
     assert min(kstest(some, "uniform").pvalue for some in found.values()) > 0.01 / 3

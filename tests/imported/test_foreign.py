@@ -253,7 +253,7 @@ def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> 
 
 def test_files_that_cannot_be_read_are_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "model.pth").write_bytes(b"\x80\x02.")
-    with pytest.raises(ValueError, match="expected a .safetensors file, got a pickle.*README .* 'Your own weights'"):
+    with pytest.raises(ValueError, match="expected a .safetensors file, got a pickle.*docs/your-weights.md"):
         open_weights(tmp_path / "model.pth", "any")
     with pytest.raises(FileNotFoundError, match="expected a .safetensors file, found none; check WEIGHTS"):
         open_weights(tmp_path / "none.safetensors", "any")

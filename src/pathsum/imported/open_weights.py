@@ -26,7 +26,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     if path.suffix in PICKLES:
         raise ValueError(
             f"{path}: expected a .safetensors file, got a pickle, which could run any code when opened; convert it "
-            "if you trust it, as the README shows under 'Your own weights'"
+            "if you trust it, as docs/your-weights.md shows"
         )
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a .safetensors file, found none; check WEIGHTS")

@@ -94,6 +94,7 @@ class Table:
     source: str = ""  # name of the table in ``Document.sources``; the default is the name of the CSV file
     levels: int = 0  # number of rows at the top, such as chance levels, that stay there when the table is sorted
     fold: bool = True  # whether the page folds the table if it is long; otherwise rows become cards on a phone
+    title: str = ""  # of the fold; a table with a title is folded, however short
 
     @classmethod
     def of(cls, rows: Iterable[Any], *columns: Column, caption: str, **options: Any) -> Table:
@@ -112,7 +113,7 @@ class Table:
     @property
     def folded(self) -> bool:
         """Return whether the page shows the table only after a click."""
-        return self.fold and self.long
+        return bool(self.title) or (self.fold and self.long)
 
 
 @dataclass(frozen=True)

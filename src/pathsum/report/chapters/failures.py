@@ -27,23 +27,21 @@ def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[Cla
 
 def _paragraph(results: Results, claim: ClaimResult, card: ClaimCard) -> str:
     reason = WHY.get(claim.id, lambda _: "")(results)
-    text = f"“{claim.claim}” {card.passing} {'passes' if len(claim.values) == 1 else 'pass'}: {card.value} {card.unit}"
-    return f"{text}, needed: {claim.threshold}. {reason}".strip()
+    return f"“{claim.claim}” {card.passing}: {card.value} {card.unit} (needed: {claim.threshold}). {reason}".strip()
 
 
 def _copying(results: Results) -> str:
     found = [c for cell in results.with_layers(1) for c in copying_heads(cell)]
     return (
-        f"By weights alone, as in the paper, {count(found, 'weights')} heads copy; the claim here also asks for "
-        "copying in behavior, which few heads show."
+        f"By weights alone, as in the paper, {count(found, 'weights')} heads copy; few of them also do so in behavior."
     )
 
 
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
     return (
-        f"Among all candidates that pass the same tests the share is {number(base)}: copying is a part of what these "
-        "heads do, and not most of it."
+        f"Among all candidates that pass the same tests the share is {number(base)}: copying is not most of what these "
+        "heads do."
     )
 
 
@@ -51,9 +49,8 @@ def _repeats(results: Results) -> str:
     two = [c.summary for c in results.with_layers(2)]
     first = span([s.repeat_first_loss_nats - s.repeat_guessing_nats for s in two])
     return (
-        "Random tokens are far from the training text: on the first copy, the loss is "
-        f"{first} nats above that of guessing, and on the second the models must first make up for that. Their top-1 "
-        f"accuracy there is {span([s.repeat_top1 for s in two])}."
+        f"Random tokens are far from the training text: the loss on the first copy is {first} nats above that of "
+        "guessing, and the models must first make up for that."
     )
 
 
@@ -71,17 +68,13 @@ def _partner(results: Results) -> str:
 
 def _suffices(_: Results) -> str:
     return (
-        "With the rest of the model resampled, this share of prefix matching is left: induction heads also need what "
-        "other heads feed into their queries and keys. One such need is known: matching two tokens takes more heads."
+        "The rest of the model was resampled: induction heads also need what other heads feed into their queries and "
+        "keys."
     )
 
 
-def _coincides(results: Results) -> str:
-    drops = span([c.summary.in_context_loss_drop_nats for c in results.with_layers(2)])
-    return (
-        f"The loss drop ends at {drops} nats in these models. Those that miss had more of it before the phase change "
-        "than the paper's bound allows: skip-trigrams use the context too."
-    )
+def _coincides(_: Results) -> str:
+    return "Those that miss had more of the loss drop before the phase change: skip-trigrams use the context too."
 
 
 WHY: Mapping[str, Callable[[Results], str]] = {

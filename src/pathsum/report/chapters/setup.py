@@ -30,16 +30,27 @@ def chapter(results: Results, registered: Preregistration) -> Section:
         f"{name[0].upper()}{name[1:]}: {number(corpus.train_tokens)} training tokens, a byte-pair vocabulary of "
         f"{corpus.d_vocab:,} tokens. {corpus.tuning_documents:,} held-out documents serve for evaluation during "
         f"training and for every choice, such as which head is called the induction head. Verdicts use "
-        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} other documents. On these windows a "
-        f"unigram model has a loss of {number(corpus.unigram_loss_nats)} nats per token and the best smoothed bigram "
-        f"model {number(corpus.bigram_loss_nats)}."
+        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} other documents."
     )
     return Section.of(
         TITLE,
         (text, _models(results), _tuned(registered), _limits(results)),
-        (Table.of(TERMS, Text("term", lambda term, _: term), Text("meaning", lambda _, text: text), caption="Terms."),),
+        (
+            Table.of(
+                TERMS,
+                Text("term", lambda term, _: term),
+                Text("meaning", lambda _, text: text),
+                caption="",
+                title="Terms",
+            ),
+        ),
         (PREREGISTRATION,),
     )
+
+
+def _terms() -> Table:
+    columns = (Text("term", lambda term, _: term), Text("meaning", lambda _, text: text))
+    return Table.of(TERMS, *columns, caption="", title="Terms")
 
 
 def _models(results: Results) -> str:
@@ -51,7 +62,7 @@ def _models(results: Results) -> str:
     return (
         f"Models: attention only, no MLPs; d_model {span([s.d_model for s in deep], 0)}, d_head "
         f"{span([s.d_head for s in deep], 0)}, windows of {span([s.n_ctx for s in deep], 0)} tokens, {positions} "
-        f"positions, norm: {norms}. Every setting of every model is in params.yaml."
+        f"positions, norm: {norms}."
     )
 
 
@@ -69,7 +80,7 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: models of width {widths} on one corpus. The recipe was tuned so that induction heads form, so their "
-        "existence is no surprise; what they consist of was not tuned. Ranges over models are not confidence "
-        "intervals. Intervals in square brackets are 95 % bootstraps over documents."
+        f"Limits: models of width {widths} on one corpus. The recipe was tuned for induction heads to form, not for "
+        "how they work. Ranges over models are not confidence intervals; intervals in square brackets are (95 %, bootstrap "
+        "over documents)."
     )

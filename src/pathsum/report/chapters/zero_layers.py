@@ -15,7 +15,7 @@ def chapter(results: Results, figures: Figures) -> Section:
     """Compare zero-layer models with the bigram statistics of the text."""
     cells = results.with_layers(0)
     return Section.of(
-        TITLE, (_loss(results), _surprise(results)) if cells else (), drawn(figures, "mechanism_zero", "bigrams"), MORE
+        TITLE, (_loss(results), _surprise(results)) if cells else (), drawn(figures, "mechanism_zero"), MORE
     )
 
 

@@ -65,7 +65,8 @@ def _squares(ax: Axes, cell: Cell, pairs: pd.DataFrame, limit: float, mark: Mark
         annot_kws={"fontsize": 7},
     )
     if (head := cell.induction_head()) is not None:
-        ax.set_title(f"{cell.name}: {head_label(head.layer, head.head)}")
+        name = f"{cell.summary.n_heads} heads, seed {cell.summary.seed}" if cell.name.startswith("L") else cell.name
+        ax.set_title(f"{name}: {head_label(head.layer, head.head)}")
     mark(ax, cell, order)
     ax.tick_params(axis="y", rotation=0)
     ax.tick_params(length=0, labelsize=8)

@@ -21,7 +21,10 @@ def section(results: Results, _: Figures) -> Section:
         Text("value", lambda _, value: value, kind="token"),
         caption="Command, machine, libraries, and hashes of the corpus and of the weights of every model.",
     )
-    text = "The command make repro computes this report again; dvc repro runs only the stages whose inputs changed."
+    text = (
+        "The command make repro computes this report again; dvc repro runs only the stages whose inputs changed. Every "
+        "experiment behind the recipe, with those that failed, is in docs/log/README.md of the repository."
+    )
     return Section(TITLE, (text,), (table,))
 
 

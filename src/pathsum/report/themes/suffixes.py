@@ -195,11 +195,10 @@ def suffixes(results: Results) -> Figure | None:
 
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
-        "If the filled dots lie above the hollow ones, the induction head prefers the longer of two matches. Left and "
-        "middle: its attention to the followers of both matches, a pair of dots per model, by heads per layer. Right: "
-        "the advantage (difference for two tokens against one) without ablation and under resample ablation of edges "
-        "into the head, a dot per model; it is 0 for a head that matches the current token alone. Means over "
-        f"{sequences} sequences, each in both orders; bars: 95 % bootstrap intervals over sequences."
+        "Left and middle: attention of the induction head to what followed the longer (filled) and the shorter match "
+        "(hollow), a pair per model. Right: the difference for two tokens against one, also under resample ablation of "
+        f"edges into the head; 0: the head matches the current token alone. Means over {sequences} sequences in both "
+        "orders; bars: 95 % bootstrap intervals over sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

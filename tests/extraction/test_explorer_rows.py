@@ -1,4 +1,4 @@
-"""The data of the explorers: the model's patterns, predictions as sums of paths, and tables of the weights."""
+"""The patterns of every checkpoint, and tables of the weights by token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 from pathsum.config import CellConfig
 from pathsum.core.storage import read_lines
-from pathsum.extraction import explorer, token_tables
+from pathsum.extraction import token_tables, watch_it_learn
 from pathsum.extraction.inputs import EvalData, TrainedModel, trace_trained
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.probes.evaluation import Evaluation
@@ -37,8 +37,8 @@ def taken(folder: Path, **model: object) -> tuple[TrainedModel, EvalData, list[P
 
 def explored(folder: Path, **model: object) -> tuple[TrainedModel, EvalData, dict[str, list[Any]]]:
     trained, data, _ = taken(folder, **model)
-    found = explorer.tables(trained, data, HOW) | token_tables.tables(trained, data, HOW)
-    assert set(found) == {"passages", "patterns", "splits", "token_tables"} <= set(registry.tables())
+    found = watch_it_learn.tables(trained, data, HOW) | token_tables.tables(trained, data, HOW)
+    assert set(found) == {"passages", "patterns", "token_tables"} <= set(registry.tables())
     assert all(isinstance(row, registry.tables()[name]) for name, rows in found.items() for row in rows)
     return trained, data, found
 
@@ -47,67 +47,36 @@ def tokens_of(row: Any, data: EvalData) -> list[int]:
     return [list(data.words).index(word) for word in row.tokens.split(JOINER)]
 
 
-@pytest.mark.parametrize(("norm", "n_layers"), [("none", 0), ("rms", 1), ("layer", 2)])
-def test_the_parts_of_a_prediction_add_up_to_the_models_logit(tmp_path: Path, norm: str, n_layers: int) -> None:
-    """Exact in float64. In float32 up to the rounding of d_model products in each layer and in the scores."""
-    trained, data, found = explored(tmp_path, norm=norm, n_layers=n_layers)
-    assert len(found["splits"]) > 0
-    for number, passage in enumerate(found["passages"]):
-        tokens = torch.tensor([tokens_of(passage, data)])
-        logits = trained.model(tokens[:, :-1])[0]
-        centred = logits - logits.mean(-1, keepdim=True)
-        tolerance = 2 * EPS32 * (1 + n_layers) ** 2 * MODEL.d_model * max(1.0, logits.abs().max().item())
-        rows = [r for r in found["splits"] if r.passage == number]
-        assert [(r.position, r.target) for r in rows] == [(i, t) for i in range(len(logits)) for t in ("next", "guess")]
-        for r in rows:
-            assert len(r.paths.split(" ")) == len(r.parts) == (1 + MODEL.n_heads) ** n_layers
-            assert sum(r.parts) == pytest.approx(r.logit, abs=1e-10)
-            token = list(data.words).index(r.token)
-            assert r.logit == pytest.approx(centred[r.position, token].item(), abs=tolerance)
-            assert r.log_prob_nats == pytest.approx(logits[r.position].log_softmax(-1)[token].item(), abs=tolerance)
-            assert (token == tokens[0, r.position + 1]) or r.target == "guess"
-
-
-def test_a_pattern_reads_back_as_the_models_within_half_a_255th(tmp_path: Path) -> None:
+def test_each_pattern_is_that_of_its_checkpoint_within_half_a_255th(tmp_path: Path) -> None:
     trained, data, found = explored(tmp_path)
-    last = trained.log[-1].tokens_seen
-    for row in (r for r in found["patterns"] if r.tokens_seen == last and not r.weighted):
+    models = {
+        at.tokens_seen: load_checkpoint(path, "words")
+        for at, path in zip(trained.log, trained.checkpoints, strict=True)
+    }
+    rows = [r for r in found["patterns"] if not r.weighted]
+    assert {r.tokens_seen for r in rows} == set(models)
+    for row in rows:
         tokens = torch.tensor([tokens_of(found["passages"][row.passage], data)])
-        pattern = trained.model.trace(tokens[:, :-1]).patterns[row.layer][0, row.head]
+        pattern = models[row.tokens_seen].trace(tokens).patterns[row.layer][0, row.head]
         past = torch.ones_like(pattern, dtype=torch.bool).tril()
         stored = torch.frombuffer(bytearray(row.attention), dtype=torch.uint8).float() / 255
         torch.testing.assert_close(stored, pattern[past], rtol=0, atol=0.5 / 255 + EPS32)
 
 
-def test_the_patterns_are_of_a_few_checkpoints_and_value_weighted_at_the_last(tmp_path: Path) -> None:
+def test_every_head_has_a_pattern_per_checkpoint_and_is_value_weighted_at_the_last(tmp_path: Path) -> None:
     trained, _, found = explored(tmp_path)
-    data = sorted({r.tokens_seen for r in found["patterns"]})
-    assert len(data) == min(explorer.CHECKPOINTS, len(trained.log))
-    assert (data[0], data[-1]) == (trained.log[0].tokens_seen, trained.log[-1].tokens_seen)
-    assert {r.tokens_seen for r in found["patterns"] if r.weighted} == {data[-1]}
-    assert len(found["patterns"]) == (len(data) + 1) * 3 * 4
+    assert len(found["patterns"]) == (len(trained.log) + 1) * 2 * 4
+    assert {r.tokens_seen for r in found["patterns"] if r.weighted} == {trained.log[-1].tokens_seen}
 
 
-def test_the_passages_begin_with_bos_and_the_last_is_a_block_twice(tmp_path: Path) -> None:
+def test_the_passages_are_a_block_twice_and_a_held_out_window(tmp_path: Path) -> None:
     _, data, found = explored(tmp_path)
-    text, again, copies = (tokens_of(p, data) for p in found["passages"])
-    assert text == data.windows[0].tolist()
-    assert again in data.windows[1:].tolist()
-    assert text[0] == again[0] == copies[0] == 0
-    block = (len(copies) - 1) // 2
-    assert copies[1 : 1 + block] == copies[1 + block :]
-
-
-@pytest.mark.parametrize(
-    ("count", "places"), [(0, []), (1, [0]), (6, [0, 1, 2, 3, 4, 5]), (26, [0, 5, 10, 15, 20, 25])]
-)
-def test_checkpoints_are_evenly_spaced(count: int, places: list[int]) -> None:
-    assert explorer.evenly(count, 6) == places
-
-
-def test_too_many_paths_are_not_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer, "MOST_PATHS", 8)
-    assert explored(tmp_path)[2]["splits"] == []
+    copies, again = (tokens_of(p, data) for p in found["passages"])
+    assert again in data.windows[:, : len(again)].tolist()
+    assert again[0] == copies[0] == 0
+    assert len(copies) == min(watch_it_learn.LENGTH, MODEL.n_ctx)
+    block = len(copies) // 2
+    assert copies[1 + block :] == copies[1 : len(copies) - block]
 
 
 def test_the_tables_over_tokens_are_those_of_the_dense_circuits(tmp_path: Path) -> None:

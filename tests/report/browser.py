@@ -82,9 +82,9 @@ class Browser:
         return answer["result"].get("value")
 
     def open_report(self, folder: Path) -> None:
-        """Open the report in ``folder`` and wait until its explorers are there."""
+        """Open the report in ``folder`` and wait until its circuit explorer is there."""
         self.open(folder / "index.html")
-        self.until("document.querySelector('#x-said').textContent && document.querySelector('#x-circuit h4')")
+        self.until("document.querySelector('#x-circuit h4')")
 
     def until(self, expression: str) -> None:
         """Wait until a JavaScript expression is true, for at most 20 seconds."""

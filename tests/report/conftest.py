@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pathsum.report.build import write_report
 from pathsum.report.figures.base import Figure
 from tests.lab.small import HOSTILE, documents, random_model, tokenizer, windows
 from tests.report import synthetic
+from tests.report.watched import NAME, with_torch_patterns
 
 
 def exported_models() -> dict[str, Any]:
@@ -22,10 +24,15 @@ def exported_models() -> dict[str, Any]:
     return export(models, tokenizer(), windows((*documents()[:3], HOSTILE[4])))
 
 
+def made_up_results() -> Results:
+    """Return made-up results of models of every depth, one of which is missing."""
+    made = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
+    return replace(made, cells={**made.cells, NAME: with_torch_patterns(made.cells[NAME])})
+
+
 @pytest.fixture(scope="session")
 def results() -> Results:
-    """Return made-up results of models of every depth, one of which is missing."""
-    return synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
+    return made_up_results()
 
 
 @pytest.fixture(scope="session")

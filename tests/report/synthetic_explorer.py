@@ -1,5 +1,4 @@
-"""Made-up records for the explorers: passages, patterns, parts of predictions, and tables with tokens that try to break
-the page."""
+"""Made-up records of passages, patterns and circuits by token, with tokens that try to break the page."""
 
 from __future__ import annotations
 
@@ -9,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.explorers import PassageRow, PatternRow, SplitRow, TokenTableRow
+from pathsum.records.explorers import TokenTableRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.tokens import JOINER
+from pathsum.records.watch_it_learn import PassageRow, PatternRow
 
 K = 3
 
@@ -19,8 +19,8 @@ K = 3
 def explored(tokens: Sequence[str], heads: Sequence[HeadRow], log: Sequence[Evaluation]) -> dict[str, list[Any]]:
     """Return records in which head 0 of a layer attends to the previous token, and the others attend uniformly."""
     rng = random.Random(f"{len(heads)}")
-    kinds, length = ("held-out text", "held-out text that repeats itself", "random tokens, twice"), len(tokens)
-    frames = [(e.tokens_seen, False) for e in (log[0], log[len(log) // 2], log[-1])] + [(log[-1].tokens_seen, True)]
+    kinds, length = ("random tokens, twice", "held-out text that repeats itself"), 1 + len(tokens)
+    frames = [(e.tokens_seen, False) for e in log] + [(log[-1].tokens_seen, True)]
     return {
         "passages": [PassageRow(kind, JOINER.join(("<|bos|>", *tokens))) for kind in kinds],
         "patterns": [
@@ -28,12 +28,6 @@ def explored(tokens: Sequence[str], heads: Sequence[HeadRow], log: Sequence[Eval
             for seen, weighted in frames
             for p in range(len(kinds))
             for h in heads
-        ],
-        "splits": [
-            split(p, i, target, tokens[i if target == "next" else i - 1], heads, rng)
-            for p in range(len(kinds))
-            for i in range(length)
-            for target in ("next", "guess")
         ],
         "token_tables": [
             *(table(name, h.layer, h.head, tokens, rng) for h in heads for name in ("OV", "QK")),
@@ -49,13 +43,6 @@ def looking(head: int, length: int) -> bytes:
         row[max(0, i - 1)] = 255 if head == 0 else row[0]
         rows += row
     return bytes(rows)
-
-
-def split(passage: int, i: int, target: str, token: str, heads: Sequence[HeadRow], rng: random.Random) -> SplitRow:
-    names = ["direct", *(f"L{h.layer}H{h.head}" for h in heads)]
-    names += [f"L{a.layer}H{a.head}→L{b.layer}H{b.head}" for a in heads for b in heads if a.layer < b.layer]
-    parts = [rng.gauss(0, 1) for _ in names]
-    return SplitRow(passage, i, target, token, -1.5, sum(parts), " ".join(names), parts)
 
 
 def table(name: str, layer: int | None, head: int | None, tokens: Sequence[str], rng: random.Random) -> TokenTableRow:

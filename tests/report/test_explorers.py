@@ -1,4 +1,4 @@
-"""The data of the explorers is packed and read back. Tokens that look like markup are shown as text."""
+"""The data of the circuit explorer is packed and read back. Tokens that look like markup are shown as text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pathsum.claims.registry import judge_all
-from pathsum.records.explorers import PatternRow, SplitRow, TokenTableRow
+from pathsum.records.explorers import TokenTableRow
 from pathsum.records.results import Results
 from pathsum.records.tokens import JOINER
-from pathsum.report.explorer import HUNDREDTHS, THOUSANDTHS, UNITS, in_whole, payload
+from pathsum.report.explorer import UNITS, payload
 from pathsum.report.render import SCRIPTS, html, markdown
 from pathsum.report.story import story
 from pathsum.report.symbols import visible
@@ -45,36 +45,9 @@ def blocks(source: str) -> dict[str, Any]:
     return {name: json.loads(text) for name, text in found}
 
 
-def test_patterns_read_back_by_checkpoint_passage_and_head() -> None:
-    cell = synthetic.cell(2, 3, 0)
-    data, packed = payload(cell, tables=False), b""
-    sizes = [n * (n + 1) // 2 for n in (len(p["tokens"]) - 1 for p in data["passages"])]
-    packed = unpacked(data["patterns"])
-    assert len(packed) == (len(data["checkpoints"]) + 1) * len(data["heads"]) * sum(sizes)
-    for row in cell.rows(PatternRow):
-        frame = len(data["checkpoints"]) if row.weighted else data["checkpoints"].index(row.tokens_seen)
-        head = data["heads"].index(f"L{row.layer}H{row.head}")
-        start = 6 * (frame * sum(sizes) + sum(sizes[: row.passage])) + head * sizes[row.passage]
-        assert packed[start : start + sizes[row.passage]] == row.attention.translate(HUNDREDTHS)
-
-
-def test_splits_read_back_and_add_up_as_shown() -> None:
-    cell = synthetic.cell(2, 3, 0)
-    data = payload(cell, tables=False)
-    numbers, width = integers(data["splits"]), 3 + 1 + 6 + 9
-    assert len(numbers) == width * len(cell.rows(SplitRow))
-    assert len(data["paths"]) == width - 3
-    for i, row in enumerate(cell.rows(SplitRow)):
-        token, log_prob, logit, *parts = numbers[i * width : (i + 1) * width]
-        assert data["words"][token] == visible(row.token)
-        assert log_prob == round(row.log_prob_nats * THOUSANDTHS)
-        assert sum(parts) == logit
-        assert all(abs(a - b * THOUSANDTHS) <= 1 for a, b in zip(parts, row.parts, strict=True))
-
-
 def test_tables_over_tokens_read_back() -> None:
     cell = synthetic.cell(1, 2, 0)
-    data = payload(cell, tables=True)
+    data = payload(cell)
     tables, size = data["tables"], len(synthetic.HOSTILE) * data["tables"]["k"]
     found, values = integers(tables["found"]), integers(tables["values"])
     assert [data["words"][t] for t in tables["tokens"]] == [visible(t) for t in synthetic.HOSTILE]
@@ -89,18 +62,10 @@ def test_tables_over_tokens_read_back() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("parts", "whole"),
-    [([], []), ([0.0], [0]), ([0.5, 0.5], [1, 0]), ([1.4, 1.4, 1.2], [2, 1, 1]), ([-0.6, 0.2], [0, 0]), ([-2.0], [-2])],
-)
-def test_parts_in_whole_steps_add_up(parts: list[float], whole: list[int]) -> None:
-    assert in_whole(parts, 1) == whole
-
-
 def test_hostile_tokens_end_no_block_and_reach_the_page_as_text() -> None:
     source, _ = page(synthetic.results(heads=(2,), seeds=(0,)))
     found = blocks(source)
-    assert set(found) == {"L0S0", "L1H2S0", "L2H2S0", "smeared", "smeared_two", "untrained"}
+    assert set(found) == {"L0S0", "L1H2S0", "L2H2S0"}
     for data in found.values():
         assert {visible(token) for token in synthetic.HOSTILE} <= set(data["words"])
     assert "\u202e" not in source
@@ -108,14 +73,13 @@ def test_hostile_tokens_end_no_block_and_reach_the_page_as_text() -> None:
 
 
 @pytest.mark.parametrize("layers", [(0,), (0, 1), (2,)])
-def test_a_sweep_without_some_depth_has_its_explorers(layers: tuple[int, ...]) -> None:
+def test_a_sweep_without_some_depth_has_its_explorer(layers: tuple[int, ...]) -> None:
     results = synthetic.results(layers=layers, heads=(2,), seeds=(0,))
     source, twin = page(results)
     found = blocks(source)
-    assert set(found) == {*results.cells, *results.controls}
-    assert {name for name, data in found.items() if "tables" in data} == set(results.cells)
+    assert set(found) == set(results.cells)
     assert f'data-first="{[*results.cells][-1]}"' in source
-    assert "The attention explorer and the circuit explorer are part of index.html" in twin
+    assert "The circuit explorer is part of index.html" in twin
     assert "are on the page" not in source
 
 
@@ -133,5 +97,5 @@ def test_the_circuit_explorer_has_the_lowest_loss_of_each_layer_count() -> None:
     cells = results.cells | {"L1H4S0": replace(better, summary=replace(better.summary, val_loss_nats=2.0))}
     (block,) = explorers.section(replace(results, cells=cells), {}).blocks
     assert isinstance(block, explorers.Explorer)
-    assert [c.name for c in block.cells if c.tables] == ["L1H4S0"]
+    assert [c.name for c in block.cells] == ["L1H4S0"]
     assert block.first == "L1H4S0"

@@ -1,4 +1,4 @@
-"""The explorers in a browser: pointer, keys and search change the page, and nothing is requested from the network."""
+"""The circuit explorer in a browser: search changes the page, and nothing is requested from the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.report.browser import CHROMIUM, Browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
 
-TOKENS = "#x-tokens button"
 SHOWN = "[...document.querySelectorAll('{}')].map((e) => e.textContent)"
 
 
@@ -39,57 +38,6 @@ def choose(page: Browser, control: str, value: str) -> None:
         f"(() => {{ const c = document.querySelector({json.dumps(control)}); c.value = {json.dumps(value)}; "
         "for (const kind of ['input', 'change']) c.dispatchEvent(new Event(kind, {bubbles: true})); })()"
     )
-
-
-def strength(page: Browser, token: int, way: str) -> float:
-    return float(page.ask(f"document.querySelectorAll('{TOKENS}')[{token}].style.getPropertyValue('--{way}')"))
-
-
-def test_hovering_and_arrow_keys_show_where_a_token_looks(page: Browser) -> None:
-    choose(page, "#x-head", "0")  # attends to the previous token
-    page.hover(TOKENS, 5)
-    page.until("document.querySelector('#x-said').textContent.includes(' (5) attends to ')")
-    assert [strength(page, i, "out") for i in (3, 4, 5)] == [0, 1, 0]
-    assert [strength(page, i, "in") for i in (5, 6, 7)] == [0, 1, 0]
-    page.ask(f"document.querySelectorAll('{TOKENS}')[5].focus()")
-    for key, now in (("ArrowRight", 6), ("ArrowLeft", 5), ("End", 11), ("ArrowRight", 11), ("Home", 0)):
-        page.press(key)
-        assert page.ask(f"[...document.querySelectorAll('{TOKENS}')].indexOf(document.activeElement)") == now
-        assert page.ask(f"[...document.querySelectorAll('{TOKENS}')].filter((b) => b.tabIndex === 0).length") == 1
-
-
-def test_heads_checkpoints_passages_and_models_can_be_chosen(page: Browser) -> None:
-    page.hover(TOKENS, 5)
-    choose(page, "#x-head", "0 1")  # the layer's average
-    assert strength(page, 4, "out") == pytest.approx((1 + 0.16) / 2, abs=1e-3)
-    choose(page, "#x-at", "0")
-    assert page.ask("document.querySelector('#x-at-said').textContent") == "0 tokens seen"
-    choose(page, "#x-weighted", "1")
-    assert page.ask("document.querySelector('#x-at').disabled") is True
-    assert page.ask("document.querySelector('#x-at-said').textContent") == "8.0 M tokens seen"
-    choose(page, "#x-passage", "2")
-    choose(page, "#x-cell", "L0S0")
-    page.until("document.querySelector('#x-said').textContent.includes('without layers')")
-    assert page.ask("document.querySelector('#x-head').disabled") is True
-
-
-def test_a_click_and_enter_split_a_prediction_into_parts_that_add_up(page: Browser) -> None:
-    page.hover(TOKENS, 4, click=True)
-    first = texts(page, "#x-split h4")
-    page.press("ArrowRight")
-    page.press("Enter")
-    assert first != texts(page, "#x-split h4")
-    assert len(first) == 2
-    for half in (1, 2):
-        each = {
-            kind: [
-                round(1000 * float(x.replace("−", "-")))
-                for x in texts(page, f"#x-split .half:nth-child({half}) .{kind}")
-            ]
-            for kind in ("part", "total", "logit")
-        }
-        assert len(each["part"]) == 1 + 4 + 4  # direct, the heads, the virtual heads
-        assert [sum(each["part"])] == each["total"] == each["logit"]
 
 
 def test_a_search_finds_tokens_and_shows_their_circuits(page: Browser) -> None:
@@ -129,12 +77,11 @@ def test_a_table_sorts_filters_and_saves_what_it_shows(page: Browser, tmp_path: 
     assert list(pd.read_csv(saved)["record"]) == sorted(found)
 
 
-def test_hostile_tokens_are_shown_as_they_are(page: Browser) -> None:
-    assert texts(page, TOKENS) == ["<|bos|>", *(visible(t) for t in synthetic.HOSTILE[:-1])]
+def test_hostile_tokens_add_no_markup_and_fit(page: Browser) -> None:
     assert page.ask("document.querySelectorAll('.explorer img, .explorer script').length") == 0
     assert page.ask("document.documentElement.scrollWidth <= innerWidth") is True
 
 
-def test_the_explorers_are_not_printed(page: Browser) -> None:
+def test_the_explorer_is_not_printed(page: Browser) -> None:
     page.send("Emulation.setEmulatedMedia", media="print")
-    assert page.ask("getComputedStyle(document.querySelector('.explorer')).display") == "none"
+    assert page.ask("getComputedStyle(document.querySelector('#x-explorers')).display") == "none"

@@ -87,7 +87,7 @@ def test_every_model_and_passage_can_be_chosen(page: Browser) -> None:
         choose(page, "#lab-model", model)
         assert page.ask("document.querySelector('#lab-attention').hidden") is (heads == 0)
         if heads:
-            assert len(texts(page, ".thumb")) == heads
+            assert len(texts(page, "#lab .thumb")) == heads
     for passage in ("0", "3", "random"):
         choose(page, "#lab-passage", passage)
         assert len(texts(page, TOKENS)) > 20
@@ -100,9 +100,9 @@ def test_what_is_switched_off_changes_losses_and_is_undone(page: Browser) -> Non
     assert "intact model" in text(page, "#lab-summary")
     assert page.ask("document.querySelectorAll('#lab-tokens small.more, #lab-tokens small.fewer').length") > 0
     click(page, "[data-edge='L0H1-L1H0-K']")
-    assert [t.split(" ")[0] for t in texts(page, "#lab-changes button")] == ["L1H0", "L0H1→L1H0"]
+    assert [t.split(" ")[0] for t in texts(page, "#lab-changes button")] == ["1.0", "0.1→1.0"]
     click(page, "#lab-changes button")
-    assert texts(page, "#lab-changes button") == ["L0H1→L1H0 keys cut ✕"]
+    assert texts(page, "#lab-changes button") == ["0.1→1.0 keys cut ✕"]
     click(page, "#lab-undo")
     assert text(page, "#lab-summary") == intact
 
@@ -134,7 +134,7 @@ def test_the_presets_show_induction_and_cut_its_key_edge(page: Browser) -> None:
 def test_tokens_and_pairs_are_reached_by_keys(page: Browser) -> None:
     page.ask(f"document.querySelectorAll('{TOKENS}')[2].focus()")
     page.press("ArrowRight")
-    assert "(3) attends, by L1H0, to" in text(page, "#lab-said")
+    assert "(3) attends, by head 1.0, to" in text(page, "#lab-said")
     page.press("Enter")
     page.until("location.hash.includes('token=3')")
     page.ask("document.querySelector('#lab-matrix').focus()")
@@ -143,13 +143,13 @@ def test_tokens_and_pairs_are_reached_by_keys(page: Browser) -> None:
     page.until("location.hash.includes('token=4')")
     page.press("ArrowLeft")
     page.until("location.hash.includes('key=')")
-    assert text(page, "#lab-score h3").startswith("Score of L1H0: query ")
+    assert text(page, "#lab-score h3").startswith("Score of head 1.0: query ")
 
 
 def test_the_address_restores_everything(page: Browser) -> None:
     choose(page, "#lab-text", "if x:\n\treturn 'é' % &#+")
     choose(page, "#lab-mode", "previous")
-    click(page, ".thumb")
+    click(page, "#lab .thumb")
     click(page, "[data-edge='L0H0-L1H1-Q']")
     click(page, f"{TOKENS}:nth-child(3)")
     click(page, "#lab-predictions tr:nth-child(5) button")

@@ -29,12 +29,12 @@ from pathsum.report.build import write_report
 from pathsum.report.document import PAPERS, slug
 from pathsum.report.figures import learning
 from pathsum.report.figures.base import Figure
-from pathsum.report.render import EXPLORER, LAB, SCRIPTS, TEMPLATES
+from pathsum.report.render import EXPLORER, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.report.story import FIRST, contents
 from pathsum.report.symbols import drawable, visible
 from pathsum.report.themes.controls import controls
 from tests.report import synthetic
-from tests.report.conftest import exported_models
+from tests.report.conftest import exported_models, made_up_results
 
 
 def build(results: Results, folder: Path) -> tuple[str, str]:
@@ -87,13 +87,13 @@ def test_the_policy_names_each_inline_script_and_no_other(full: Path) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script>(.*?)</script>", source, re.S)
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
-    assert len(scripts) == len((*SCRIPTS, *EXPLORER, *LAB))
+    assert len(scripts) == len((*SCRIPTS, *EXPLORER, *LAB, *WATCH))
     assert "unsafe" not in Page(source).policy
     assert re.search(r"script-src ([^;]*);", Page(source).policy)[1] == " ".join(f"'sha256-{d}'" for d in digests)  # type: ignore[index]
 
 
 def test_scripts_add_no_markup() -> None:
-    for name in (*SCRIPTS, *EXPLORER, *LAB):
+    for name in (*SCRIPTS, *EXPLORER, *LAB, *WATCH):
         source = (TEMPLATES / name).read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|</script", source), name
 
@@ -126,9 +126,9 @@ def test_every_verdict_leads_to_the_place_where_its_numbers_are_printed(full: Pa
 
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
-    cells = len(synthetic.results(heads=(2,), seeds=(0,)).cells) + len(synthetic.controls(works=True))
-    blocks = cells + 1 + 3  # of data: of each model's explorer, of the lab's tokenizer and of its models
-    assert page.tags.count("script") == blocks + len((*SCRIPTS, *EXPLORER, *LAB))
+    cells = len(synthetic.results(heads=(2,), seeds=(0,)).cells)
+    blocks = cells + 1 + 3 + 3  # of data: each explored model, the lab's tokenizer and models, and the watched models
+    assert page.tags.count("script") == blocks + len((*SCRIPTS, *EXPLORER, *LAB, *WATCH))
     assert page.tags.count("img") == len(page.loads)
     for token in synthetic.HOSTILE:
         assert visible(token) in page.text
@@ -185,7 +185,7 @@ def test_a_missing_cell_is_named(full: Path) -> None:
 def test_equal_records_give_equal_bytes_and_a_file_of_an_earlier_report_is_removed(full: Path, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "old.svg").write_text("")
-    results = synthetic.results(heads=(2,), seeds=(0,), missing=("L2H9S9",))
+    results = made_up_results()
     write_report(results, judge_all(results), tmp_path, exported=exported_models())
     first, second = ({p.relative_to(d): p.read_bytes() for d in [f] for p in f.rglob("*.*")} for f in (full, tmp_path))
     assert first == second  # nor is the old file there

@@ -1,6 +1,7 @@
 """The themes, in the order of the report. A theme has a file of the same name in each package that it uses."""
 
 THEMES = (
+    "watch_it_learn",
     "zero_layers",
     "one_layer",
     "two_layers",

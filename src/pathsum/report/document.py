@@ -118,27 +118,19 @@ class Table:
 
 @dataclass(frozen=True)
 class ExplorerCell:
-    """One model of the explorers."""
+    """One model of the circuit explorer."""
 
     name: str
-    data: Mapping[str, Any]  # for explorer.js; with the key "tables" the circuit explorer shows the model
-
-    @property
-    def tables(self) -> bool:
-        return "tables" in self.data
+    data: Mapping[str, Any]  # for explorer.js
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """The attention explorer and the circuit explorer. They are part of the HTML page only, not of the Markdown."""
+    """The circuit explorer. It is part of the HTML page only, not of the Markdown."""
 
     first: str  # name of the model that is shown first
     cells: tuple[ExplorerCell, ...]
     name = "explorers"
-
-    @property
-    def tables(self) -> bool:
-        return any(cell.tables for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -188,7 +180,16 @@ class Claims:
     name = "claims"
 
 
-Block: TypeAlias = Figure | Table | Explorer | Lab | Claims
+@dataclass(frozen=True)
+class Watch:
+    """Attention patterns over training: Markdown leaves them out."""
+
+    title: str
+    models: tuple[Mapping[str, Any], ...]  # for watch.js; the first is shown first
+    name = "watch_it_learn"
+
+
+Block: TypeAlias = Figure | Table | Explorer | Lab | Watch | Claims
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
     """Return the lab of the ``exported`` models, and say how to use it."""
     tokenizer = exported["tokenizer"]
     shown = {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
-    models = tuple({**model, **_roles(results.cells[model["name"]])} for model in exported["models"])
+    models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
     listed = ", ".join(model["name"] for model in models)
     text = (
         "Trained models run on this page, without a network. Type any text or choose a passage; then switch off a "
@@ -31,7 +31,7 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
 
 
-def _roles(cell: Cell) -> dict[str, Any]:
+def roles(cell: Cell) -> dict[str, Any]:
     """Return the role of each head, its first label, and the two heads of the induction circuit."""
     heads = {(h.layer, h.head): names(cell, h.layer, h.head) for h in cell.rows(HeadRow)}
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()

@@ -36,6 +36,7 @@ from pathsum.report.figures.base import Figure
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
 EXPLORER = ("explorer.js",)  # only if it has an explorer
+WATCH = ("watch/watch.js",)  # only if it shows patterns over training
 LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/lab.js")  # only if it has a lab
 
 _COORDINATE = re.compile(r"\d+\.\d{3,}")
@@ -54,7 +55,8 @@ def html(document: Document) -> str:
     Its content security policy forbids network requests and other scripts. Figures are also files under figures/.
     """
     kinds = {type(block) for section in document.sections for block in section.blocks}
-    names = (*SCRIPTS, *(LAB if Lab in kinds else ()), *(EXPLORER if Explorer in kinds else ()))
+    optional = {Lab: LAB, Watch: WATCH, Explorer: EXPLORER}
+    names = (*SCRIPTS, *(name for kind, files in optional.items() if kind in kinds for name in files))
     scripts = [Markup(_read(name)) for name in names]
     environment = _environment(autoescape=True)
     environment.finalize = lambda value: spelled(value) if type(value) is str else value  # not what is marked as safe
@@ -65,7 +67,7 @@ def html(document: Document) -> str:
         "digest": _digest,
         "unbroken": _unbroken,
     }
-    style = Markup(_read("style.css") + _read("explorer.css") + _read("lab/lab.css"))
+    style = Markup(_read("style.css") + _read("explorer.css") + _read("lab/lab.css") + _read("watch/watch.css"))
     return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
 
 
@@ -90,6 +92,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "figure": lambda block: isinstance(block, Figure),
         "explorer": lambda block: isinstance(block, Explorer),
         "lab": lambda block: isinstance(block, Lab),
+        "watch": lambda block: isinstance(block, Watch),
         "claims": lambda block: isinstance(block, Claims),
     }
     return environment

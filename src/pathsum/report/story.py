@@ -41,6 +41,7 @@ SHORTCUTS = (lab.TITLE, two_layers.TITLE, failures.TITLE, CLAIMS, behaviour.TITL
 UNFROZEN = Preregistration()
 
 
+WIDGETS = ("watch_it_learn", "explorers")  # themes that are chapters
 OF_MECHANISMS = {  # records that the diagrams show
     "mechanism_zero": ("bigrams",),
     "mechanism_one": ("skip_trigrams",),
@@ -81,7 +82,7 @@ def story(
     sections = [
         marked(theme.section(results, figures), theme.relies_on, results)
         for name, theme in themes().items()
-        if name != "explorers"
+        if name not in WIDGETS
     ]
     return Document(
         title=TITLE,
@@ -116,7 +117,7 @@ def _chapters(
     yield two_layers.chapter(results, figures, by_id)
     yield failures.chapter(results, claims, cards)
     yield learning.chapter(results, figures, by_id)
-    yield themes()["explorers"].section(results, figures)
+    yield from (themes()[name].section(results, figures) for name in WIDGETS)
     yield trust.chapter(results, figures)
     yield Section(CLAIMS, (JUDGED,), (Claims(tuple(cards)),))
 

@@ -81,6 +81,6 @@ def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
         f"Limits: models of width {widths} on one corpus. The recipe was tuned for induction heads to form, not for "
-        "how they work. Ranges over models are not confidence intervals; intervals in square brackets are (95 %, bootstrap "
-        "over documents)."
+        "how they work. Ranges over models are not confidence intervals; intervals in square brackets are (95 %, "
+        "bootstrap over documents)."
     )

@@ -1,5 +1,5 @@
 "use strict";
-// Small pieces of page, for the lab and the explorers. Tokens come from a corpus: they reach the page through
+// Small pieces of page, for the lab, the patterns over training and the explorer. Tokens come from a corpus: they reach the page through
 // textContent alone.
 function make(tag, text = "", kind = "") {
   const element = document.createElement(tag);
@@ -8,8 +8,24 @@ function make(tag, text = "", kind = "") {
   return element;
 }
 
+// The bytes that Python has deflated, in base64.
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(plain).arrayBuffer());
+}
+
+// Names of models and heads as the text spells them: L2H4S3 as "2 layers · 4 heads · seed 3", L1H3 as 1.3.
+function spelled(text) {
+  const model = (_, layers, heads, width, seed) =>
+    [layers === "1" ? "1 layer" : `${layers} layers`, heads && `${heads} heads`, width && `d_head ${width}`, `seed ${seed}`]
+      .filter(Boolean)
+      .join(" · ");
+  return text.replace(/\bL(\d+)(?:H(\d+))?(?:D(\d+))?S(\d+)\b/g, model).replace(/\bL(\d+)H(\d+)\b/g, "$1.$2");
+}
+
 function fill(select, options, chosen) {
-  select.replaceChildren(...options.map(([value, text]) => Object.assign(make("option", text), { value })));
+  select.replaceChildren(...options.map(([value, text]) => Object.assign(make("option", spelled(text)), { value })));
   if (options.some(([value]) => value === chosen)) select.value = chosen;
 }
 

@@ -63,7 +63,8 @@
       model.heads.filter((early) => early.layer < late.layer).map((early) => `${early.name}-${late.name}`),
     );
   const edges = () => pairs().flatMap((pair) => Object.keys(SIDES).map((side) => `${pair}-${side}`));
-  const sayEdge = (cut) => cut.replace(/(.*)-(.*)-(.)/, (_, early, late, side) => `${early}→${late} ${SIDES[side]}`);
+  const sayEdge = (cut) =>
+    spelled(cut.replace(/(.*)-(.*)-(.)/, (_, early, late, side) => `${early}→${late} ${SIDES[side]}`));
 
   const blockOf = ({ n_ctx }) => Math.min(BLOCK, Math.floor((n_ctx - 1) / 2));
 
@@ -122,7 +123,7 @@
   const nats = (value) => signed(value, 2);
   const difference = (value) => (value < 0 ? nats(value) : `+${nats(value)}`);
   const mean = (values) => sumOf(values) / values.length;
-  const sayPath = (path) => path.join("→") || "direct path";
+  const sayPath = (path) => spelled(path.join("→")) || "direct path";
 
   function draw(length) {
     const hasHeads = model.heads.length > 0;
@@ -196,7 +197,7 @@
     const ranked = range(i + 1).sort((a, b) => weight(i, b) - weight(i, a));
     const best = ranked.slice(0, 3).filter((j) => weight(i, j) >= 0.02);
     const said = best.flatMap((j, at) => [at ? ", " : " ", ...place(j), ` ${percent(weight(i, j))}`]);
-    $("said").replaceChildren(...place(i), ` attends, by ${state.head}, to`, ...said, ".");
+    $("said").replaceChildren(...place(i), ` attends, by head ${spelled(state.head)}, to`, ...said, ".");
   }
 
   // Draws a pattern on at most `most` pixels a side: one for each pair of tokens, or for a square of pairs its largest.
@@ -238,8 +239,8 @@
     const button = Object.assign(make("button", "", touched ? "thumb changed" : "thumb"), { type: "button" });
     const canvas = make("canvas");
     paint(canvas, head.pattern, 64);
-    button.append(canvas, head.name, touched ? " changed" : "");
-    button.setAttribute("aria-label", `${head.name}, ${role}${touched ? ", changed" : ""}`);
+    button.append(canvas, spelled(head.name), touched ? " changed" : "");
+    button.setAttribute("aria-label", `${spelled(head.name)}, ${role}${touched ? ", changed" : ""}`);
     button.setAttribute("aria-pressed", String(head.name === state.head));
     button.addEventListener("click", () => act({ head: head.name, key: null }));
     return button;
@@ -256,9 +257,9 @@
     const n = run.tokens.length;
     const head = run.heads[state.head];
     const [query, key] = [state.token, shownKey()];
-    $("head").textContent = `${head.name}: ${model.roles[head.name]}`;
+    $("head").textContent = `Head ${spelled(head.name)}: ${model.roles[head.name]}`;
     paint($("matrix"), head.pattern, 256);
-    const label = `Attention of ${head.name}: a row for each query, a column for each key. Arrow keys choose a pair.`;
+    const label = `Attention of head ${spelled(head.name)}: a row for each query, a column for each key. Arrow keys choose a pair.`;
     $("matrix").setAttribute("aria-label", label);
     for (const [line, at] of [["row", query], ["column", key]]) {
       const span = lab.querySelector(`.matrix .${line}`);
@@ -292,7 +293,7 @@
       input.dataset.edge = `${pair}-${side}`;
       return input;
     };
-    const rows = mine.map((pair) => [pair.replace("-", "→"), ...Object.keys(SIDES).map((side) => box(pair, side))]);
+    const rows = mine.map((pair) => [spelled(pair.replace("-", "→")), ...Object.keys(SIDES).map((side) => box(pair, side))]);
     const focused = document.activeElement.dataset.edge;
     const caption = "Cut an edge: the later head's queries, keys or values no longer read the earlier head's output.";
     const shown = table(caption, ["edge", ...Object.values(SIDES)], rows, "Edges");
@@ -313,7 +314,7 @@
     };
     const setBack = (name) => act({ modes: { ...state.modes, [name]: "" } });
     const touched = Object.entries(state.modes);
-    const modes = touched.map(([name, mode]) => undo(`${name} ${MODES[mode]}`, () => setBack(name)));
+    const modes = touched.map(([name, mode]) => undo(`${spelled(name)} ${MODES[mode]}`, () => setBack(name)));
     $("changes").replaceChildren(...modes, ...state.cuts.map((cut) => undo(`${sayEdge(cut)} cut`, () => toggle(cut))));
     $("undo").disabled = !changed();
   }
@@ -371,7 +372,7 @@
       return box;
     };
     const rows = queries.map((path, q) => [sayPath(path), ...keys.map((_, k) => pair(whole[q * keys.length + k]))]);
-    const heading = make("h3", `Score of ${state.head}: query `);
+    const heading = make("h3", `Score of head ${spelled(state.head)}: query `);
     heading.append(...place(query), ", key ", ...place(key));
     const [score, distance] = [sumOf(whole), whole.at(-1)].map((value) => signed(value / 1000, 3));
     const total = `The score is ${score} nats: all pairs of paths, and ${distance} for the distance.`;

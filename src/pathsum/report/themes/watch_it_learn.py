@@ -1,0 +1,28 @@
+"""The section in which attention patterns form: every checkpoint of a few models, with their learning curves."""
+
+from __future__ import annotations
+
+from pathsum.records.results import Results
+from pathsum.report.document import Section, Watch
+from pathsum.report.theme import Figures, Theme
+from pathsum.report.watch_it_learn import LEVELS, payload, watched
+
+TITLE = "Watch it learn"
+
+
+def section(results: Results, _: Figures) -> Section:
+    """Pack the patterns of the models to watch, and say what to look for."""
+    models = tuple(payload(cell) for cell in watched(results))
+    if not models:
+        return Section(TITLE, ("This sweep has no model to watch.",))
+    text = (
+        "Move the slider, or press play, to follow a head through training. On random tokens given twice, an induction "
+        "head attends from each token of the second copy to the token after its earlier occurrence: a stripe appears "
+        "parallel to the diagonal, and prefix matching rises with it. The dotted line is the onset. Attention is "
+        f"rounded to steps of 1/{LEVELS}; value-weighted attention multiplies each weight by the norm of the vector "
+        "that it moves.",
+    )
+    return Section(TITLE, text, (Watch(TITLE, models),))
+
+
+THEME = Theme(TITLE, section, sources={"watch_it_learn": ("patterns", "passages", "log", "summary")})

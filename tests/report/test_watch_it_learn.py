@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pathsum.claims.registry import judge_all
 from pathsum.records.watch_it_learn import PatternRow
-from pathsum.report.document import SCRIPTS, html
+from pathsum.report.render import SCRIPTS, html
 from pathsum.report.story import story
 from pathsum.report.symbols import visible
 from pathsum.report.themes import watch_it_learn as theme

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pathsum.claims.formatting import spelled
 from pathsum.records.results import Results
 from pathsum.report.symbols import visible
 from pathsum.report.watch_it_learn import LEVELS
@@ -43,7 +44,7 @@ def opened(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bro
 def page(opened: Browser) -> Browser:
     """The model of two layers on its first passage, at the last checkpoint."""
     choose(opened, "model", NAME)
-    opened.until(f"document.querySelector('#w-head').textContent.includes(' of {NAME}')")
+    opened.until(f"document.querySelector('#w-head').textContent.includes(' of {spelled(NAME)}')")
     choose(opened, "passage", "0")
     choose(opened, "at", str(synthetic.EVALS - 1))
     return opened

@@ -28,6 +28,7 @@ from pathsum.report.document import (
     Entry,
     Explorer,
     Lab,
+    Watch,
     anchor,
     slug,
 )

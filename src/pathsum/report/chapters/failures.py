@@ -27,7 +27,8 @@ def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[Cla
 
 def _paragraph(results: Results, claim: ClaimResult, card: ClaimCard) -> str:
     reason = WHY.get(claim.id, lambda _: "")(results)
-    return f"“{claim.claim}” {card.passing}: {card.value} {card.unit} (needed: {claim.threshold}). {reason}".strip()
+    said = reason or f"Needed: {claim.threshold}."
+    return f"“{claim.claim}” {card.passing}: {card.value} {card.unit}. {said}"
 
 
 def _copying(results: Results) -> str:

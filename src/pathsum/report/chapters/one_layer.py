@@ -74,8 +74,7 @@ def _table(cell: Cell) -> Table:
         Text("→ output", lambda r: visible(r.out), kind="token"),
         Column("raises log P(output) by (nats)", "change_nats"),
         Column("more often than by chance (×)", "text_lift", 1),
-        caption=f"Skip-trigrams with the largest summed effect in {cell.name}, of those that other documents confirm. "
-        "The effect is a mean over the places where they occur; the last column is the frequency in the other "
-        "documents relative to that of the destination alone.",
+        caption=f"Skip-trigrams of {cell.name} with the largest summed effect, of those that other documents confirm. "
+        "Last column: how often the output follows there, relative to what the destination alone predicts.",
         source="skip_trigrams",
     )

@@ -8,7 +8,6 @@ from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.suffixes import RIVALS, uncut
 from pathsum.claims.suffixes import of_induction_head as matches_of
-from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Section
@@ -26,17 +25,23 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
     blocks = drawn(figures, "mechanism_two", "suffixes")
     more = (two_layers.TITLE, behaviour.TITLE, causal.TITLE, content.TITLE, suffixes.TITLE)
     return Section.of(
-        TITLE, (_mechanism(cells), _evidence(cells), _surprise(cells, claims["two_token_edges"])), blocks, more
+        TITLE,
+        (
+            _mechanism(cells),
+            _evidence(cells, claims["induction_key_edge"]),
+            _surprise(cells, claims["two_token_edges"]),
+        ),
+        blocks,
+        more,
     )
 
 
 def _mechanism(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     how = (
-        "The paper's mechanism takes two heads. A head of the first layer attends to the previous token and writes "
-        "down what it was. A head of the second layer, the induction head, compares its query, the current token, with "
-        "these notes in its keys (K-composition). It finds the token after an earlier copy, and its OV circuit copies "
-        "it."
+        "The paper's mechanism takes two heads. A head of the first layer attends to the previous token. A head of the "
+        "second layer, the induction head, reads this in its keys (K-composition) and compares it with its query, the "
+        "current token. So it finds the token after an earlier copy, and its OV circuit copies it."
     )
     if not found:
         return f"{how} No such head has formed in {plural(len(cells), 'model')}."
@@ -47,20 +52,18 @@ def _mechanism(cells: Sequence[Cell]) -> str:
     )
 
 
-def _evidence(cells: Sequence[Cell]) -> str:
+def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
     shares = [s for c in cells if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
-    edges = [r for c in cells for r in c.rows(EdgeContrastRow) if r.method == "resample"]
     text = ""
     if shares:
         text = (
             f"Of the attention score by which the induction head prefers that token, {span(shares)} comes from "
             "comparing the query's current token with the key's previous token, whichever heads carried them."
         )
-    if edges:
-        needed = sum(r.low > 0 for r in edges)
+    if edge.values:
         text += (
-            f" In {needed} of {len(edges)} models, no other single edge matters as much to the second copy of random "
-            "tokens as the key edge between the two heads (resample ablation, paired by window)."
+            f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the key edge between the "
+            "two heads raises the loss on the second copy of random tokens more than cutting the strongest other edge."
         )
     return text.strip()
 

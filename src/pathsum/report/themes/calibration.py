@@ -144,10 +144,9 @@ def calibration(results: Results) -> Figure | None:
         axes[0].invert_yaxis()
 
     caption = (
-        "Precision and recall of each detector in models trained on synthetic corpora; the dashed line is at "
-        f"{TRUSTED}. Each corpus has its own rules and its own model. n: number of units found (precision) or in the "
-        "ground truth (recall). Bars: 95 % Wilson intervals for the effective number of independent units, from the "
-        "variance between corpora."
+        f"Each corpus has its own rules and its own model; the dashed line is at {TRUSTED}. n: number of units found "
+        "(precision) or in the ground truth (recall). Bars: 95 % Wilson intervals for the effective number of "
+        "independent units."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 

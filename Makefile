@@ -37,6 +37,9 @@ test: setup ## check lint and types, and run all tests, including every stage on
 		pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; tests=$$?; \
 		wait $$types; types=$$?; echo "mypy:"; cat "$$log"; rm -f "$$log"; exit $$((tests || types))
 
+cluster: setup ## run sweeps on Slurm, Ray, torchrun and a DVC remote on this machine, and kill parts of them
+	PATHSUM_CLUSTER=1 pytest tests/cluster
+
 lint: setup ## format and lint in place
 	ruff format .
 	ruff check --fix .
@@ -78,4 +81,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke test lint sweep corpora dashboard bench onset-law extract report compare open
+.PHONY: help setup params repro smoke test cluster lint sweep corpora dashboard bench onset-law extract report compare open

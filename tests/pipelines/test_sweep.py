@@ -35,9 +35,7 @@ def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None
     assert "L1H1S0" in json.loads((workspace / "reports" / "metrics.json").read_text())["cells"]
 
 
-@pytest.mark.parametrize(
-    ("launcher", "needs"), [("joblib", "joblib"), ("submitit_local", "submitit"), ("ray_local", "ray")]
-)
+@pytest.mark.parametrize(("launcher", "needs"), [("joblib", "joblib"), ("submitit_local", "submitit"), ("ray", "ray")])
 def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
     workspace: Path, launcher: str, needs: str
 ) -> None:

@@ -4,6 +4,7 @@ process."""
 from __future__ import annotations
 
 import importlib.util
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -19,15 +20,21 @@ if importlib.util.find_spec("ray") is None:
     pytest.skip("Ray is not installed: pip install 'pathsum[ray]'", allow_module_level=True)
 
 RAY = (sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1", "--node-ip-address=127.0.0.1")
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_gcs_rpc_server_reconnect_timeout_s": "5", "OMP_NUM_THREADS": "1"}
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+    "OMP_NUM_THREADS": "1",
+}
 
 
 def start_nodes(ray: Services, project: Path, port: int, temporary: Path) -> list[subprocess.Popen[bytes]]:
     """Start a head and a second node, each with one core, and return both."""
     head = (*RAY, "--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={temporary}")
-    started = [ray.start("head", head, project, **QUIET)]
+    started = [ray.start("head", head, project, **SETTINGS)]
     until("a head", lambda: "Ray runtime started" in ray.output("head"))
-    started.append(ray.start("second", (*RAY, f"--address=127.0.0.1:{port}"), project, **QUIET))
+    started.append(ray.start("second", (*RAY, f"--address=127.0.0.1:{port}"), project, **SETTINGS))
     until("a second node", lambda: "Ray runtime started" in ray.output("second"))
     return started
 
@@ -35,7 +42,7 @@ def start_nodes(ray: Services, project: Path, port: int, temporary: Path) -> lis
 def sweep(ray: Services, project: Path, port: int, name: str) -> subprocess.Popen[bytes]:
     launch = ("hydra/launcher=ray", f"hydra.launcher.address=127.0.0.1:{port}", "hydra.launcher.num_cpus=1")
     command = (sys.executable, "-m", "pipelines.train", "--multirun", *launch, *SWEEP)
-    return ray.start(name, command, project, **QUIET)
+    return ray.start(name, command, project, **SETTINGS)
 
 
 def on_every_node(project: Path, nodes: list[subprocess.Popen[bytes]]) -> dict[int, Path]:

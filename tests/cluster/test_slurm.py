@@ -81,13 +81,19 @@ def steps(folder: Path, node: str = "") -> set[psutil.Process]:
     found = set()
     for process in psutil.process_iter():
         try:
-            env = process.environ()
-            ours, where = env.get("SLURM_CONF") == str(folder / "slurm.conf"), env.get("SLURMD_NODENAME", "")
-            if ours and where and where.startswith(node):
-                found |= {process, *(p for p in process.parents() if "slurmstepd" in " ".join(p.cmdline()))}
+            if (env := process.environ()).get("SLURM_CONF") != str(folder / "slurm.conf"):
+                continue
+            if (where := env.get("SLURMD_NODENAME")) and where.startswith(node):
+                found |= {process, *filter(_daemon, process.parents())}
+            elif not node and _daemon(process):
+                found.add(process)
         except psutil.Error:
             continue
     return found
+
+
+def _daemon(process: psutil.Process) -> bool:
+    return "slurmstepd" in " ".join(process.cmdline())
 
 
 def kill_node(folder: Path, node: str, daemon: subprocess.Popen[bytes]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pathsum.claims.preregistration import Preregistration, read_preregistration
+from pathsum.complaints import unknown
 from pathsum.config import (
     SECTIONS,
     CalibrateConfig,
@@ -45,14 +45,14 @@ def _short(value: Any) -> str:
 
 
 def check_fresh(values: dict[str, Any]) -> None:
-    """Raise ConfigError if params.yaml differs from the composition of conf/."""
+    """Raise ValueError if params.yaml differs from the composition of conf/."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "params.yaml"
         compose(fresh, [])
         found = list(differences(values, read_yaml(fresh)))
     if found:
         shown = found[:8] + ([f"  … and {len(found) - 8} more"] if len(found) > 8 else [])
-        raise ConfigError(
+        raise ValueError(
             "\n".join([f"{PARAMS} is stale against conf/:", *shown])
             + "\nRun `make params` to compose it again, or `dvc exp run -S KEY=VALUE` for a one-off change."
         )
@@ -60,52 +60,87 @@ def check_fresh(values: dict[str, Any]) -> None:
 
 def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     """Raise ConfigError if any section of params.yaml cannot be run. The message lists every error found."""
-    complaints = []
-    if tuned := registered.tuned(values["sweep"]["seeds"]):
-        complaints.append(
-            f"  - sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
-            f"{PREREGISTERED} lists under protocol.tuning_seeds; choose other seeds (python -m pipelines.train accepts "
-            "any seed, because it gives no verdict)"
-        )
-    for name in values.keys() - set(SECTIONS):
-        near = difflib.get_close_matches(name, SECTIONS, n=1)
-        complaints.append(
-            f"  - {name}: no such section; {f'did you mean {near[0]}?' if near else 'known: ' + ', '.join(SECTIONS)}"
-        )
-    for name, cell in values["cells"].items():
-        if cell["model"]["n_ctx"] != values["model"]["n_ctx"]:
-            complaints.append(
-                f"  - cells.{name}.model.n_ctx: expected model.n_ctx = {values['model']['n_ctx']}, because the bigram "
-                f"baseline is measured on windows of this length, got {cell['model']['n_ctx']}; change model.n_ctx for "
-                "all cells"
-            )
+    if absent := _absent_sections(values):
+        raise ConfigError(absent)
+    complaints = [unknown(str(name), SECTIONS, "section") for name in sorted(values.keys() - set(SECTIONS), key=str)]
     kinds: list[tuple[type[Frozen], Any, str]] = [
         (TokenizerConfig, values["tokenizer"], "tokenizer"),
         (SweepConfig, values["sweep"], "sweep"),
         (ExtractConfig, values["extract"], "extract"),
         (TrackingConfig, values["tracking"], "tracking"),
         (CalibrateConfig, values["calibrate"], "calibrate"),
-        *((CellConfig, cell, f"cells.{name}") for name, cell in values["cells"].items()),
-        *(
-            (SyntheticModelConfig, model, f"synthetic_models.{name}")
-            for name, model in values["synthetic_models"].items()
-        ),
     ]
     for kind, section, where in kinds:
-        try:
-            config = load(kind, section, where)
-            if isinstance(config, CellConfig | SyntheticModelConfig):
-                scheme(config.model)
-        except ConfigError as error:
-            complaints += str(error).splitlines()[1:]
-        except ValueError as error:
-            complaints.append(f"  - {where}.model.{error}")
+        complaints += _complaints(kind, section, where)
+    base = {key: values[key] for key in ("seed", "model", "train")}  # of which each model differs in some settings
+    if wrong := _complaints(CellConfig, base, ""):
+        complaints += [complaint.lstrip(".: ") for complaint in wrong]
+    else:
+        complaints += _sweep_complaints(values, registered) + _of_all(CellConfig, values["cells"], "cells")
+    complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models")
     try:
         load_corpus(values["corpus"])
     except ConfigError as error:
-        complaints += str(error).splitlines()[1:]
+        complaints += error.complaints
     if complaints:
-        raise ConfigError("\n".join(["The configuration cannot be run:", *complaints]))
+        raise ConfigError(complaints)
+
+
+def _absent_sections(values: dict[str, Any]) -> list[str]:
+    """Return a complaint for each section that params.yaml lacks, or that has no settings."""
+    return [
+        f"{name}: expected settings by name, got {values.get(name, 'nothing')!r}; run `make params`"
+        for name in SECTIONS
+        if name not in values or (name != "seed" and not isinstance(values[name], dict))
+    ]
+
+
+def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> list[str]:
+    """Return complaints about seeds that were tuned on, and about windows whose length the baselines do not have."""
+    seeds, n_ctx = values["sweep"].get("seeds"), values["model"].get("n_ctx")
+    tuned = registered.tuned(seed for seed in seeds if isinstance(seed, int)) if isinstance(seeds, list) else []
+    complaints = []
+    if tuned:
+        complaints.append(
+            f"sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
+            f"{PREREGISTERED} lists under protocol.tuning_seeds; choose other seeds (python -m pipelines.train accepts "
+            "any seed, because it gives no verdict)"
+        )
+    for name, cell in values["cells"].items():
+        model = cell.get("model") if isinstance(cell, dict) else None
+        if isinstance(model, dict) and model.get("n_ctx", n_ctx) != n_ctx:
+            complaints.append(
+                f"cells.{name}.model.n_ctx: expected model.n_ctx = {n_ctx}, because the bigram baseline is measured on "
+                f"windows of this length, got {model['n_ctx']}; change model.n_ctx for all cells"
+            )
+    return complaints
+
+
+def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
+    """Return what is wrong with one section."""
+    try:
+        config = load(kind, section, where)
+        if isinstance(config, CellConfig | SyntheticModelConfig):
+            scheme(config.model)
+    except ConfigError as error:
+        return error.complaints
+    except ValueError as error:
+        return [f"{where}.model.{error}"]
+    return []
+
+
+def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str) -> list[str]:
+    """Return what is wrong with the models of a section. A complaint about all of them is given once."""
+    found: dict[str, list[str]] = {}
+    for name, section in sections.items():
+        for complaint in _complaints(kind, section, ""):
+            found.setdefault(complaint, []).append(name)
+    return [
+        f"{where}.*{complaint} (in all {len(names)} models)"
+        if len(names) == len(sections) > 1
+        else "\n  - ".join(f"{where}.{name}{complaint}" for name in names)
+        for complaint, names in found.items()
+    ]
 
 
 def write_sections(values: dict[str, Any]) -> None:

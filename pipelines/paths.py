@@ -30,17 +30,35 @@ THREADS = 2  # the last digits of extraction depend on the number of threads; th
 
 
 def params(folder: Path = Path()) -> dict[str, Any]:
-    """Return the content of params.yaml in ``folder``. Raises FileNotFoundError if there is none."""
-    if not (folder / PARAMS).exists():
+    """Return the content of params.yaml in ``folder``. Raises FileNotFoundError if there is none, and ValueError if it
+    is not a configuration."""
+    if not (folder / PARAMS).is_file():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
     values = read_yaml(folder / PARAMS)
-    assert isinstance(values, dict)
+    if not isinstance(values, dict):
+        raise ValueError(f"{PARAMS}: expected the sections that `make params` writes, got no section; run it again")
     return values
 
 
+def section(values: dict[str, Any], *path: str) -> Any:
+    """Return the part of params.yaml that ``path`` names. Raises ValueError if it lacks a key."""
+    found: Any = values
+    for depth, key in enumerate(path):
+        if not isinstance(found, dict) or key not in found:
+            raise ValueError(
+                f"{PARAMS}: expected the key {'.'.join(path[: depth + 1])}, got none; run `make params` to write it"
+            )
+        found = found[key]
+    return found
+
+
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file with libyaml, ten times as fast as PyYAML's own parser, where it is there."""
-    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    """Read a YAML file with libyaml, ten times as fast as PyYAML's own parser, where it is there. Raises ValueError,
+    with the place, if it is none."""
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path}: expected YAML, got something else ({error}); correct the file") from error
 
 
 def training_code() -> list[Path]:

@@ -59,7 +59,7 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
             )
         require_same_tokens(config)
         cell = load(CellConfig, ad_hoc(config, typed), "config")
-        tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")  # type: ignore[arg-type]
+        tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
         folder = run_cell(name, cell, tracking, wait=sweep)
         if ranks.is_main():

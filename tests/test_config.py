@@ -43,8 +43,8 @@ def test_a_missing_value_is_named() -> None:
 def test_every_complaint_comes_at_once() -> None:
     text = refusal({**MODEL, "n_haeds": 4, "d_model": "???", "norm": "batch", "n_ctx": 3})
     assert text.count("\n  - ") == 4
-    assert "model.norm: Input should be 'none', 'rms' or 'layer', got 'batch'" in text
-    assert "model.n_ctx: Input should be greater than or equal to 8, got 3" in text
+    assert "model.norm: expected 'none', 'rms' or 'layer', got 'batch'" in text
+    assert "model.n_ctx: expected a number from 8 to 65,536 tokens, got 3" in text
 
 
 def test_any_number_of_heads_goes_with_any_width() -> None:
@@ -52,7 +52,7 @@ def test_any_number_of_heads_goes_with_any_width() -> None:
 
 
 def test_heads_that_cannot_be_are_refused() -> None:
-    assert "n_heads and d_head must be > 0, got 0 and 5" in refusal({**MODEL, "n_heads": 0})
+    assert "expected n_heads and d_head of at least 1, got 0 and 5" in refusal({**MODEL, "n_heads": 0})
 
 
 def test_zero_layers_have_no_heads() -> None:
@@ -77,7 +77,7 @@ def test_a_configuration_is_frozen() -> None:
 def test_a_corpus_is_of_the_kind_its_source_names() -> None:
     python = {"source": "python", "name": "p", "validation_share": 0.1, "distributions": ["a"], "max_documents": 3}
     assert isinstance(load_corpus(python), PythonCorpus)
-    with pytest.raises(ConfigError, match=r"corpus.source: must be one of python, text, hub, synthetic, got 'pile'"):
+    with pytest.raises(ConfigError, match=r"corpus.source: expected one of python, text, hub, synthetic, got 'pile'"):
         load_corpus({**python, "source": "pile"})
     with pytest.raises(ConfigError, match=r"corpus.paths: no such setting"):
         load_corpus({**python, "paths": ["a"]})
@@ -115,7 +115,7 @@ def test_a_misspelt_key_of_a_planted_world_is_named_where_it_stands() -> None:
 def test_spreads_and_frequencies_of_planted_text_are_not_negative() -> None:
     wrong = {**CORPUS, "zipf": -1.0, "bigram_spread": -1.0, "two_back_spread": -1.0}
     text = refusal({**SYNTHETIC, "corpus": wrong}, SyntheticModelConfig)
-    assert [f"model.corpus.{key}: Input should be greater than or equal to 0, got -1.0" in text
+    assert [f"model.corpus.{key}: expected a number from 0 to 20 nats, got -1.0" in text
             for key in ("zipf", "bigram_spread", "two_back_spread")] == [True] * 3  # fmt: skip
 
 
@@ -131,8 +131,8 @@ def test_calibration_needs_two_seeds_and_a_world() -> None:
     assert load(CalibrateConfig, right, "calibrate").seeds == (0, 1)
     text = refusal({**right, "seeds": [0], "synthetic_models": {}, "synthetic_model": {}}, CalibrateConfig)
     assert text.count("\n  - ") == 3
-    assert "model.seeds: Tuple should have at least 2 items after validation, not 1" in text
-    assert "model.synthetic_models: Dictionary should have at least 1 item after validation, not 0" in text
+    assert "model.seeds: expected a list of 2 or more, got [0]" in text
+    assert "model.synthetic_models: expected a list of 1 or more" in text
     assert "model.synthetic_model: no such setting; did you mean synthetic_models?" in text
 
 

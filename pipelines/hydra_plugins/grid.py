@@ -12,6 +12,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from pathsum.config import CalibrateConfig, SweepConfig, load
+
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
     """Return the name of a model, such as L2H4S0. Without layers the number of heads is omitted (L0S0). ``d_head`` is
@@ -31,18 +33,22 @@ def _plain(config: DictConfig, n_layers: int, n_heads: int, seed: int) -> DictCo
     """Return the configuration of one model with ``sweep.by_layers``, but without ``sweep.overrides``."""
     base = OmegaConf.create({"seed": seed, "model": config.model, "train": config.train})
     shape = {"model": {"n_layers": n_layers, "n_heads": n_heads}}
-    return _merged(base, shape, config.sweep.by_layers.get(n_layers, {}))
+    # an override on the command line, ++sweep.by_layers.2.train.tokens=…, makes a key "2" next to the 2 of a file
+    changes = [change for layers, change in config.sweep.by_layers.items() if str(layers) == str(n_layers)]
+    return _merged(base, shape, *changes)
 
 
-def _other_widths(model: DictConfig, sweep: DictConfig) -> list[tuple[int, int]]:
+def _other_widths(model: DictConfig, sweep: SweepConfig) -> list[tuple[int, int]]:
     """Return (n_heads, d_head) for each width in ``sweep.d_head`` other than ``model.d_head``.
 
     n_heads is chosen so that n_heads · d_head equals ``sweep.n_heads[0]`` · ``model.d_head``. Raises ValueError if no
     such number exists.
     """
+    if sweep.d_head and not isinstance(model.d_head, int):
+        raise ValueError(f"model.d_head: expected a whole number, got {model.d_head!r}")
     width, found = sweep.n_heads[0] * model.d_head, []
     for d_head in sweep.d_head:
-        if d_head < 1 or width % d_head:
+        if width % d_head:
             raise ValueError(
                 f"sweep.d_head: expected divisors of sweep.n_heads[0] · model.d_head = {width}, got {d_head}"
             )
@@ -65,23 +71,24 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
     model's name, but the grid need not contain them.
     """
     config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
+    axes = load(SweepConfig, OmegaConf.to_container(sweep), "sweep")
     cells = {
         cell_name(n_layers, n_heads, seed): cell(config, n_layers, n_heads, seed)
-        for n_layers in sweep.n_layers
-        for n_heads in (sweep.n_heads if n_layers else [0])
-        for seed in sweep.seeds
+        for n_layers in axes.n_layers
+        for n_heads in (axes.n_heads if n_layers else [0])
+        for seed in axes.seeds
     }
-    for n_layers in filter(None, sweep.n_layers):
-        for n_heads, d_head in _other_widths(model, sweep):
-            for seed in sweep.seeds:
+    for n_layers in filter(None, axes.n_layers):
+        for n_heads, d_head in _other_widths(model, axes):
+            for seed in axes.seeds:
                 name = cell_name(n_layers, n_heads, seed, d_head)
                 cells[name] = cell(config, n_layers, n_heads, seed, d_head)
     for name, change in sweep.controls.items():
         n_layers = OmegaConf.select(change, "model.n_layers")
         if n_layers is None or name in cells:
             raise ValueError(f"sweep.controls.{name}: expected a name that no other model has, and a model.n_layers")
-        cells[name] = _merged(_plain(config, n_layers, sweep.n_heads[0], sweep.seeds[0]), change)
-    for name in sweep.overrides:
+        cells[name] = _merged(_plain(config, n_layers, axes.n_heads[0], axes.seeds[0]), change)
+    for name in axes.overrides:
         if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+", name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")
     return OmegaConf.create(cells)
@@ -89,6 +96,7 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
 
 def synthetic_models(model: DictConfig, train: DictConfig, calibrate: DictConfig) -> DictConfig:
     """Return the configuration of every kind of synthetic corpus by name: ``{copies: {corpus, model, train}, …}``."""
+    load(CalibrateConfig, OmegaConf.to_container(calibrate), "calibrate")
     base = OmegaConf.create({"corpus": {}, "model": model, "train": train})
     shared = {key: calibrate[key] for key in ("corpus", "model", "train")}
     return OmegaConf.create(

@@ -1,82 +1,99 @@
 """The typed and frozen configuration of a run.
 
-``load(kind, values, where)`` is the only way to create one. It refuses unknown keys, missing values and `???`, and
-reports all of them at once. ``conf/`` gives the reason for each default.
+``load(kind, values, where)`` is the only way to create one. It refuses unknown keys, missing values, `???` and numbers
+outside the bounds of ``pathsum.bounds``, and reports all of them at once. ``conf/`` gives the reason for each default.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
+from pydantic_core import PydanticCustomError
 
-Positive = Annotated[int, Field(gt=0)]
-Spread = Annotated[float, Field(ge=0, le=20)]  # nats; with a larger spread some words would never occur
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
+from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP
+from pathsum.complaints import missing, of_change, of_error
+
+Flag = Annotated[bool, Field(strict=True)]  # true or false; not 1, "yes" or "off"
+Name = Annotated[str, Field(min_length=1)]
 
 
 class ConfigError(ValueError):
-    """Raised for a configuration that cannot be run. The message lists every problem."""
+    """Raised for a configuration that cannot be run. The message lists every problem, and so does ``complaints``."""
+
+    def __init__(self, complaints: Iterable[str]) -> None:
+        self.complaints = list(complaints)
+        super().__init__("\n".join(["The configuration cannot be run:", *(f"  - {c}" for c in self.complaints)]))
 
 
 class Frozen(BaseModel):
+    """A record that refuses unknown keys, and every number outside its bound (``pathsum.bounds``)."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _within_bounds(cls, value: Any, info: Any) -> Any:
+        bound = BOUNDS.get(cls.__name__, {}).get(str(info.field_name))
+        if bound and value != "???":
+            bound.check(value)
+        return value
 
 
 class PythonCorpus(Frozen):
     """Python sources of installed distributions. Each file is checked against the hash in its wheel's RECORD."""
 
     source: Literal["python"]
-    name: str
-    validation_share: Share
-    distributions: tuple[str, ...] = Field(min_length=1)
-    max_documents: Positive
+    name: Name
+    validation_share: float
+    distributions: tuple[Name, ...] = Field(min_length=1)
+    max_documents: int
 
 
 class TextCorpus(Frozen):
     """Local text files, given as paths or globs: one document per file, or several where ``separator`` splits files."""
 
     source: Literal["text"]
-    name: str
-    validation_share: Share
-    paths: tuple[str, ...] = Field(min_length=1)
+    name: Name
+    validation_share: float
+    paths: tuple[Name, ...] = Field(min_length=1)
     separator: str  # "" = one document per file
-    max_documents: Positive
+    max_documents: int
 
 
 class HubCorpus(Frozen):
     """A streamed dataset of the Hugging Face hub."""
 
     source: Literal["hub"]
-    name: str
-    validation_share: Share
-    dataset: str
+    name: Name
+    validation_share: float
+    dataset: Name
     subset: str
-    split: str
-    text_field: str
-    max_documents: Positive
+    split: Name
+    text_field: Name
+    max_documents: int
 
 
 class SyntheticCorpus(Frozen):
     """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1)."""
 
     source: Literal["synthetic"]
-    name: str
-    validation_share: Share
+    name: Name
+    validation_share: float
     seed: int
-    n_words: Positive  # distinct words
-    zipf: Spread  # exponent of the words' frequencies
-    bigram_spread: Spread  # nats, effect of the previous word on the next
-    two_back_spread: Spread  # nats, effect of the word before that
+    n_words: int  # distinct words
+    zipf: float  # exponent of the words' frequencies
+    bigram_spread: float  # nats, effect of the previous word on the next
+    two_back_spread: float  # nats, effect of the word before that
     n_skip_trigrams: int
-    questions: bool  # whether the text has the rule "question"
+    questions: Flag  # whether the text has the rule "question"
     n_answers: int  # number of answers that all lookups share; 0 for no lookups
-    repeat_share: Share  # share of words in copies of earlier stretches of the document
-    words_per_document: Positive
-    max_documents: Positive
+    repeat_share: float  # share of words in copies of earlier stretches of the document
+    words_per_document: int
+    max_documents: int
 
 
 CorpusConfig = PythonCorpus | TextCorpus | HubCorpus | SyntheticCorpus
@@ -91,22 +108,22 @@ _SOURCES: dict[str, type[CorpusConfig]] = {
 class TokenizerConfig(Frozen):
     """A tokenizer with byte-level BPE (byte-pair encoding) and a BOS (beginning-of-sequence) token."""
 
-    d_vocab: Annotated[int, Field(ge=258)]  # 256 bytes, BOS, at least one merge
-    train_bytes: Positive  # bytes of text that the merges are learned from
+    d_vocab: int  # 256 bytes, BOS, at least one merge
+    train_bytes: int  # bytes of text that the merges are learned from
 
 
 class ModelConfig(Frozen):
     """An attention-only transformer (docs/framework.md §1.2)."""
 
-    n_layers: Annotated[int, Field(ge=0)]
-    n_heads: Annotated[int, Field(ge=0)]  # per layer
-    d_head: Annotated[int, Field(ge=0)]
-    d_model: Positive
-    embedding_std: Annotated[float, Field(gt=0)]  # standard deviation of W_E's entries at initialization
-    n_ctx: Annotated[int, Field(ge=8)]
+    n_layers: int
+    n_heads: int  # per layer
+    d_head: int
+    d_model: int
+    embedding_std: float  # standard deviation of W_E's entries at initialization
+    n_ctx: int
     positions: str  # a key of model.positions.SCHEMES; checked by the model and by pipelines.check
     norm: Literal["none", "rms", "layer"]
-    smeared_keys: bool
+    smeared_keys: Flag
     clamp: Literal["none", "previous_token"] = "none"  # attention target of layer 0 head 0 from the first step on
 
     @model_validator(mode="before")
@@ -119,35 +136,38 @@ class ModelConfig(Frozen):
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelConfig:
         if self.n_layers and not (self.n_heads and self.d_head):
-            raise ValueError(f"layers need heads: n_heads and d_head must be > 0, got {self.n_heads} and {self.d_head}")
+            raise ValueError(
+                f"layers need heads: expected n_heads and d_head of at least 1, got {self.n_heads} and {self.d_head}; "
+                "set both, or n_layers: 0"
+            )
         return self
 
 
 class TrainConfig(Frozen):
     """The training recipe."""
 
-    tokens: Annotated[int, Field(ge=0)]  # tokens seen in the whole training; 0 keeps the initial weights
-    curriculum_tokens: Annotated[int, Field(ge=0)]  # of these, tokens of the curriculum, at the beginning
-    curriculum_share: Annotated[float, Field(gt=0, lt=1)]  # share of all windows that the curriculum uses
-    shuffled: bool  # control: put the tokens of each training window in random order
-    batch: Positive  # windows per step
-    lr_attention: Annotated[float, Field(gt=0)]  # Muon, on W_Q W_K W_V W_O
-    lr_embedding: Annotated[float, Field(gt=0)]  # AdamW, on W_E
-    lr_unembedding: Annotated[float, Field(gt=0)]  # AdamW, on W_U
-    lr_positions: Annotated[float, Field(gt=0)]  # AdamW, on relative position biases and key smearing
+    tokens: int  # tokens seen in the whole training; 0 keeps the initial weights
+    curriculum_tokens: int  # of these, tokens of the curriculum, at the beginning
+    curriculum_share: float  # share of all windows that the curriculum uses
+    shuffled: Flag  # control: put the tokens of each training window in random order
+    batch: int  # windows per step
+    lr_attention: float  # Muon, on W_Q W_K W_V W_O
+    lr_embedding: float  # AdamW, on W_E
+    lr_unembedding: float  # AdamW, on W_U
+    lr_positions: float  # AdamW, on relative position biases and key smearing
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
-    momentum: Share
+    momentum: float
     betas: tuple[float, float]
-    decay_attention: Annotated[float, Field(ge=0)]  # decoupled weight decay of the attention matrices
-    decay_embedding: Annotated[float, Field(ge=0)]  # decoupled weight decay of W_E and W_U
-    warmup_steps: Annotated[int, Field(ge=0)]
-    decay_share: Share  # share of the steps, at the end, over which the learning rate falls linearly to 0
+    decay_attention: float  # decoupled weight decay of the attention matrices
+    decay_embedding: float  # decoupled weight decay of W_E and W_U
+    warmup_steps: int
+    decay_share: float  # share of the steps, at the end, over which the learning rate falls linearly to 0
     device: Literal["auto", "cpu", "cuda"]  # auto: a GPU if there is one, otherwise the CPU
-    autocast: bool  # bf16 matrix products where the hardware has them; float32 elsewhere
-    n_log_evals: Positive  # log-spaced evaluations, before the linearly spaced ones
-    n_linear_evals: Positive  # linearly spaced evaluations
-    eval_windows: Positive  # held-out windows per evaluation
-    resume_every_seconds: Annotated[float, Field(gt=0)]  # longest time of training that is lost when a run is killed
+    autocast: Flag  # bf16 matrix products where the hardware has them; float32 elsewhere
+    n_log_evals: int  # log-spaced evaluations, before the linearly spaced ones
+    n_linear_evals: int  # linearly spaced evaluations
+    eval_windows: int  # held-out windows per evaluation
+    resume_every_seconds: float  # longest time of training that is lost when a run is killed
 
     @field_validator("device", mode="before")
     @classmethod
@@ -176,6 +196,15 @@ class CellConfig(Frozen):
     model: ModelConfig
     train: TrainConfig
 
+    @model_validator(mode="after")
+    def _step_fits(self) -> CellConfig:
+        if (tokens := self.train.batch * self.model.n_ctx) > MOST_TOKENS_PER_STEP:
+            raise ValueError(
+                f"a step is computed at once: expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} "
+                f"tokens, got {tokens:,}; lower train.batch"
+            )
+        return self
+
 
 class SyntheticModelConfig(Frozen):
     """A synthetic corpus and the model that is trained on it."""
@@ -200,7 +229,7 @@ class CalibrateConfig(Frozen):
     """The calibration: kinds of synthetic corpora, their seeds, their common settings and their differences."""
 
     seeds: tuple[int, ...] = Field(min_length=2)  # one synthetic corpus of each kind per seed
-    rotations: Positive  # random rotations of the composition null
+    rotations: int  # random rotations of the composition null
     corpus: dict[str, Any]
     model: dict[str, Any]
     train: dict[str, Any]
@@ -216,13 +245,23 @@ class CalibrateConfig(Frozen):
 class ExtractConfig(Frozen):
     """The numbers of windows, table entries and random rotations in the extraction."""
 
-    held_out_windows: Annotated[int, Field(ge=4)]  # total windows of verdict documents, for losses
-    windows_per_document: Positive  # largest number of windows of one document
-    windows: Annotated[int, Field(ge=4)]  # of these, windows for behavior; split into halves and bootstrapped
-    repeated_windows: Annotated[int, Field(ge=2)]  # windows of repeated random tokens, bootstrapped
-    exactness_windows: Positive  # windows of the exactness check
-    top_k: Positive  # entries kept per table
-    rotations: Positive  # random rotations of the composition null
+    held_out_windows: int  # total windows of verdict documents, for losses
+    windows_per_document: int  # largest number of windows of one document
+    windows: int  # of these, windows for behavior; split into halves and bootstrapped
+    repeated_windows: int  # windows of repeated random tokens, bootstrapped
+    exactness_windows: int  # windows of the exactness check
+    top_k: int  # entries kept per table
+    rotations: int  # random rotations of the composition null
+
+    @model_validator(mode="after")
+    def _parts_of_windows(self) -> ExtractConfig:
+        if not self.exactness_windows <= self.windows <= self.held_out_windows:
+            raise ValueError(
+                "windows are a part of held_out_windows, and exactness_windows a part of windows: expected "
+                f"exactness_windows <= windows <= held_out_windows, got {self.exactness_windows}, {self.windows} and "
+                f"{self.held_out_windows}"
+            )
+        return self
 
 
 class TrackingConfig(Frozen):
@@ -245,6 +284,44 @@ class SweepConfig(Frozen):
     overrides: dict[str, dict[str, Any]]
     controls: dict[str, dict[str, Any]]  # by name: changed settings of the first model with the same layer count
 
+    @field_validator("n_layers", "n_heads", "d_head", "seeds")
+    @classmethod
+    def _distinct(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(values)) < len(values):
+            raise ValueError("expected different numbers, because each gives models of its own")
+        return values
+
+    @field_validator("controls")
+    @classmethod
+    def _names_of_folders(cls, controls: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        if wrong := [name for name in controls if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)]:
+            raise ValueError(
+                f"the name of a control is the name of its folders: expected letters, digits and _, got {wrong[0]!r}"
+            )
+        return controls
+
+    @model_validator(mode="after")
+    def _changes_are_settings(self) -> SweepConfig:
+        """Refuse changes that no model would read, and changes of what the name of a model states."""
+        known = {"model": [*ModelConfig.model_fields], "train": [*TrainConfig.model_fields]}
+        named = "the name of a model states it; choose models with sweep.n_layers, n_heads, d_head and seeds"
+        complaints = [
+            complaint
+            for key, changes, fixed in (
+                ("by_layers", self.by_layers, NAMED),
+                ("overrides", self.overrides, NAMED),
+                ("controls", self.controls, ()),
+            )
+            for name, change in changes.items()
+            for complaint in of_change(f"{key}.{name}", change, known, dict.fromkeys(fixed, named))
+        ]
+        if complaints:
+            raise PydanticCustomError("changes", "wrong changes", {"complaints": complaints})
+        return self
+
+
+NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, as it does its seed
+
 
 SECTIONS = (
     *("corpus", "tokenizer", "model", "train", "extract", "calibrate", "sweep", "tracking", "seed"),
@@ -254,58 +331,27 @@ SECTIONS = (
 C = TypeVar("C", bound=Frozen)
 
 
-def load(kind: type[C], values: Mapping[str, Any], where: str) -> C:
+def load(kind: type[C], values: Any, where: str) -> C:
     """Return ``values`` as a configuration of type ``kind``.
 
     Raises ConfigError with a list of all problems. Each is given with its place under ``where``.
     """
-    complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in _missing(values)]
+    complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in missing(values)]
     try:
         config = kind.model_validate(values)
         if not complaints:
             return config
     except ValidationError as error:
-        complaints += [_complaint(e, kind, where) for e in error.errors() if e["input"] != "???"]
-    raise ConfigError("\n".join(["The configuration cannot be run:", *(f"  - {c}" for c in complaints)]))
+        complaints += [c for e in error.errors() if e["input"] != "???" for c in of_error(e, kind, where)]
+    raise ConfigError(complaints)
 
 
-def load_corpus(values: Mapping[str, Any]) -> CorpusConfig:
+def load_corpus(values: Any) -> CorpusConfig:
     """Return the configuration of the corpus, of the kind that its ``source`` names. Raises ConfigError as ``load``
     does."""
-    source = values.get("source")
-    if source not in _SOURCES:
-        raise ConfigError(
-            f"The configuration cannot be run:\n  - corpus.source: must be one of {', '.join(_SOURCES)}, got {source!r}"
-        )
+    source = values.get("source") if isinstance(values, Mapping) else None
+    if not isinstance(source, str) or source not in _SOURCES:
+        near = difflib.get_close_matches(str(source), _SOURCES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError([f"corpus.source: expected one of {', '.join(_SOURCES)}, got {source!r}{hint}"])
     return load(_SOURCES[source], values, "corpus")
-
-
-def _missing(values: Any, path: str = "") -> Iterator[str]:
-    if isinstance(values, Mapping):
-        for key, value in values.items():
-            yield from _missing(value, f"{path}.{key}" if path else str(key))
-    elif values == "???":
-        yield path
-
-
-def _complaint(error: ErrorDetails, kind: type[BaseModel], where: str) -> str:
-    place = ".".join([where, *(str(p) for p in error["loc"])])
-    if error["type"] == "extra_forbidden":
-        known = _keys(kind)
-        near = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
-        return f"{place}: no such setting; {hint}"
-    if error["type"] == "missing":
-        return f"{place}: is required and was not given"
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}, got {error['input']!r}".replace(
-        f", got {error['input']!r}" if isinstance(error["input"], Mapping) else "\0", ""
-    )
-
-
-def _keys(kind: type[BaseModel]) -> set[str]:
-    names: set[str] = set()
-    for name, field in kind.model_fields.items():
-        names.add(name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            names |= _keys(field.annotation)
-    return names

@@ -4,6 +4,7 @@ name."""
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pathsum.claims.preregistration import Preregistration
 from pathsum.config import (
     CalibrateConfig,
     CellConfig,
@@ -23,6 +25,7 @@ from pathsum.config import (
     load_corpus,
 )
 from pipelines import compose as composition
+from pipelines.check import check_valid
 from pipelines.compose import compose
 from pipelines.paths import ROOT
 from tests.pipelines.configured import check, check_as_command, copy
@@ -64,6 +67,7 @@ def test_every_profile_composes_into_valid_cells(tmp_path: Path, profile: str) -
     load(CalibrateConfig, values["calibrate"], "calibrate")
     for name, model in values["synthetic_models"].items():
         load(SyntheticModelConfig, model, f"synthetic_models.{name}")
+    check_valid(values, Preregistration())
 
 
 def test_prose_asks_for_text_before_any_work(tmp_path: Path) -> None:
@@ -283,3 +287,85 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert "cells.L2H4S3.model.n_ctx: expected model.n_ctx = 256" in found.stderr
     assert "got 128; change model.n_ctx for all cells" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("model.n_hedas=4", "with model.n_hedas=4: model.n_hedas: no such setting; did you mean n_heads?"),
+        ("modl.n_heads=4", "modl: no such setting; did you mean model?"),
+        ("n_heads", "expected KEY=VALUE, got 'n_heads'"),
+        ("sweep=grd", "Could not find 'sweep/grd'"),
+        ("sweep.n_heads=4", "  - sweep.n_heads: expected a list, such as [1, 2], got 4"),
+        (
+            "++sweep.by_layers.2.train.tokns=5",
+            "sweep.by_layers.2.train.tokns: no such setting; did you mean tokens?",
+        ),
+        ("calibrate.corpus=3", "  - calibrate.corpus: expected settings by name, got 3"),
+    ],
+)
+def test_an_override_that_does_not_compose_is_named_with_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, override: str, said: str
+) -> None:
+    """The message has no internals of the libraries, such as their search path."""
+    with pytest.raises(ValueError, match=re.escape(said)) as caught:
+        compose(tmp_path / "params.yaml", [override])
+    assert not any(
+        internal in str(caught.value) for internal in ("full_key", "search path", "raised while", "See http")
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"a: [1", 'conf/train/muon.yaml", line'), (b"# \xff", "expected UTF-8, got other bytes in")]
+)
+def test_a_file_of_conf_that_is_no_yaml_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str
+) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    path = tmp_path / "conf" / "train" / "muon.yaml"
+    path.write_bytes(path.read_bytes() + content)
+    with pytest.raises(ValueError, match="conf/ cannot be composed: ") as caught:
+        compose(tmp_path / "params.yaml", [])
+    assert said in str(caught.value)
+
+
+def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> None:
+    """A command line cannot spell the whole number 0 as a key, so its "0" is read as well."""
+    before = composed(tmp_path)["cells"]
+    after = composed(tmp_path, "++sweep.by_layers.0.train.tokens=123")["cells"]
+    assert [name for name in before if before[name] != after[name]] == ["L0S2", "L0S3", "L0S4"]
+    assert after["L0S3"]["train"]["lr_unembedding"] == before["L0S3"]["train"]["lr_unembedding"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("cells", 3, "cells: expected settings by name, got 3; run `make params`"),
+        ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
+        ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
+        ("sweep.seeds", 3, "sweep.seeds: expected a list, such as [1, 2], got 3"),
+        ("seed", 10**23, f"seed: expected a number from 0 to 2,147,483,647, got {10**23}"),
+        ("corpus.source", "pythn", "corpus.source: expected one of python, text, hub, synthetic, got 'pythn'; did you"),
+        ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
+        ("cells.L1H4S2.train.lr_attention", float("inf"), "L1H4S2.train.lr_attention: expected a number from 1e-09 to"),
+    ],
+)
+def test_every_section_is_checked_whatever_it_holds(tmp_path: Path, place: str, value: object, said: str) -> None:
+    values = copied = composed(tmp_path)
+    *above, key = place.split(".")
+    for name in above:
+        copied = copied[name]
+    copied[key] = value
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        check_valid(values, Preregistration())
+
+
+def test_a_mistake_in_all_models_is_named_once(tmp_path: Path) -> None:
+    values = composed(tmp_path)
+    for cell in values["cells"].values():
+        cell["train"]["batch"] = 1e12
+    with pytest.raises(ConfigError) as caught:
+        check_valid(values, Preregistration())
+    assert caught.value.complaints == [
+        "cells.*.train.batch: expected a number from 1 to 65,536 windows, got 1000000000000.0 (in all 27 models)"
+    ]

@@ -1,0 +1,111 @@
+"""The bounds of every number in the configuration: the table that the check stage applies.
+
+A bound excludes what cannot be meant, such as a rate of 1e9 or a batch of 1e12. It says nothing about what is sensible:
+``conf/`` gives the reason for each value. Both ends are allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The smallest and the largest number that a key may have, and what the number counts."""
+
+    least: int | float
+    most: int | float
+    unit: str = ""
+
+    def check(self, value: Any) -> None:
+        """Raise ValueError unless ``value``, or each item of a tuple or list, is a number within the bound.
+
+        NaN is in no bound. True, False and numbers in quotes are no numbers.
+        """
+        for number in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not self.least <= number <= self.most:
+                raise ValueError(f"expected {self}")
+
+    def __str__(self) -> str:
+        return f"a number from {self.least:,.12g} to {self.most:,.12g} {self.unit}".rstrip()
+
+
+SEED = Bound(0, 2**31 - 1)
+SHARE = Bound(0, 1)
+RATE = Bound(1e-9, 100, "per step")
+SPREAD = Bound(0, 20, "nats")  # with a larger spread some words would never occur
+LAYERS, HEADS, WIDTH = Bound(0, 64, "layers"), Bound(0, 1024, "heads"), Bound(0, 4096, "dimensions")
+DOCUMENTS = Bound(1, 10**10, "documents")
+ROTATIONS = Bound(1, 10**6, "rotations")
+
+CORPUS = {"validation_share": SHARE, "max_documents": DOCUMENTS}
+
+BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, then by key
+    "PythonCorpus": CORPUS,
+    "TextCorpus": CORPUS,
+    "HubCorpus": CORPUS,
+    "SyntheticCorpus": CORPUS
+    | {
+        "seed": SEED,
+        "n_words": Bound(1, 10**4, "words"),
+        "zipf": SPREAD,
+        "bigram_spread": SPREAD,
+        "two_back_spread": SPREAD,
+        "n_skip_trigrams": Bound(0, 10**4, "skip-trigrams"),
+        "n_answers": Bound(0, 10**3, "answers"),
+        "repeat_share": SHARE,
+        "words_per_document": Bound(1, 10**5, "words"),
+    },
+    "TokenizerConfig": {
+        "d_vocab": Bound(258, 10**6, "tokens"),  # at least 256 bytes, BOS and one merge
+        "train_bytes": Bound(1, 10**11, "bytes"),
+    },
+    "ModelConfig": {
+        "n_layers": LAYERS,
+        "n_heads": HEADS,
+        "d_head": WIDTH,
+        "d_model": Bound(1, 65_536, "dimensions"),
+        "embedding_std": Bound(1e-6, 1000),
+        "n_ctx": Bound(8, 65_536, "tokens"),
+    },
+    "TrainConfig": {
+        "tokens": Bound(0, 10**13, "tokens"),
+        "curriculum_tokens": Bound(0, 10**13, "tokens"),
+        "curriculum_share": Bound(1e-6, 0.999),
+        "batch": Bound(1, 65_536, "windows"),
+        "lr_attention": RATE,
+        "lr_embedding": RATE,
+        "lr_unembedding": RATE,
+        "lr_positions": RATE,
+        "momentum": Bound(0, 0.99999),
+        "betas": Bound(0, 0.99999),
+        "decay_attention": Bound(0, 100),
+        "decay_embedding": Bound(0, 100),
+        "warmup_steps": Bound(0, 10**9, "steps"),
+        "decay_share": SHARE,
+        "n_log_evals": Bound(1, 10**4, "evaluations"),
+        "n_linear_evals": Bound(1, 10**4, "evaluations"),
+        "eval_windows": Bound(1, 10**6, "windows"),
+        "resume_every_seconds": Bound(0, 86_400, "seconds"),
+    },
+    "CellConfig": {"seed": SEED},
+    "ExtractConfig": {
+        "held_out_windows": Bound(4, 10**6, "windows"),
+        "windows_per_document": Bound(1, 10**6, "windows"),
+        "windows": Bound(4, 10**6, "windows"),
+        "repeated_windows": Bound(2, 10**5, "windows"),
+        "exactness_windows": Bound(1, 10**4, "windows"),
+        "top_k": Bound(1, 256, "entries"),
+        "rotations": ROTATIONS,
+    },
+    "CalibrateConfig": {"seeds": SEED, "rotations": ROTATIONS},
+    "SweepConfig": {
+        "n_layers": LAYERS,
+        "n_heads": Bound(1, HEADS.most, HEADS.unit),
+        "d_head": Bound(1, WIDTH.most, WIDTH.unit),
+        "seeds": SEED,
+    },
+}
+MOST_TOKENS_PER_STEP = 2**24  # train.batch · model.n_ctx

@@ -1,0 +1,85 @@
+"""The messages for a configuration that cannot be run: the place, what was expected, what was given, and what helps."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+
+def missing(values: Any, path: str = "") -> Iterator[str]:
+    """Yield the place of each value that is still `???`."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from missing(value, f"{path}.{key}" if path else str(key))
+    elif values == "???":
+        yield path
+
+
+def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str]:
+    """Return the complaints of one error of pydantic, which validated a ``kind`` that stands at ``where``."""
+    place = ".".join([where, *(str(p) for p in error["loc"])])
+    if error["type"] == "changes":
+        return [f"{where}.{complaint}" for complaint in error["ctx"]["complaints"]]
+    if error["type"] == "extra_forbidden":
+        above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
+        return [f"{above}.{unknown(str(error['loc'][-1]), _keys(kind))}"]
+    if error["type"] == "missing":
+        return [f"{place}: is required and was not given"]
+    got = "" if isinstance(error["input"], Mapping | BaseModel) else f", got {_short(error['input'])}"
+    return [f"{place}: {_said(error)}{got}"]
+
+
+def _said(error: ErrorDetails) -> str:
+    """Return what pydantic expected, in the form of all other messages."""
+    if error["type"] in ("tuple_type", "dict_type", "model_type", "model_attributes_type"):
+        return "expected a list, such as [1, 2]" if error["type"] == "tuple_type" else "expected settings by name"
+    if error["type"] == "too_short":
+        return f"expected a list of {error['ctx']['min_length']} or more"
+    if error["type"] == "string_too_short":
+        return "expected a text that is not empty"
+    return error["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 100 else text[:97] + "…"
+
+
+def unknown(key: str, known: Iterable[str], what: str = "setting") -> str:
+    """Return the complaint that ``key`` is not among the ``known`` keys, with the nearest of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"{key}: no such {what}; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
+
+
+def of_change(
+    place: str, change: Mapping[str, Any], known: Mapping[str, Collection[str]], fixed: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a complaint for each key of ``change`` that is not ``known``, and for each that is ``fixed``.
+
+    ``known`` has the keys of each section, and ``fixed`` the reason why a key cannot be changed.
+    """
+    for section, settings in change.items():
+        if section not in known:
+            yield f"{place}.{section}: expected changes of {' and '.join(known)} only; {place}.train.tokens is one"
+        elif not isinstance(settings, Mapping):
+            yield f"{place}.{section}: expected settings by name, such as {{tokens: 9000000}}, got {settings!r}"
+        else:
+            for key in settings:
+                if key in fixed:
+                    yield f"{place}.{section}.{key}: {fixed[key]}"
+                elif key not in known[section]:
+                    yield f"{place}.{section}.{unknown(str(key), known[section])}"
+
+
+def _keys(kind: type[BaseModel]) -> set[str]:
+    names: set[str] = set()
+    for name, field in kind.model_fields.items():
+        names.add(name)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= _keys(field.annotation)
+    return names

@@ -1,0 +1,123 @@
+"""Every number of the configuration has a bound, and each bound refuses what lies beyond it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from pathsum import config
+from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP, Bound
+from pathsum.config import CellConfig, ConfigError, ExtractConfig, Frozen, SweepConfig, load
+from tests.extraction.small import HOW
+from tests.training.small import CELL
+
+RULES = [(kind, key, bound) for kind, keys in BOUNDS.items() for key, bound in keys.items()]
+SWEEP: dict[str, Any] = {
+    "n_layers": [0, 2], "n_heads": [4], "d_head": [], "seeds": [2, 3], "by_layers": {}, "overrides": {}, "controls": {},
+}  # fmt: skip
+
+
+def numeric(annotation: Any) -> bool:
+    """Return whether a type is a number, or a tuple of numbers."""
+    inner = get_args(annotation)
+    return annotation in (int, float) or (bool(inner) and getattr(annotation, "__origin__", None) is tuple
+                                          and inner[0] in (int, float))  # fmt: skip
+
+
+def kinds() -> dict[str, type[BaseModel]]:
+    return {name: kind for name, kind in vars(config).items() if isinstance(kind, type) and issubclass(kind, Frozen)}
+
+
+def test_every_number_of_the_configuration_has_a_bound_and_no_bound_is_left_over() -> None:
+    numbers = {
+        (name, key)
+        for name, kind in kinds().items()
+        for key, field in kind.model_fields.items()
+        if numeric(field.annotation)
+    }
+    assert {(kind, key) for kind, key, _ in RULES} == numbers
+    assert len(numbers) > 50
+
+
+def complaint(kind: str, key: str, value: object) -> str:
+    """Return what the configuration says about one value of one key, whatever else it lacks."""
+    found = ""
+    try:
+        kinds()[kind].model_validate({key: value})
+    except ValidationError as error:
+        found = "; ".join(e["msg"] for e in error.errors() if e["loc"] == (key,))
+    return found
+
+
+@pytest.mark.parametrize(("kind", "key", "bound"), RULES, ids=[f"{kind}.{key}" for kind, key, _ in RULES])
+def test_a_number_on_either_side_of_a_bound(kind: str, key: str, bound: Bound) -> None:
+    annotation = kinds()[kind].model_fields[key].annotation
+    several = annotation not in (int, float)
+    is_whole = annotation is int or int in get_args(annotation)
+
+    def said(number: object) -> str:
+        return complaint(kind, key, [number, number] if several and key == "betas" else [number] if several else number)
+
+    step = 1 if is_whole else max(abs(bound.most), 1) * 1e-6
+    for inside in (bound.least, bound.most):
+        assert "expected a number" not in said(inside), inside
+    beyond = [bound.least - (1 if is_whole else 1e-9 + bound.least / 2), bound.most + step]
+    for outside in [*beyond, math.nan, math.inf, -math.inf, True, "7", 10**23]:
+        assert f"expected {bound}" in said(outside), outside
+
+
+def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
+    with pytest.raises(ConfigError, match=r"sweep.n_heads: expected a list, such as \[1, 2\], got 4"):
+        load(SweepConfig, {**SWEEP, "n_heads": 4}, "sweep")
+    with pytest.raises(ConfigError, match=r"extract.top_k: .*expected .*, got \[4\]"):
+        load(ExtractConfig, {**HOW.model_dump(), "top_k": [4]}, "extract")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"n_heads": []}, r"sweep.n_heads: expected a list of 1 or more, got \[\]"),
+        ({"seeds": []}, r"sweep.seeds: expected a list of 1 or more, got \[\]"),
+        ({"seeds": [0, 0]}, r"sweep.seeds: expected different numbers, .*, got \[0, 0\]"),
+        ({"d_head": ["a"]}, r"sweep.d_head: expected a number from 1 to 4,096 dimensions, got \['a'\]"),
+        ({"controls": {"mine": 3}}, r"sweep.controls.mine: expected settings by name, got 3"),
+        ({"controls": {"../x": {}}}, r"name of its folders: expected letters, digits and _, got '../x'"),
+        ({"controls": {"x; ls": {}}}, r"name of its folders: expected letters, digits and _, got 'x; ls'"),
+        ({"overrides": {"L2H4S0": {"seed": 7}}}, r"sweep.overrides.L2H4S0.seed: expected changes of model and train"),
+        ({"overrides": {"L2H4S0": {"model": {"n_layers": 1}}}}, r"S0.model.n_layers: the name of a model states it"),
+        ({"by_layers": {2: {"model": {"n_heads": 1}}}}, r"sweep.by_layers.2.model.n_heads: the name of a model states"),
+        ({"by_layers": {"2": {"train": {"tokns": 5}}}}, r"2.train.tokns: no such setting; did you mean tokens"),
+        ({"by_layers": {"two": {}}}, r"sweep.by_layers.two.\[key\]: expected a valid integer"),
+        ({"controls": {"a": {"train": {"zzz": 5}}}}, r"sweep.controls.a.train.zzz: no such setting; known: autocast"),
+        ({"controls": {"a": {"train": 5}}}, r"sweep.controls.a.train: expected settings by name, .* got 5"),
+    ],
+)  # fmt: skip
+def test_a_grid_that_would_lie_or_do_nothing_is_refused(change: dict[str, Any], said: str) -> None:
+    assert load(SweepConfig, SWEEP, "sweep").n_heads == (4,)
+    with pytest.raises(ConfigError, match=said):
+        load(SweepConfig, {**SWEEP, **change}, "sweep")
+
+
+def test_a_step_that_no_machine_computes_is_refused() -> None:
+    wide = {**CELL.model_dump(), "model": {**CELL.model.model_dump(), "n_ctx": 65_536}}
+    wide["train"]["batch"] = MOST_TOKENS_PER_STEP // 65_536
+    load(CellConfig, wide, "cell")
+    wide["train"]["batch"] += 1
+    with pytest.raises(ConfigError, match=r"cell: .* expected train.batch · model.n_ctx of at most 16,777,216 tokens"):
+        load(CellConfig, wide, "cell")
+
+
+@pytest.mark.parametrize("change", [{"windows": 102}, {"exactness_windows": 12}])
+def test_windows_are_a_part_of_the_windows_that_they_are_taken_from(change: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="expected exactness_windows <= windows <= held_out_windows"):
+        load(ExtractConfig, {**HOW.model_dump(), **change}, "extract")
+
+
+@pytest.mark.parametrize("value", [1, "yes", "off", 0.0])
+def test_true_and_false_are_spelt_out(value: object) -> None:
+    values = {**CELL.model_dump(), "train": {**CELL.train.model_dump(), "shuffled": value}}
+    with pytest.raises(ConfigError, match=r"cell.train.shuffled: expected a valid boolean"):
+        load(CellConfig, values, "cell")

@@ -29,10 +29,11 @@ class Bound:
                 raise ValueError(f"expected {self}")
 
     def __str__(self) -> str:
-        return f"a number from {self.least:,.12g} to {self.most:,.12g} {self.unit}".rstrip()
+        least, most = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (self.least, self.most))
+        return f"a number from {least} to {most} {self.unit}".rstrip()
 
 
-SEED = Bound(0, 2**31 - 1)
+SEED = Bound(0, 2**56 - 1)  # seven bytes, as the seeds have that calibration derives from others
 SHARE = Bound(0, 1)
 RATE = Bound(1e-9, 100, "per step")
 SPREAD = Bound(0, 20, "nats")  # with a larger spread some words would never occur

@@ -344,7 +344,7 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
         ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
         ("sweep.seeds", 3, "sweep.seeds: expected a list, such as [1, 2], got 3"),
-        ("seed", 10**23, f"seed: expected a number from 0 to 2,147,483,647, got {10**23}"),
+        ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),
         ("corpus.source", "pythn", "corpus.source: expected one of python, text, hub, synthetic, got 'pythn'; did you"),
         ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
         ("cells.L1H4S2.train.lr_attention", float("inf"), "L1H4S2.train.lr_attention: expected a number from 1e-09 to"),

@@ -42,11 +42,18 @@ def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
     if importlib.util.find_spec(needs) is None:
         pytest.skip(f"{needs} is not installed: pip install 'pathsum[launchers]' or 'pathsum[ray]'")
     before = {p.name for p in (workspace / "runs").iterdir()}
-    cells = ("model.n_layers=1", "model.n_heads=2", f"seed={len(launcher)}", "train.lr_unembedding=1e38,0.004")
+    cells = (
+        "model.n_layers=1",
+        "model.n_heads=2",
+        f"seed={len(launcher)}",
+        "model.d_head=15,16",
+        "model.positions=rotary",
+    )
     launch = (sys.executable, "-m", "pipelines.train", "--multirun", f"hydra/launcher={launcher}", "tracking=none")
     done = run(workspace, *launch, "train.lr_attention=0.03", *cells)
     assert done.returncode == 1
-    assert "train.lr_unembedding=1e+38" in done.stderr, done.stderr[-2000:]
+    assert "model.d_head=15" in done.stderr, done.stderr[-2000:]
+    assert "rotary positions need an even d_head, got 15" in done.stderr
     new = [p for p in (workspace / "runs").iterdir() if p.name not in before and p.name != "hydra"]
     logs = [(p / "log.jsonl").read_text().splitlines()[-1] for p in new if (p / "log.jsonl").exists()]
     assert [seen for line in logs if (seen := json.loads(line)["tokens_seen"])] == [TOKENS]  # the other only began

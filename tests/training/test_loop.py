@@ -124,7 +124,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path: Path) -> None:
     wild = CellConfig(
-        seed=3, model=CELL.model, train=TrainConfig(**{**TRAIN.model_dump(), "lr_embedding": 1e30, "warmup_steps": 0})
+        seed=3, model=CELL.model, train=TRAIN.model_copy(update={"lr_embedding": 1e30, "warmup_steps": 0})
     )
     with pytest.raises(
         TrainingDiverged, match=r"cell: the loss is (nan|inf) after [\d,]+ tokens; the last finite state"

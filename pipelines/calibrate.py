@@ -12,7 +12,7 @@ from pathsum.calibration.synthetic import train_synthetic
 from pathsum.config import CalibrateConfig, ExtractConfig, SyntheticModelConfig, load
 from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
-from pipelines.paths import CALIBRATION, THREADS, cores, params, stage
+from pipelines.paths import CALIBRATION, THREADS, cores, params, section, stage
 
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
 
@@ -28,11 +28,11 @@ def run_detectors(job: Job) -> list[Tried]:
 if __name__ == "__main__":
     with stage(THREADS):
         values = params()
-        chosen = load(CalibrateConfig, values["calibrate"], "calibrate")
-        config = load(ExtractConfig, values["extract"] | {"rotations": chosen.rotations}, "extract")
+        chosen = load(CalibrateConfig, section(values, "calibrate"), "calibrate")
+        config = load(ExtractConfig, section(values, "extract") | {"rotations": chosen.rotations}, "extract")
         kinds = {
             name: load(SyntheticModelConfig, kind, f"synthetic_models.{name}")
-            for name, kind in values["synthetic_models"].items()
+            for name, kind in section(values, "synthetic_models").items()
         }
         groups = [chosen.seeds[at : at + MODELS_PER_JOB] for at in range(0, len(chosen.seeds), MODELS_PER_JOB)]
         jobs = [(name, kind, seeds, config) for name, kind in kinds.items() for seeds in groups]

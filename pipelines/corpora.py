@@ -21,12 +21,13 @@ import yaml
 
 from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
-from pipelines.paths import REPORTS, RUNS, stage
+from pipelines.paths import REPORTS, RUNS, read_yaml, stage
 from pipelines.results import read_results
 from pipelines.scratch import copy_tree
 
 SCRATCH = Path(".scratch/corpora")
 PROFILE = "this_corpus"  # name of the profile in a scratch copy
+NAME = re.compile(r"\w(?:[\w.-]*[\w-])?")  # of a corpus and of its folder, which must not be . or ..
 DEFAULT = "corpora"  # default profile, which names of rows omit
 
 
@@ -45,23 +46,28 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return the configuration of each corpus by the name of its row: NAME, or NAME@PROFILE if the profile is not the
     default.
 
-    Raises ValueError if a text is not given as NAME=GLOB, or if a name of --only is not in conf/corpora.yaml.
+    Raises ValueError if a text is not given as NAME=GLOB, if a profile does not exist, if a name of --only is not in
+    conf/corpora.yaml, or if a name cannot name a folder.
     """
-    listed = yaml.safe_load(Path("conf/corpora.yaml").read_text(encoding="utf-8")) or {}
+    listed = _listed(Path("conf/corpora.yaml"))
     names = ", ".join(listed)
     only = listed if given.only is None else given.only
     if unknown := [name for name in only if name not in listed]:
         raise ValueError(f"--only: expected names of conf/corpora.yaml ({names}), got {', '.join(unknown)}")
-    found = {_row(name, given.profile): _profile(given.profile, listed[name] or {}) for name in only}
-    for item in shlex.split(given.text):
-        match = re.fullmatch(r"([\w.-]+)(?:@(\w+))?=(.+)", item)
+    found = {_row(name, given.profile): _profile(given.profile, listed[name]) for name in only}
+    try:
+        items = shlex.split(given.text)
+    except ValueError as error:
+        raise ValueError(f"TEXT: expected NAME=GLOB with closed quotes, got {given.text!r} ({error})") from error
+    for item in items:
+        match = re.fullmatch(rf"({NAME.pattern})(?:@(\w+))?=(.+)", item)
         if match is None or match[1] in listed:
             raise ValueError(
                 f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than {names}, got {item!r}; for "
                 "example TEXT='essays=essays/**/*.txt'"
             )
         name, profile = match[1], match[2] or given.profile
-        key, path = _row(name, profile), str(Path(match[3]).expanduser().absolute())
+        key, path = _row(name, profile), os.path.abspath(os.path.expanduser(match[3]))
         if key in found:  # a further glob of the same text
             found[key]["corpus"]["paths"].append(path)
             continue
@@ -70,7 +76,29 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _listed(path: Path) -> dict[str, dict[str, Any]]:
+    """Read the corpora of conf/corpora.yaml. Raises ValueError unless each has a name for a folder and settings."""
+    found = read_yaml(path) or {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected corpora by name, got {found!r}; see its first lines")
+    for name, values in found.items():
+        if not NAME.fullmatch(str(name)) or not _is_profile(values or {}):
+            raise ValueError(
+                f"{path}: expected settings under a name of letters, digits, _, - and inner dots, got "
+                f"{name!r}: {values!r}"
+            )
+    return {str(name): values or {} for name, values in found.items()}
+
+
+def _is_profile(values: Any) -> bool:
+    return isinstance(values, dict) and isinstance(values.get("defaults", []), list)
+
+
 def _row(name: str, profile: str) -> str:
+    """Return the name of a row, which is the name of its folder. Raises ValueError if there is no such profile."""
+    known = sorted(file.stem for file in Path("conf/profile").glob("*.yaml"))
+    if profile not in known:
+        raise ValueError(f"--profile: expected one of {', '.join(known)} (conf/profile/), got {profile!r}")
     return name if profile == DEFAULT else f"{name}@{profile}"
 
 

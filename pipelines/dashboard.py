@@ -6,7 +6,7 @@ import wandb
 
 from pathsum.config import SweepConfig, TrackingConfig, load
 from pathsum.report.story import contents
-from pipelines.paths import params, stage
+from pipelines.paths import params, section, stage
 
 
 def default_entity() -> str:
@@ -23,8 +23,8 @@ if __name__ == "__main__":
             from pathsum.tracking.dashboard import report, workspace
         except ImportError as error:
             raise ImportError(f"expected wandb-workspaces, got {error}; pip install 'pathsum[dashboard]'") from error
-        tracking = load(TrackingConfig, params()["tracking"], "tracking")
-        n_layers = max(load(SweepConfig, params()["sweep"], "sweep").n_layers)
+        tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
+        n_layers = max(load(SweepConfig, section(params(), "sweep"), "sweep").n_layers)
         entity = tracking.entity or default_entity()
         for make in (workspace, report):
             print(make(entity, tracking.project, n_layers, contents()).save().url)

@@ -17,13 +17,14 @@ from pathsum.extraction.inputs import EvalData
 from pathsum.ngrams.statistics import CorpusStatistics
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
-from pipelines.paths import CIRCUITS, MODELS, STATISTICS, THREADS, TOKENS, params, stage
+from pipelines.paths import CIRCUITS, MODELS, STATISTICS, THREADS, TOKENS, model_of, params, section, stage
 
 if __name__ == "__main__":
     with stage(THREADS):
-        name, values = sys.argv[1], params()
+        values = params()
+        name = model_of(sys.argv[1:], values)
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
-        config = load(ExtractConfig, values["extract"], "extract")
+        config = load(ExtractConfig, section(values, "extract"), "extract")
         tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
         verdict, tuning = (
             HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, config.windows_per_document, most)

@@ -15,7 +15,7 @@ from pathsum.imported.extraction import extract_tables
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.text import bos_id, encode_text, read_tokenizer, words
 from pathsum.records import registry
-from pipelines.paths import THREADS, params, stage
+from pipelines.paths import THREADS, params, section, stage
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -38,13 +38,15 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def extract(given: argparse.Namespace) -> None:
     """Extract the model that the arguments name, write its summary and tables, and print the summary."""
-    config = load(ExtractConfig, params()["extract"], "extract")
+    config = load(ExtractConfig, section(params(), "extract"), "extract")
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
     bos = bos_id(tokenizer, given.bos)
     model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
     shown = words(tokenizer, model.weights().W_E.shape[1], bos)
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
+    if not given.out and not name.strip("."):
+        raise ValueError(f"WEIGHTS: expected a file whose name can name a folder, got {weights.name!r}; give --out")
     summary, tables = extract_tables(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
     folder = Path(given.out or f"foreign/{name}")
     write_json(folder / "summary.json", summary)

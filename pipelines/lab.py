@@ -12,18 +12,18 @@ from pathsum.lab.export import export, runs_on_page
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.results import Results
 from pathsum.report.explorer import in_detail
-from pipelines.paths import MODELS, TOKENS, params
+from pipelines.paths import MODELS, TOKENS, params, section
 
 
 def read_lab(results: Results) -> dict[str, Any]:
     """Read the final models of the lab, and export them with the windows on which the records were computed."""
     values = params()
-    config = load(ExtractConfig, values["extract"], "extract")
+    config = load(ExtractConfig, section(values, "extract"), "extract")
     tokenizer = load_tokenizer(TOKENS / "tokenizer.json")
     last = [max((MODELS / cell.name / "checkpoints").iterdir()) for cell in in_detail(results).values()]
     loaded = {path.parts[-3]: load_checkpoint(path, tokenizer_hash(tokenizer)) for path in last}
     models = {name: model for name, model in loaded.items() if runs_on_page(model.config)}
-    n_ctx = max((model.config.n_ctx for model in models.values()), default=values["model"]["n_ctx"])
+    n_ctx = max((model.config.n_ctx for model in models.values()), default=section(values, "model", "n_ctx"))
     tokens = read_tokens(TOKENS / "verdict.bin").tokens
     held_out = HeldOut.of(tokens, n_ctx, config.windows_per_document, config.held_out_windows)
     return export(models, tokenizer, held_out.batch(config.windows))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ def section(values: dict[str, Any], *path: str) -> Any:
     return found
 
 
+def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
+    """Return the model that a command line names. Raises ValueError unless it names one model of params.yaml."""
+    cells = section(values, "cells")
+    if len(arguments) != 1 or arguments[0] not in cells:
+        near = difflib.get_close_matches(" ".join(arguments), cells, n=1)
+        raise ValueError(
+            f"expected the name of one model of params.yaml, got {' '.join(arguments) or 'none'}; "
+            + (f"did you mean {near[0]}?" if near else f"it has {', '.join(cells)}")
+        )
+    return arguments[0]
+
+
 def read_yaml(path: Path) -> Any:
     """Read a YAML file with libyaml, ten times as fast as PyYAML's own parser, where it is there. Raises ValueError,
     with the place, if it is none."""
@@ -92,8 +105,17 @@ def stage(threads: int) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, _mistakes()):
             raise
-        print(f"\nerror: {error}", file=sys.stderr)
+        print(f"\nerror: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(1) from error
+
+
+def _sentence(error: Exception) -> str:
+    """Return the message of an error, with what to do about a file or memory that is not there."""
+    if isinstance(error, FileNotFoundError) and error.filename and error.errno:
+        return f"expected the file {error.filename}, found none; `make repro` writes every file that a stage reads"
+    if isinstance(error, MemoryError):
+        return f"expected more free memory ({error}); lower train.batch, model.n_ctx or tokenizer.d_vocab, or free some"
+    return str(error)
 
 
 def _mistakes() -> tuple[type[Exception], ...]:
@@ -102,4 +124,4 @@ def _mistakes() -> tuple[type[Exception], ...]:
     from pathsum.training.loop import TrainingDiverged
     from pathsum.training.store import RunBusy
 
-    return ValueError, OSError, ImportError, SafetensorError, TrainingDiverged, RunBusy
+    return ValueError, OSError, ImportError, MemoryError, SafetensorError, TrainingDiverged, RunBusy

@@ -9,21 +9,26 @@ import json
 from pathsum.claims import registry
 from pathsum.claims.preregistration import Preregistration
 from pathsum.config import TrackingConfig, load
+from pathsum.core.storage import read_records, read_value
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.tracking.tracker import mirror
 from pipelines.lab import read_lab
-from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, THREADS, params, stage
+from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, THREADS, params, section, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
     with stage(THREADS):
         results = read_results()
-        stored = json.loads(CLAIMS.read_text(encoding="utf-8"))
-        claims = [ClaimResult(**stored[claim]) for claim in registry.claims()]
-        registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
+        stored = read_records(CLAIMS, ClaimResult)
+        if absent := [claim for claim in registry.claims() if claim not in stored]:
+            raise ValueError(
+                f"{CLAIMS}: expected a verdict on each claim, got none on {', '.join(absent)}; run make repro"
+            )
+        claims = [stored[claim] for claim in registry.claims()]
+        registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
         figures = write_report(results, claims, REPORTS, registered, read_lab(results))
-        tracking = load(TrackingConfig, params()["tracking"], "tracking")
+        tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:
             for name, table in tables(results, claims).items():

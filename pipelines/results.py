@@ -12,7 +12,7 @@ from pathsum.core.storage import read_json, read_rows
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results, read_cell
-from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params
+from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params, section
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
@@ -21,16 +21,17 @@ def read_results(folder: Path = Path()) -> Results:
     """Read the records of all declared models and of the corpus, from the project in ``folder``. Models without records
     are listed in ``Results.missing``."""
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
-    made = [name for name in values["cells"] if (circuits / name / "summary.json").exists()]
-    missing = tuple(name for name in values["cells"] if name not in made)
+    cells, declared = section(values, "cells"), section(values, "sweep", "controls")
+    made = [name for name in cells if (circuits / name / "summary.json").exists()]
+    missing = tuple(name for name in cells if name not in made)
     found = {name: read_cell(circuits / name) for name in made}
-    controls = {name: found.pop(name) for name in values["sweep"]["controls"] if name in found}
+    controls = {name: found.pop(name) for name in declared if name in found}
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
     calibrated = folder / CALIBRATION
     calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() else []
-    positions = {name: values["cells"][name]["model"]["positions"] for name in made}
-    sources = values["corpus"].get("distributions", ())
+    positions = {name: section(cells, name, "model", "positions") for name in made}
+    sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
 

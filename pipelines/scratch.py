@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pipelines.paths import stage
+
 OWN = ("dvc.lock", "reports/")  # written in the folder and never copied
 
 
@@ -31,4 +33,7 @@ def copy_tree(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    copy_tree(Path(sys.argv[1]))
+    with stage(threads=0):
+        if len(sys.argv) != 2:
+            raise ValueError("expected one folder to copy the project to: python -m pipelines.scratch FOLDER")
+        copy_tree(Path(sys.argv[1]))

@@ -6,16 +6,16 @@ from pathsum.config import ExtractConfig, load
 from pathsum.core.storage import write_json, write_rows
 from pathsum.ngrams.statistics import corpus_statistics
 from pathsum.records.corpus import NGramRow
-from pipelines.paths import STATISTICS, THREADS, TOKENS, params, stage
+from pipelines.paths import STATISTICS, THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":
     with stage(THREADS):
         values = params()
         summary, ngrams, counts = corpus_statistics(
             TOKENS,
-            values["corpus"]["name"],
-            values["model"]["n_ctx"],
-            load(ExtractConfig, values["extract"], "extract"),
+            section(values, "corpus", "name"),
+            section(values, "model", "n_ctx"),
+            load(ExtractConfig, section(values, "extract"), "extract"),
         )
         write_json(STATISTICS / "summary.json", summary)
         write_rows(STATISTICS / "ngrams.parquet", ngrams, NGramRow)

@@ -6,16 +6,16 @@ from pathsum.config import SyntheticCorpus, TokenizerConfig, load, load_corpus
 from pathsum.core.storage import write_json
 from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.corpora.tokenizing import tokenize_corpus
-from pipelines.paths import THREADS, TOKENS, params, stage
+from pipelines.paths import THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":
     with stage(THREADS):
         values = params()
-        corpus = load_corpus(values["corpus"])
+        corpus = load_corpus(section(values, "corpus"))
         tokenize_corpus(
             corpus,
-            load(TokenizerConfig, values["tokenizer"], "tokenizer"),
-            values["model"]["n_ctx"],
+            load(TokenizerConfig, section(values, "tokenizer"), "tokenizer"),
+            section(values, "model", "n_ctx"),
             TOKENS,
         )
         if isinstance(corpus, SyntheticCorpus):

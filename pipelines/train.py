@@ -43,7 +43,7 @@ def require_same_tokens(config: DictConfig) -> None:
     """Raise ValueError if ``config`` has another corpus or tokenizer than params.yaml, with which the stored tokens
     were made."""
     for section in ("corpus", "tokenizer"):
-        if OmegaConf.to_container(config[section]) != params()[section]:
+        if OmegaConf.to_container(config[section]) != params().get(section):
             raise ValueError(
                 f"expected the {section} of params.yaml, whose tokens are stored in {TOKENS}, got another; choose it "
                 "in conf/config.yaml and run `make params repro` first"

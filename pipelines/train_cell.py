@@ -19,7 +19,7 @@ from pathsum.training import ranks
 from pathsum.training.device import choose, describe
 from pathsum.training.loop import total_steps, train
 from pathsum.training.store import adopt, fingerprint, finished, locked
-from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, params, stage, training_code
+from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
@@ -58,10 +58,9 @@ def threads() -> int:
 
 if __name__ == "__main__":
     with ranks.process_group(), stage(threads()):
-        name, values = sys.argv[1], params()
-        if name not in values["cells"]:
-            raise ValueError(f"expected a model of params.yaml, got {name!r}; it has {', '.join(values['cells'])}")
+        values = params()
+        name = model_of(sys.argv[1:], values)
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
-        run = run_cell(name, cell, load(TrackingConfig, values["tracking"], "tracking"), wait=False)
+        run = run_cell(name, cell, load(TrackingConfig, section(values, "tracking"), "tracking"), wait=False)
         if ranks.is_main():
             adopt(run, MODELS / name)

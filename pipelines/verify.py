@@ -7,13 +7,14 @@ from dataclasses import asdict
 from pathsum.claims.metrics import metrics
 from pathsum.claims.preregistration import Preregistration, require_as_frozen
 from pathsum.claims.registry import judge_all, stated
-from pathsum.core.storage import write_json
+from pathsum.config import load
+from pathsum.core.storage import read_value, write_json
 from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, THREADS, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
     with stage(THREADS):
-        registered = Preregistration.model_validate_json(PREREGISTRATION.read_bytes())
+        registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
         require_as_frozen(registered, stated())
         results = read_results()
         claims = judge_all(results)

@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         *("corpora", "interventions", "training", "extraction"),
     },
     "imported": {
-        *("config", "core", "statistics", "probes", "circuits", "data", "model", "records"),
+        *("bounds", "config", "core", "statistics", "probes", "circuits", "data", "model", "records"),
         *("corpora", "ngrams", "behaviour", "extraction"),
     },
     "lab": {"config", "data", "model"},

@@ -24,9 +24,12 @@ class Bound:
 
         NaN is in no bound. True, False and numbers in quotes are no numbers.
         """
-        for number in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not self.least <= number <= self.most:
-                raise ValueError(f"expected {self}")
+        if not all(map(self.holds, value if isinstance(value, tuple | list) else (value,))):
+            raise ValueError(f"expected {self}")
+
+    def holds(self, number: Any) -> bool:
+        """Return whether ``number`` is one within the bound."""
+        return not isinstance(number, bool) and isinstance(number, int | float) and self.least <= number <= self.most
 
     def __str__(self) -> str:
         least, most = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (self.least, self.most))

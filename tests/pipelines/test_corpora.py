@@ -46,12 +46,35 @@ def test_an_unlisted_corpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(monkeypatch, "", "--only", "pyton")
 
 
-@pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a.txt", "a b=c", "../a=b"])
+@pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a.txt", "a b=c", "../a=b", "..=b", ".=b", "a.=b"])
 def test_a_text_without_a_name_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     with pytest.raises(
         ValueError, match=r"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than python, synthetic"
     ):
         asked(monkeypatch, wrong)
+
+
+def test_a_profile_that_does_not_exist_names_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given in (("", "--profile", "../../x"), ("a@nope=x", "--only")):
+        with pytest.raises(ValueError, match=r"--profile: expected one of corpora, gpu, .*, got '(\.\./\.\./x|nope)'"):
+            asked(monkeypatch, *given)
+
+
+@pytest.mark.parametrize("content", ["../up: {}", "[a, b]", "a: 3", "a: [1", ".: {}", "a: {defaults: 3}"])
+def test_a_list_of_corpora_that_names_no_folders_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    (tmp_path / "conf" / "profile").mkdir(parents=True)
+    (tmp_path / "conf" / "profile" / "corpora.yaml").touch()
+    (tmp_path / "conf" / "corpora.yaml").write_text(content)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"conf/corpora.yaml: expected"):
+        corpora(arguments([]))
+
+
+def test_an_open_quote_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="TEXT: expected NAME=GLOB with closed quotes, got"):
+        asked(monkeypatch, 'a="b')
 
 
 def read(folder: Path) -> dict[str, dict[str, str]]:

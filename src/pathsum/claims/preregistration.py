@@ -62,7 +62,11 @@ def read_preregistration(path: Path) -> Preregistration:
     if not path.exists():
         return Preregistration()
     content = path.read_bytes()
-    found = load(Preregistration, yaml.safe_load(content) or {}, str(path))
+    try:
+        values = yaml.safe_load(content) or {}
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"{path}: expected YAML, got something else ({error}); correct the file") from error
+    found = load(Preregistration, values, str(path))
     return found.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()[:12]})
 
 

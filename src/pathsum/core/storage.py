@@ -4,6 +4,7 @@ bytes."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +14,11 @@ from typing import Any, TypeVar
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 R = TypeVar("R")
+_validator = functools.cache(TypeAdapter)  # by type of record
+WRITE_AGAIN = "run `dvc repro` to write it again"
 
 
 def write_json(path: Path, record: Any) -> None:
@@ -38,7 +42,35 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def read_json(path: Path, kind: type[R]) -> R:
     """Read the record of type ``kind`` at ``path``. Raises ValueError unless its fields are those of ``kind``."""
-    return _record(kind, json.loads(path.read_text(encoding="utf-8")), path)
+    return _typed(kind, read_value(path), path)
+
+
+def read_value(path: Path) -> Any:
+    """Read any JSON value. Raises ValueError, with the name of the file, if it is none."""
+    return parse_json(_text(path), str(path))
+
+
+def read_records(path: Path, kind: type[R]) -> dict[str, R]:
+    """Read a mapping from names to records of type ``kind``. Raises ValueError as ``read_json`` does."""
+    found = read_value(path)
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected records of {kind.__name__} by name, got another JSON value; {WRITE_AGAIN}")
+    return {name: _typed(kind, values, path) for name, values in found.items()}
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Return the value of a JSON ``text``. Raises ValueError, with ``where`` it stood, for other text and for NaN and
+    infinity."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{where}: expected JSON, got other text ({error}); correct the file, or make it again"
+        ) from error
 
 
 def append_line(path: Path, record: Any) -> None:
@@ -51,7 +83,8 @@ def append_line(path: Path, record: Any) -> None:
 
 def read_lines(path: Path, kind: type[R]) -> list[R]:
     """Read the records of type ``kind`` from a file of JSON lines. Raises ValueError as ``read_json`` does."""
-    return [_record(kind, json.loads(line), path) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    lines = enumerate(_text(path).split("\n"), start=1)
+    return [_typed(kind, parse_json(line, f"{path}, line {number}"), path) for number, line in lines if line]
 
 
 def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
@@ -64,7 +97,13 @@ def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
 
 def read_rows(path: Path, kind: type[R]) -> list[R]:
     """Read the records of type ``kind`` from a parquet table. Raises ValueError as ``read_json`` does."""
-    return [_record(kind, row, path) for row in pq.read_table(path).to_pylist()]
+    try:
+        rows = pq.read_table(path).to_pylist()
+    except pa.ArrowException as error:
+        raise ValueError(f"{path}: expected a parquet table, got another file ({error}); {WRITE_AGAIN}") from error
+    for row in rows:
+        _require_fields(kind, row, path)
+    return [kind(**row) for row in rows]
 
 
 def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
@@ -72,12 +111,35 @@ def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
     return pd.DataFrame([dataclasses.asdict(r) for r in rows], columns=[f.name for f in dataclasses.fields(kind)])
 
 
-def _record(kind: type[R], values: Mapping[str, Any], path: Path) -> R:
-    names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+def _text(path: Path) -> str:
+    """Read a file as UTF-8. Raises ValueError, with its name, for other bytes."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8 text, got other bytes ({error}); {WRITE_AGAIN}") from error
+
+
+def _typed(kind: type[R], values: Any, path: Path) -> R:
+    """Return a record of parsed JSON. Raises ValueError if a field is absent, unknown or of another type."""
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected the fields of a {kind.__name__}, got another JSON value; {WRITE_AGAIN}")
+    _require_fields(kind, values, path)
+    try:
+        _validator(kind).validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place, expected = ".".join(map(str, first["loc"])), first["msg"].replace("Input should be", "expected")
+        raise ValueError(
+            f"{path}: {place} of a {kind.__name__}: {expected}, got {first['input']!r}; {WRITE_AGAIN}"
+        ) from error
+    return kind(**values)
+
+
+def _require_fields(kind: type[Any], values: Mapping[str, Any], path: Path) -> None:
+    names = {f.name for f in dataclasses.fields(kind)}
     if names != set(values):
         missing, unknown = sorted(names - set(values)), sorted(set(values) - names)
         raise ValueError(
             f"{path}: expected a {kind.__name__}; missing fields {missing}, unknown fields {unknown}. "
-            "It was written by another version: run `dvc repro` to write it again."
+            f"It was written by another version: {WRITE_AGAIN}."
         )
-    return kind(**values)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from pathsum.core.storage import parse_json, read_value
 from pathsum.imported.model import CheckpointModel, Imported
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
@@ -51,7 +51,10 @@ def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             'neither; write one, such as {"normalization_type": "LN", "positional_embedding_type": "shortformer", '
             '"n_ctx": 1024}'
         )
-    config = json.loads(metadata["config"] if "config" in metadata else neighbors[0].read_text(encoding="utf-8"))
+    where = f"{path}, entry config" if "config" in metadata else str(neighbors[0])
+    config = parse_json(metadata["config"], where) if "config" in metadata else read_value(neighbors[0])
+    if not isinstance(config, dict):
+        raise ValueError(f"{where}: expected the settings of a model by name, got another JSON value; correct it")
     if "normalization" in config:
         config.setdefault("normalization_type", config["normalization"])
     if "shortformer_pos" in config:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from pathsum.bounds import Bound
+
 NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
     None: "none", "LNPre": "layer", "LN": "layer", "RMSPre": "rms", "RMS": "rms",
 }  # fmt: skip
@@ -24,17 +26,47 @@ MUST_BE: dict[str, Any] = {
     "use_NTK_by_parts_rope": False, "use_yarn_rope": False, "rotary_scaling_factor": 1.0, "use_attention_sinks": False,
 }  # fmt: skip
 
+NUMBERS = {
+    "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(0, 1), "attn_scale": Bound(-1, 1e6),
+    "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
+}  # fmt: skip
+
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Raise ValueError if some settings, parameter names or shapes cannot be represented. The message lists all of
-    them."""
-    if complaints := _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config):
+    them. Numbers that are none come first, because the rest depends on them."""
+    complaints = _number_complaints(state, config) or (
+        _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config)
+    )
+    if complaints:
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
 
 
 def n_layers_of(state: Mapping[str, Tensor]) -> int:
     """Return the number of layers in a state dict."""
     return 1 + max((int(name.split(".")[1]) for name in state if re.match(r"blocks\.\d+\.", name)), default=-1)
+
+
+def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
+    """Return a message for each setting and each tensor that does not hold the numbers it should."""
+    found = [
+        f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
+        for name, bound in NUMBERS.items()
+        if config.get(name) is not None and not bound.holds(config[name])
+    ]
+    found += [
+        f"{name}: expected finite floating-point numbers, got NaN, infinity or another type in {tensor.dtype} "
+        f"{list(tensor.shape)}; convert the file again"
+        for name, tensor in state.items()
+        if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and tensor.isfinite().all())
+    ]
+    if (n_layers := n_layers_of(state)) > len(state):
+        found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")
+    return found
+
+
+def _floating(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.dim() > 0
 
 
 def _setting_complaints(config: Mapping[str, Any]) -> list[str]:

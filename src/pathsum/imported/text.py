@@ -64,10 +64,10 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
     Raises ValueError if the tokenizer has more tokens than the model.
     """
     names = {i: name for name, i in tokenizer.get_vocab().items()}
-    if max(names) >= d_vocab:
+    if not names or max(names) >= d_vocab:
         raise ValueError(
-            f"expected a tokenizer of at most d_vocab = {d_vocab} ids, as the model has, got ids up to {max(names)}; "
-            "give the tokenizer that the model was trained with"
+            f"expected a tokenizer of at most d_vocab = {d_vocab} ids, as the model has, got ids up to "
+            f"{max(names, default=None)}; give the tokenizer that the model was trained with"
         )
     shown = [_word(names[i]) if i in names else f"[{i}]" for i in range(d_vocab)]
     shown[BOS], shown[bos] = shown[bos], shown[BOS]
@@ -86,7 +86,11 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
         raise type(error)(str(error).replace("corpus.paths", "TEXT")) from error
     stream = []
     for start in range(0, len(documents), BATCH):
-        for encoded in tokenizer.encode_batch_fast(documents[start : start + BATCH], add_special_tokens=False):
+        try:
+            batch = tokenizer.encode_batch_fast(documents[start : start + BATCH], add_special_tokens=False)
+        except Exception as error:  # the library raises bare Exception
+            raise ValueError(f"TEXT: expected text that the tokenizer can encode, got: {error}") from error
+        for encoded in batch:
             stream += [bos, *encoded.ids]
     tokens = np.array(stream, dtype=np.int64)
     return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from pathsum.config import ModelConfig, load
-from pathsum.core.storage import write_whole
+from pathsum.core.storage import parse_json, write_whole
 from pathsum.model.transformer import Transformer
 
 
@@ -42,15 +42,30 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
         ) from error
     if metadata is None:
         raise ValueError(f"{path}: a safetensors file without pathsum's header (it holds {sorted(tensors)[:4]} …)")
-    about = json.loads(metadata)
+    about = parse_json(metadata, f"{path}, entry pathsum")
+    if not isinstance(about, dict) or not isinstance(about.get("d_vocab"), int):
+        raise ValueError(
+            f"{path}: expected pathsum's header with model and d_vocab, got {metadata[:80]}; train it again"
+        )
     if about.get("tokenizer_hash") != tokenizer_hash:
         raise ValueError(
             f"{path}: trained with tokenizer {str(about.get('tokenizer_hash'))[:12]}, got {tokenizer_hash[:12]}; "
             "weights mean nothing under another vocabulary: train again, or give the tokenizer they came with"
         )
-    config = load(ModelConfig, about["model"], f"{path.name}.model")
-    model = Transformer(config, about["d_vocab"], torch.Generator())
-    model.load_state_dict(tensors)
+    config, d_vocab = load(ModelConfig, about.get("model"), f"{path.name}.model"), about["d_vocab"]
+    stated = 2 * d_vocab * config.d_model + 4 * config.n_layers * config.n_heads * config.d_head * config.d_model
+    if not 0 < stated <= (stored := sum(tensor.numel() for tensor in tensors.values())):
+        raise ValueError(
+            f"{path}: expected the weights of the model in its header, at least {stated:,} numbers, got {stored:,}; "
+            "delete it and run `dvc repro`"
+        )
+    model = Transformer(config, d_vocab, torch.Generator())
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ValueError(f"{path}: expected the weights of the model in its header, got others ({error})") from error
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise ValueError(f"{path}: expected finite weights, got NaN or infinity; delete it and train again")
     return model.to(dtype).eval().requires_grad_(False)
 
 

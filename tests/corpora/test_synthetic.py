@@ -417,11 +417,6 @@ def test_a_spread_that_leaves_no_text_is_refused(key: str, value: float) -> None
 def test_what_alone_does_not_fit_alone_is_named() -> None:
     for change, complaint in (
         ({"n_words": 1}, "n_words: expected 5..2000, got 1"),
-        (
-            {"n_skip_trigrams": -1},
-            "n_skip_trigrams, n_answers: expected 0 or more, and not exactly one answer, got -1",
-        ),
-        ({"n_answers": -1}, "got 0 and -1"),
         ({"n_answers": 1}, "got 0 and 1"),
         ({"n_answers": 3}, "6 for lookups and 10 per answer), got 36"),
         ({"n_skip_trigrams": 10, "questions": True}, "2 for questions, 6 for lookups and 10 per answer), got 32"),

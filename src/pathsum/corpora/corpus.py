@@ -17,8 +17,9 @@ from pathsum.data.tokens import Part
 def documents(config: CorpusConfig) -> Iterator[str]:
     """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
 
-    Memory does not grow with the corpus. At the first document, raises ValueError for text that cannot be used,
-    FileNotFoundError for missing paths, distributions or packages, and ConnectionError if a hub corpus has no network.
+    Memory does not grow with the corpus. Raises ValueError for text that cannot be used, FileNotFoundError for missing
+    paths, distributions or packages, and ConnectionError if a hub corpus has no network: at the first document, but for
+    a file that changes while it is read and for half characters.
     """
     if isinstance(config, PythonCorpus):
         source = python_documents(config.distributions)
@@ -29,7 +30,20 @@ def documents(config: CorpusConfig) -> Iterator[str]:
     else:
         assert isinstance(config, SyntheticCorpus)
         source = synthetic_corpus(config)[0]
-    return islice(source, config.max_documents)
+    return _whole_characters(islice(source, config.max_documents), config.name)
+
+
+def _whole_characters(source: Iterator[str], name: str) -> Iterator[str]:
+    """Yield the documents. Raises ValueError for half a character (a lone surrogate), which no file can hold."""
+    for number, document in enumerate(source):
+        try:
+            document.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"corpus {name}: expected text, got the lone surrogate {document[error.start]!r} at character "
+                f"{error.start} of document {number}; remove it from the source"
+            ) from error
+        yield document
 
 
 def split(document: str, validation_share: float) -> Part:

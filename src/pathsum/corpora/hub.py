@@ -41,8 +41,14 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
                 f"corpus.text_field: expected a field of {config.dataset}, got {config.text_field!r}; "
                 f"choose one of {sorted(row)}"
             )
-        if row[config.text_field].strip():
-            yield row[config.text_field]
+        text = row[config.text_field]
+        if not isinstance(text, str | None):
+            raise ValueError(
+                f"corpus.text_field: expected text in {config.text_field!r} of {config.dataset}, got "
+                f"{type(text).__name__}; choose another of {sorted(row)}"
+            )
+        if text and text.strip():
+            yield text
 
 
 def local_or_hub(named: str, *wanted: str) -> Path:

@@ -19,37 +19,79 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     "" each file is one document; any other separator splits files (``\0``, ``\n`` and ``\t`` may be written with a
     backslash). Blank documents are skipped.
 
-    Before the first document, raises one error that lists every missing path, every glob without a match, and every
-    empty, binary or non-UTF-8 file. It is FileNotFoundError if a path is missing or a glob has no match, and ValueError
-    otherwise.
+    Before the first document, raises one error that lists every missing path, every glob without a match, every empty,
+    binary or non-UTF-8 file, and every folder that cannot be read to its end. It is FileNotFoundError if a path is
+    missing or a glob has no match, and ValueError otherwise. Later, raises ValueError for a file that has changed
+    since.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
     found = {pattern: _expand(pattern) for pattern in paths}
-    ordered = sorted({path for files in found.values() for path in files})
-    missing = [f"  - {pattern}: {_why_nothing(pattern)}" for pattern, files in found.items() if not files]
+    ordered = sorted({path for files, _ in found.values() for path in files})
+    wrong = [complaint for _, complaints in found.values() for complaint in complaints]
+    missing = [f"  - {p}: {_why_nothing(p)}" for p, (files, complaints) in found.items() if not files + complaints]
+    before = {path: _stamp(path) for path in ordered}
     unusable = [f"  - {path}: {why}" for path in ordered if (why := _unusable(path, allow_nul=separator == "\0"))]
-    if missing or unusable:
-        message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *missing, *unusable])
+    if missing or unusable or wrong:
+        message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *missing, *wrong, *unusable])
         raise FileNotFoundError(message) if missing else ValueError(message)
     for path in ordered:
-        yield from (document for document in _pieces(path, separator) if document.strip())
+        try:
+            yield from (document for document in _pieces(path, separator) if document.strip())
+            changed = _stamp(path) != before[path]
+        except (OSError, UnicodeDecodeError):  # it could be read a moment ago
+            changed = True
+        if changed:
+            raise ValueError(f"corpus.paths: {path} changed while it was read; run again when nothing writes to it")
 
 
-def _expand(pattern: str) -> list[Path]:
-    path = Path(pattern).expanduser()
-    candidates = [path] if path.exists() else [Path(p) for p in glob.glob(str(path), recursive=True)]
-    return [f for c in candidates for f in (_under(c) if c.is_dir() else [c])]
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return size and time of the last change, or zeros for a file that is gone."""
+    try:
+        about = path.stat()
+        return about.st_size, about.st_mtime_ns
+    except OSError:
+        return 0, 0
+
+
+def _expand(pattern: str) -> tuple[list[Path], list[str]]:
+    """Return the files that ``pattern`` means, and why folders among them cannot be read to their end."""
+    path = Path(os.path.expanduser(pattern))
+    candidates = [path]
+    if not path.exists():
+        at = next((i for i, part in enumerate(path.parts) if glob.has_magic(part)), len(path.parts))
+        if "**" in path.parts[at:] and (wrong := list(_unreadable(Path(*path.parts[:at]), links=True))):
+            return [], wrong
+        candidates = [Path(p) for p in glob.glob(str(path), recursive=True)]
+    wrong = [complaint for c in candidates if c.is_dir() for complaint in _unreadable(c, links=False)]
+    return [f for c in candidates for f in (_under(c) if c.is_dir() else [c])], wrong
+
+
+def _unreadable(folder: Path, links: bool) -> Iterator[str]:
+    """Yield a complaint for each folder below ``folder`` that cannot be listed. With ``links``, follow links as ``**``
+    does, and yield one for each that leads back to a folder above it."""
+    failed: list[OSError] = []
+    for here, folders, _ in os.walk(folder, followlinks=links, onerror=failed.append):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        above = [Path(here), *Path(here).parents]
+        for path in [Path(here, name) for name in folders if links and Path(here, name).is_symlink()]:
+            if any(path.resolve() == folder.resolve() for folder in above):
+                folders.remove(path.name)
+                yield f"  - {path}: is a link to a folder above it, so ** has no end; remove it, or give the folder"
+    yield from (f"  - {e.filename}: cannot be read ({e.strerror}); make it readable, or leave it out" for e in failed)
 
 
 def _under(folder: Path) -> list[Path]:
-    return [
-        f for f in folder.rglob("*") if f.is_file() and not any(p.startswith(".") for p in f.relative_to(folder).parts)
-    ]
+    """Return every file below ``folder`` that is not hidden, and every link to nothing."""
+    found = []
+    for here, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(here, name) for name in files if not name.startswith(".")]
+    return [path for path in found if path.is_file() or path.is_symlink()]
 
 
 def _why_nothing(pattern: str) -> str:
-    if Path(pattern).expanduser().is_dir():
+    if Path(os.path.expanduser(pattern)).is_dir():
         return "a folder without files; put text files there, or give another path"
     if glob.has_magic(pattern):
         return f"matches no file (searched from {os.getcwd()}); check the pattern, or quote it if the shell expanded it"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
+
+from tqdm import tqdm
 
 from pathsum.config import CorpusConfig, TokenizerConfig
 from pathsum.corpora.corpus import documents, split
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
 
+R = TypeVar("R")
 LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals resample those of "verdict"
 
 
@@ -34,16 +38,19 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
             part: stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder)) for part in PARTS
         }
         counts = dict.fromkeys(PARTS, 0)
-        for document in documents(corpus):
+        for document in _shown(documents(corpus), "read"):
             part = split(document, corpus.validation_share)
             spools[part].write(json.dumps(document, ensure_ascii=False) + "\n")
             counts[part] += 1
         _require_documents(corpus, counts)
-        tokenizer = train_tokenizer(_spooled(spools["train"]), config)
+        tokenizer = _interruptible(lambda: train_tokenizer(_spooled(spools["train"]), config))
         name = tokenizer_hash(tokenizer)
         draft = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         tokenizer.save(str(draft / "tokenizer.json"))
-        headers = {p: write_tokens(draft / f"{p}.bin", _spooled(spool), tokenizer, name) for p, spool in spools.items()}
+        headers = {
+            part: write_tokens(draft / f"{part}.bin", _shown(_spooled(spool), part, counts[part]), tokenizer, name)
+            for part, spool in spools.items()
+        }
         for part, header in headers.items():
             _require_window(part, header, n_ctx, corpus)
         for part in PARTS:
@@ -58,6 +65,30 @@ def _spooled(file: IO[str]) -> Iterator[str]:
     """Yield the documents of a temporary file from its beginning."""
     file.seek(0)
     return map(json.loads, file)
+
+
+def _shown(source: Iterator[str], title: str, total: int | None = None) -> Iterator[str]:
+    """Yield the documents, and show on a terminal how many there were, if it takes longer than a second."""
+    return iter(tqdm(source, f"tokenize: {title}", total, unit=" documents", leave=False, delay=1, disable=None))
+
+
+def _interruptible(work: Callable[[], R]) -> R:
+    """Return the result of ``work``. Compiled code notices no interrupt, so it runs in a thread that ends with the
+    process."""
+    done: list[R | Exception] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except Exception as error:
+            done.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if isinstance(done[0], Exception):
+        raise done[0]
+    return done[0]
 
 
 def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None:

@@ -6,7 +6,8 @@ import hashlib
 import heapq
 import json
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -18,6 +19,7 @@ from tokenizers.trainers import BpeTrainer
 from pathsum.config import TokenizerConfig
 from pathsum.data.bos import BOS, BOS_TEXT
 
+RUN = 2048  # letters, other signs or spaces in a row from which merges are learned as one word
 MIN_FREQUENCY = 2  # smallest count of a pair that is merged
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 JOINER = "\u241f"  # joins the tokens of an n-gram, so no printed token may contain it
@@ -43,9 +45,9 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
         min_frequency=MIN_FREQUENCY,
         special_tokens=[BOS_TEXT],
         initial_alphabet=sorted(ByteLevel.alphabet()),
-        show_progress=False,
+        show_progress=sys.stderr.isatty(),
     )
-    tokenizer.train_from_iterator(sample, trainer)
+    tokenizer.train_from_iterator((part for text in sample for part in _without_long_runs(text)), trainer)
     if tokenizer.get_vocab_size() < config.d_vocab:
         raise ValueError(
             f"tokenizer.d_vocab: expected text that supports {config.d_vocab} tokens, but {n_bytes} bytes of training "
@@ -118,6 +120,20 @@ def _byte_of_letter() -> dict[str, int]:
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]
     return {chr(b): b for b in own} | {chr(0x100 + i): b for i, b in enumerate(others)}
+
+
+def _without_long_runs(text: str) -> Iterator[str]:
+    """Cut runs of one kind of character into parts of RUN characters. Any other text is yielded whole.
+
+    Merging in a run takes time that grows with the square of its length: hours for a line of megabytes without spaces.
+    """
+    kinds = (r"[^\W_]", r"(?:[^\w\s]|_)", r"\s")  # letters and digits; other signs; space
+    start = 0
+    for run in re.finditer("|".join(rf"(?<!{kind}){kind}{{{RUN + 1},}}+" for kind in kinds), text):
+        for cut in range(run.start() + RUN, run.end(), RUN):
+            yield text[start:cut]
+            start = cut
+    yield text[start:]
 
 
 def _sample(documents: Iterable[str], n_bytes: int) -> list[str]:

@@ -60,8 +60,7 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
     try:
         with draft.open("wb") as f:
             for batch in _batches(documents):
-                encoded = tokenizer.encode_batch_fast([p for pieces in batch for p in pieces], add_special_tokens=False)
-                ids = iter(encoding.ids for encoding in encoded)
+                ids = _encoded([p for pieces in batch for p in pieces], tokenizer)
                 for pieces in batch:
                     data = "".join(pieces).encode()
                     corpus.update(hashlib.sha256(data).digest())
@@ -121,14 +120,28 @@ def pieces(document: str) -> list[str]:
     """Cut a long document into pieces, so that encoding takes little memory.
 
     Each cut lies between a word character and a space or newline. Pre-tokens always end there, so the tokens of the
-    pieces are exactly those of the document.
+    pieces are exactly those of the document. Only where ``PIECE`` characters have no such place, the cut is anywhere.
     """
     cuts, start = [0], 0
     boundary = re.compile(r"(?<=\w)(?=[ \n])")
-    while len(document) - start > PIECE and (found := boundary.search(document, start + PIECE)):
-        start = found.start()
+    while len(document) - start > PIECE:
+        found = boundary.search(document, start + PIECE, start + 2 * PIECE)
+        if found is None and len(document) - start <= 2 * PIECE:
+            break
+        start = found.start() if found else start + 2 * PIECE
         cuts.append(start)
     return [document[a:b] for a, b in zip(cuts, [*cuts[1:], len(document)], strict=True)]
+
+
+def _encoded(texts: list[str], tokenizer: Tokenizer) -> Iterator[list[int]]:
+    """Yield the ids of each text. About BATCH characters are encoded at a time, also of a single long document."""
+    start = size = 0
+    for end, text in enumerate(texts, start=1):
+        size += len(text)
+        if size >= BATCH or end == len(texts):
+            for encoding in tokenizer.encode_batch_fast(texts[start:end], add_special_tokens=False):
+                yield encoding.ids
+            start, size = end, 0
 
 
 def _batches(documents: Iterable[str]) -> Iterator[list[list[str]]]:

@@ -32,6 +32,11 @@ for fd, wanted in [(fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10), wanted) for fd, wan
     os.dup2(fd, wanted)
 os.execv(sys.argv[3], sys.argv[3:])
 """  # Chromium reads commands from 3 and answers on 4, each ended by a zero byte
+# the number of elements with an attribute that runs code
+WITH_HANDLERS = (
+    "[...document.querySelectorAll('*')].filter((e) => e.getAttributeNames().some((n) => n.startsWith('on')) || "
+    "/^(javascript|data|vbscript):/i.test(e.getAttribute('href') ?? '')).length"
+)
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe")
 
 

@@ -43,15 +43,15 @@ from tests.report.synthetic_explorer import explored
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
-    "|",
+    "|' onmouseover='alert(1)' x='",
     "`code`",
     "שלום",
     "\u202eevil",
     "🙂",
     "\n",
     "<img src=http://x.example/a.png>",
-    "$x_1$",
-    "**bold** [link](http://x.example)",
+    '$x_1$" onfocus="alert(1)" autofocus x="',
+    "**bold** [link](javascript:alert(1))",
     "\\x80",
     "x" * 10_000,
 )

@@ -12,7 +12,7 @@ import pytest
 
 from pathsum.report.symbols import visible
 from tests.report import synthetic
-from tests.report.browser import CHROMIUM, Browser
+from tests.report.browser import CHROMIUM, WITH_HANDLERS, Browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
 
@@ -79,6 +79,7 @@ def test_a_table_sorts_filters_and_saves_what_it_shows(page: Browser, tmp_path: 
 
 def test_hostile_tokens_add_no_markup_and_fit(page: Browser) -> None:
     assert page.ask("document.querySelectorAll('.explorer img, .explorer script').length") == 0
+    assert page.ask(WITH_HANDLERS) == 0
     assert page.ask("document.documentElement.scrollWidth <= innerWidth") is True
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab import small
-from tests.report.browser import CHROMIUM, Browser
+from tests.report import synthetic
+from tests.report.browser import CHROMIUM, WITH_HANDLERS, Browser
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium on this machine")
 
@@ -69,11 +70,12 @@ def choose(page: Browser, control: str, value: str) -> None:
 
 
 def test_a_text_is_read_as_the_tokenizer_does(page: Browser) -> None:
-    for written in ("class A: pass", small.HOSTILE[9]):
+    for written in ("class A: pass", small.HOSTILE[9], *(synthetic.HOSTILE[i] for i in (1, 8, 9))):
         choose(page, "#lab-text", written)
         assert len(texts(page, TOKENS)) == min(small.N_CTX, 1 + len(small.tokenizer().encode(written).ids))
     assert texts(page, TOKENS)[:2] != ["<|bos|>", "<|bos|>"]
     assert page.ask("document.querySelectorAll('.lab img, .lab script').length") == 0
+    assert page.ask(WITH_HANDLERS) == 0
     choose(page, "#lab-text", "")
     assert texts(page, TOKENS) == ["<|bos|>"]
     assert text(page, "#lab-summary").startswith("No text")

@@ -50,6 +50,7 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.loads: list[str] = []
         self.ids: set[str] = set()
+        self.attributes: set[str] = set()
         self.links: list[str] = []
         self.policy = ""
         self.text = ""
@@ -58,6 +59,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         self.tags.append(tag)
+        self.attributes |= given.keys()
         self.loads += [given[a] or "" for a in ("src", "srcset", "data", "action", "poster") if a in given]
         if tag in ("a", "link") and given.get("href"):
             self.links.append(given["href"] or "")
@@ -133,6 +135,8 @@ def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     for token in synthetic.HOSTILE:
         assert visible(token) in page.text
     assert "\u202e" not in page.text
+    assert not [name for name in page.attributes if name.startswith("on") or name in ("autofocus", "srcdoc")]
+    assert not [link for link in page.links if link.strip().lower().startswith(("javascript:", "data:", "vbscript:"))]
 
 
 def test_hostile_tokens_are_text_in_markdown(full: Path) -> None:

@@ -30,6 +30,7 @@ NUMBERS = {
     "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(0, 1), "attn_scale": Bound(-1, 1e6),
     "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
+OPTIONAL = ("attn_scale", "rotary_dim")  # None: the default of TransformerLens
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
@@ -52,7 +53,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
     found = [
         f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
         for name, bound in NUMBERS.items()
-        if config.get(name) is not None and not bound.holds(config[name])
+        if name in config and not bound.holds(config[name]) and not (name in OPTIONAL and config[name] is None)
     ]
     found += [
         f"{name}: expected finite floating-point numbers, got NaN, infinity or another type in {tensor.dtype} "

@@ -54,7 +54,8 @@ def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.
         )
     config, d_vocab = load(ModelConfig, about.get("model"), f"{path.name}.model"), about["d_vocab"]
     stated = 2 * d_vocab * config.d_model + 4 * config.n_layers * config.n_heads * config.d_head * config.d_model
-    if not 0 < stated <= (stored := sum(tensor.numel() for tensor in tensors.values())):
+    stored = sum(tensor.numel() for tensor in tensors.values())
+    if not 0 < stated <= stored:
         raise ValueError(
             f"{path}: expected the weights of the model in its header, at least {stated:,} numbers, got {stored:,}; "
             "delete it and run `dvc repro`"

@@ -11,6 +11,7 @@ from typing import Any
 from pathsum.claims.preregistration import Preregistration, read_preregistration
 from pathsum.complaints import unknown
 from pathsum.config import (
+    MODEL_NAME,
     SECTIONS,
     CalibrateConfig,
     CellConfig,
@@ -77,6 +78,11 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         complaints += [complaint.lstrip(".: ") for complaint in wrong]
     else:
         complaints += _sweep_complaints(values, registered) + _of_all(CellConfig, values["cells"], "cells")
+    complaints += [
+        f"cells: the name of a model is the name of its folders: expected letters, digits and _, got {name!r}"
+        for name in values["cells"]
+        if not MODEL_NAME.fullmatch(str(name))
+    ]
     complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models")
     try:
         load_corpus(values["corpus"])

@@ -294,7 +294,7 @@ class SweepConfig(Frozen):
     @field_validator("controls")
     @classmethod
     def _names_of_folders(cls, controls: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        if wrong := [name for name in controls if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name)]:
+        if wrong := [name for name in controls if not MODEL_NAME.fullmatch(name)]:
             raise ValueError(
                 f"the name of a control is the name of its folders: expected letters, digits and _, got {wrong[0]!r}"
             )
@@ -320,6 +320,7 @@ class SweepConfig(Frozen):
         return self
 
 
+MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # a folder, and part of a command
 NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, as it does its seed
 
 

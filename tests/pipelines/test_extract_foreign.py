@@ -94,6 +94,15 @@ def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: di
     assert not (folder / "foreign").exists()
 
 
+@pytest.mark.parametrize("name", ["..safetensors", "...safetensors"])
+def test_weights_whose_name_is_a_folder_above_write_nothing_there(folder: Path, name: str) -> None:
+    (folder / "mine.safetensors").rename(folder / name)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ValueError, match=r"WEIGHTS: expected a file whose name can name a folder, got .*; give --out"):
+        run(weights=name)
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
     done = command(folder, "pipelines.extract_foreign", "--weights=model.pth")
     assert done.returncode == 1

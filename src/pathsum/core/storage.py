@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 R = TypeVar("R")
-_validator = functools.cache(TypeAdapter)  # by type of record
 WRITE_AGAIN = "run `dvc repro` to write it again"
 
 
@@ -133,6 +132,11 @@ def _typed(kind: type[R], values: Any, path: Path) -> R:
             f"{path}: {place} of a {kind.__name__}: {expected}, got {first['input']!r}; {WRITE_AGAIN}"
         ) from error
     return kind(**values)
+
+
+@functools.cache
+def _validator(kind: Any) -> Any:
+    return TypeAdapter(kind)
 
 
 def _require_fields(kind: type[Any], values: Mapping[str, Any], path: Path) -> None:

@@ -100,5 +100,5 @@ def test_the_file_is_known_by_its_hash_and_its_mistakes_by_their_place(tmp_path:
     path.write_text("{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-08, what: wording, wy: x}]}")
     with pytest.raises(ConfigError) as caught:
         read_preregistration(path)
-    assert "claims.yaml.changes.0.what: Input should be 'threshold'" in str(caught.value)
+    assert "claims.yaml.changes.0.what: expected 'threshold'" in str(caught.value)
     assert "claims.yaml.changes.0.why: is required and was not given" in str(caught.value)

@@ -124,7 +124,7 @@ def _typed(kind: type[R], values: Any, path: Path) -> R:
         raise ValueError(f"{path}: expected the fields of a {kind.__name__}, got another JSON value; {WRITE_AGAIN}")
     _require_fields(kind, values, path)
     try:
-        _validator(kind).validate_json(json.dumps(values), strict=True)
+        _validator(kind).validate_json(json.dumps(values), strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors()[0]
         place, expected = ".".join(map(str, first["loc"])), first["msg"].replace("Input should be", "expected")

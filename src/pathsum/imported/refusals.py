@@ -30,7 +30,7 @@ NUMBERS = {
     "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(0, 1), "attn_scale": Bound(-1, 1e6),
     "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
-OPTIONAL = ("attn_scale", "rotary_dim")  # None: the default of TransformerLens
+OPTIONAL = ("attn_scale", "rotary_dim", "n_ctx")  # may be None: TransformerLens's default; of n_ctx, refused below
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:

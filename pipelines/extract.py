@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 
 from pathsum.config import CellConfig, ExtractConfig, load
+from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_json, read_lines
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
@@ -25,6 +26,7 @@ if __name__ == "__main__":
         name = model_of(sys.argv[1:], values)
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
         config = load(ExtractConfig, section(values, "extract"), "extract")
+        require_whole(STATISTICS)
         tokenizer, counts = load_tokenizer(TOKENS / "tokenizer.json"), CorpusStatistics.load(STATISTICS / "counts.npz")
         verdict, tuning = (
             HeldOut.of(read_tokens(TOKENS / f"{part}.bin").tokens, cell.model.n_ctx, config.windows_per_document, most)
@@ -41,6 +43,7 @@ if __name__ == "__main__":
             words=vocabulary(tokenizer),
             tokenizer_hash=tokenizer_hash(tokenizer),
         )
+        require_whole(MODELS / name)
         log = read_lines(MODELS / name / "log.jsonl", Evaluation)
         checkpoints = sorted((MODELS / name / "checkpoints").iterdir())
         found = extract(name, cell, log, checkpoints, data, config)

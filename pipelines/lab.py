@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pathsum.config import ExtractConfig, load
+from pathsum.core.manifest import require_whole
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut
@@ -20,6 +21,8 @@ def read_lab(results: Results) -> dict[str, Any]:
     values = params()
     config = load(ExtractConfig, section(values, "extract"), "extract")
     tokenizer = load_tokenizer(TOKENS / "tokenizer.json")
+    for cell in in_detail(results).values():
+        require_whole(MODELS / cell.name)
     last = [max((MODELS / cell.name / "checkpoints").iterdir()) for cell in in_detail(results).values()]
     loaded = {path.parts[-3]: load_checkpoint(path, tokenizer_hash(tokenizer)) for path in last}
     models = {name: model for name, model in loaded.items() if runs_on_page(model.config)}

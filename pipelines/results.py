@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pathsum.core.manifest import require_whole
 from pathsum.core.storage import read_json, read_rows
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
@@ -26,6 +27,7 @@ def read_results(folder: Path = Path()) -> Results:
     missing = tuple(name for name in cells if name not in made)
     found = {name: read_cell(circuits / name) for name in made}
     controls = {name: found.pop(name) for name in declared if name in found}
+    require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
     calibrated = folder / CALIBRATION

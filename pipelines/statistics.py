@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathsum.config import ExtractConfig, load
+from pathsum.core.manifest import write_manifest
 from pathsum.core.storage import write_json, write_rows
 from pathsum.ngrams.statistics import corpus_statistics
 from pathsum.records.corpus import NGramRow
@@ -20,3 +21,4 @@ if __name__ == "__main__":
         write_json(STATISTICS / "summary.json", summary)
         write_rows(STATISTICS / "ngrams.parquet", ngrams, NGramRow)
         counts.save(STATISTICS / "counts.npz")
+        write_manifest(STATISTICS)

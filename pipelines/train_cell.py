@@ -17,8 +17,8 @@ from pathsum.data.windows import HeldOut, Windows
 from pathsum.tracking.tracker import mirror
 from pathsum.training import ranks
 from pathsum.training.device import choose, describe
-from pathsum.training.loop import total_steps, train
-from pathsum.training.store import adopt, fingerprint, finished, locked
+from pathsum.training.loop import train
+from pathsum.training.store import CHECKPOINTS, adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
 
 
@@ -36,7 +36,7 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
     with locked(run, wait) if ranks.is_main() else nullcontext():
         ranks.barrier()
-        if finished(run, total_steps(cell)):
+        if finished(run):
             return run
         if ranks.is_main():
             write_json(run / "cell.json", cell.model_dump())
@@ -46,7 +46,7 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
         with mirror(tracking, name, f"{name}-{identity}", "train", cell.model_dump(), run) as wandb:
             train(cell, text.header.d_vocab, text.header.tokenizer_hash, windows, run, wandb.log, name)
             if ranks.is_main():
-                wandb.checkpoint(name, max((run / "checkpoints").iterdir()))
+                wandb.checkpoint(name, max((run / CHECKPOINTS).iterdir()))
     return run
 
 

@@ -65,10 +65,15 @@ def test_a_missing_or_changed_token_file_is_refused(tokenizer: Tokenizer, tmp_pa
     count = write_tokens(path, TEXTS, tokenizer, "t").count
     good, header = path.read_bytes(), header_path(path).read_text()
     path.write_bytes(good[:-3])
-    with pytest.raises(ValueError, match=rf"is truncated: expected {2 * count} bytes .*, got {2 * count - 3}; run"):
+    with pytest.raises(ValueError, match=rf"is truncated: expected {2 * count} bytes .*, got {2 * count - 3}; delete"):
         read_tokens(path)
     path.write_bytes(good + b"12")
     with pytest.raises(ValueError, match="is longer than its header says"):
+        read_tokens(path)
+    path.write_bytes(good[:99] + bytes([good[99] ^ 1]) + good[100:])
+    with pytest.raises(
+        ValueError, match=r"expected the tokens whose hash is in a\.json, got others; delete data/tokens"
+    ):
         read_tokens(path)
     path.write_bytes(good)
     header_path(path).write_text(header.replace("<u2", "<f8"))

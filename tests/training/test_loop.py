@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load
 from torch.optim import Optimizer
 
 import pathsum.training.loop as loop
@@ -24,6 +25,7 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.training import ranks
 from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_steps, update
 from pathsum.training.optimizer import optimizers
+from pathsum.training.state import STATE
 from pipelines.paths import ROOT
 from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, TAUGHT, TRAIN, run, trained, windows
 
@@ -101,11 +103,18 @@ def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
         "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 16 * TRAIN.tokens}}\n"
         f"run(Path({str(tmp_path / 'broken')!r}), CellConfig(**longer))"
     )
-    state = tmp_path / "broken" / "state.safetensors"
+    state = tmp_path / "broken" / STATE
+
+    def saved() -> int:
+        try:
+            return state.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
     for _ in range(2):
-        before = state.stat().st_mtime_ns if state.exists() else 0
+        before = saved()
         child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, cwd=ROOT)
-        while child.poll() is None and not (state.exists() and state.stat().st_mtime_ns > before):
+        while child.poll() is None and saved() <= before:
             time.sleep(0.002)
         time.sleep(0.03)
         child.kill()
@@ -130,10 +139,9 @@ def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path:
         TrainingDiverged, match=r"cell: the loss is (nan|inf) after [\d,]+ tokens; the last finite state"
     ):
         run(tmp_path, wild)
-    from safetensors.torch import load_file
-
-    kept = [tmp_path / "state.safetensors", *(tmp_path / "checkpoints").iterdir()]
-    assert all(t.isfinite().all() for path in kept for t in load_file(path).values())
+    state = (tmp_path / STATE).read_bytes()[:-32]
+    kept = [state, *(path.read_bytes() for path in (tmp_path / "checkpoints").iterdir())]
+    assert all(t.isfinite().all() for content in kept for t in load(content).values())
 
 
 def test_too_small_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import torch
 import yaml
 from omegaconf import OmegaConf
 
+from pathsum.core.manifest import sha256
 from pathsum.core.storage import read_json, read_lines, write_json
 from pathsum.data.tokens import TokenHeader
 from pathsum.probes.evaluation import Device, Evaluation
@@ -36,7 +37,8 @@ def project(folder: Path, **train: Any) -> Path:
         path = folder / "data" / "tokens" / f"{name}.bin"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(tokens.tobytes())
-        write_json(path.with_suffix(".json"), TokenHeader("<u2", len(tokens), 1, 1, D_VOCAB, "words", "text", name))
+        header = TokenHeader("<u2", len(tokens), 1, 1, D_VOCAB, "words", "text", sha256(path))
+        write_json(path.with_suffix(".json"), header)
     settings = {**TRAIN.model_dump(mode="json"), "batch": 6, "autocast": False, **train}
     cell = {**CELL.model_dump(mode="json"), "train": settings}
     tracking = {"mode": "off", "project": "", "group": "", "entity": ""}
@@ -96,7 +98,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_sta
     whole, broken = (project(tmp_path / name, tokens=10 * TRAIN.tokens) for name in ("whole", "broken"))
     finish(start(whole, TWO))
     child = start(broken, TWO)
-    while child.poll() is None and not list(broken.glob("runs/*/state.safetensors")):
+    while child.poll() is None and not list(broken.glob("runs/*/state.bin")):
         time.sleep(0.002)
     time.sleep(0.05)
     os.kill(int(next(broken.glob("runs/*/lock")).read_text()), signal.SIGKILL)

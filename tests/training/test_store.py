@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pathsum.config import CellConfig
+from pathsum.core.storage import write_json
 from pathsum.training.store import RunBusy, adopt, fingerprint, locked
 from tests.training.small import CELL, run
 
@@ -64,9 +65,9 @@ def test_a_lock_goes_with_its_process(tmp_path: Path) -> None:
 
 
 def test_adopting_replaces_what_was_there(tmp_path: Path) -> None:
-    run(tmp_path / "run")
     for name in ("cell.json", "device.json"):
-        (tmp_path / "run" / name).write_text("{}")
+        write_json(tmp_path / "run" / name, {})
+    run(tmp_path / "run")
     (tmp_path / "cell" / "old").mkdir(parents=True)
     adopt(tmp_path / "run", tmp_path / "cell")
     assert sorted(p.name for p in (tmp_path / "cell").iterdir()) == [
@@ -74,6 +75,7 @@ def test_adopting_replaces_what_was_there(tmp_path: Path) -> None:
         "checkpoints",
         "device.json",
         "log.jsonl",
+        "manifest.json",
     ]
     with pytest.raises(FileNotFoundError):
         adopt(tmp_path / "absent", tmp_path / "cell")

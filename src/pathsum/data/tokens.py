@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Integer
 from tokenizers import Tokenizer
 
+from pathsum.core.manifest import sha256
 from pathsum.core.storage import read_json, write_json
 from pathsum.data.bos import BOS
 
@@ -20,7 +21,7 @@ Part: TypeAlias = Literal["train", "tuning", "verdict"]
 PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # parts of a corpus; each has a token file of this name
 PIECE = 1 << 18  # characters encoded as one string
 BATCH = 1 << 22  # characters encoded together, in parallel
-MAKE_AGAIN = "run the tokenize stage again"
+MAKE_AGAIN = "delete data/tokens and run `make repro`, which makes it again"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 def read_tokens(path: Path) -> TokenFile:
     """Open a token file as a memory map. Its tokens stay on disk until they are accessed.
 
-    Raises FileNotFoundError if the file or its header is missing, and ValueError if the two do not match.
+    Raises FileNotFoundError if the file or its header is missing, and ValueError if the two do not match. Reads the
+    whole file once, for its hash.
     """
     for needed in (path, header_path(path)):
         if not needed.is_file():
@@ -108,6 +110,10 @@ def read_tokens(path: Path) -> TokenFile:
         )
     if not header.count:
         raise ValueError(f"{path}: expected tokens, got an empty file; {MAKE_AGAIN}")
+    if sha256(path) != header.token_hash:
+        raise ValueError(
+            f"{path}: expected the tokens whose hash is in {header_path(path).name}, got others; {MAKE_AGAIN}"
+        )
     return TokenFile(path, header, np.memmap(path, dtype=header.dtype, mode="r"))
 
 

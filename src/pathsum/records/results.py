@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pathsum.core.manifest import require_whole, write_manifest
 from pathsum.core.storage import read_json, read_lines, read_rows, write_json, write_rows, write_whole
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.calibration import CalibrationRow
@@ -97,12 +98,13 @@ def write_cell(folder: Path, cell: Cell) -> None:
     write_whole(folder / "log.jsonl", "".join(lines).encode())
     for name, kind in tables().items():
         write_rows(folder / f"{name}.parquet", cell.tables.get(name, []), kind)
+    write_manifest(folder)
 
 
 def read_cell(folder: Path) -> Cell:
     """Read the records of one model from ``folder``.
 
-    Raises FileNotFoundError, which names each absent file, and ValueError, which names wrong columns.
+    Raises FileNotFoundError, which names each absent file, and ValueError, which names a changed file or wrong columns.
     """
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]
@@ -110,6 +112,7 @@ def read_cell(folder: Path) -> Cell:
         raise FileNotFoundError(
             f"{folder}: expected the records of an extracted model; missing {', '.join(absent)}. Run `dvc repro`."
         )
+    require_whole(folder)
     return Cell(
         summary=read_json(folder / "summary.json", CellSummary),
         log=read_lines(folder / "log.jsonl", Evaluation),

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save
-from torch.optim import Optimizer
 from tqdm import tqdm
 
 from pathsum.config import CellConfig, TrainConfig
+from pathsum.core.manifest import sha256, write_manifest
 from pathsum.core.storage import append_line, read_lines, write_whole
 from pathsum.data.curriculum import most_repetitive
 from pathsum.data.repeated import repeated_random
@@ -26,8 +25,17 @@ from pathsum.training import ranks
 from pathsum.training.device import choose, product_dtype
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
+from pathsum.training.state import drop_states, load_state, save_state
 from pathsum.training.step import update
-from pathsum.training.store import finished, require_space, rewind_log
+from pathsum.training.store import (
+    ABOUT,
+    CHECKPOINTS,
+    LOG,
+    discard_damaged,
+    finished,
+    log_until,
+    require_space,
+)
 
 _REPEATED_WINDOWS, _REPEATED_SEED = 16, 20_211_222
 
@@ -69,9 +77,9 @@ def train(
     if the loss is not finite; the last finite state is kept.
     """
     train_windows, val_windows = windows
-    steps = total_steps(cell)
-    if finished(run, steps):
+    if finished(run):
         return
+    steps = total_steps(cell)
     if cell.train.batch % ranks.world_size():
         raise ValueError(
             f"train.batch: expected a multiple of the {ranks.world_size()} processes that torchrun has started, got "
@@ -80,11 +88,14 @@ def train(
     device = choose(cell.train.device)
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
-    step = _load_state(run / "state.safetensors", model, opts)
+    if ranks.is_main():
+        discard_damaged(run)
+    ranks.barrier()
+    step, stored = load_state(run, model, opts)
     ranks.barrier()  # every process reads the state before the main process writes the next one
     if ranks.is_main():
-        rewind_log(run / "log.jsonl", step)
-        for evaluation in read_lines(run / "log.jsonl", Evaluation) if step >= 0 else []:
+        write_whole(run / LOG, log_until(run / LOG, step))
+        for evaluation in read_lines(run / LOG, Evaluation):
             log(evaluation)  # the mirror of a killed run may lack some of them
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
@@ -103,9 +114,11 @@ def train(
         repeats = evaluation.repeat_first_loss_nats + evaluation.repeat_second_loss_nats
         for loss in (evaluation.val_loss_nats, repeats):
             _require_finite(loss, step * tokens_per_step, title, run)
-        save_checkpoint(run / "checkpoints" / f"{step:08d}.safetensors", model, tokenizer_hash)
-        append_line(run / "log.jsonl", evaluation)
-        _save_state(run / "state.safetensors", model, opts, step)
+        checkpoint = f"{CHECKPOINTS}/{step:08d}.safetensors"
+        save_checkpoint(run / checkpoint, model, tokenizer_hash)
+        append_line(run / LOG, evaluation)
+        stored.update({name: sha256(run / name) for name in (checkpoint, LOG)})
+        save_state(run, model, opts, step, stored)
         log(evaluation)
 
     if step < 0:
@@ -137,8 +150,11 @@ def train(
                 record()
                 saved_at = time.monotonic()
             elif ranks.is_main() and time.monotonic() - saved_at > cell.train.resume_every_seconds:
-                _save_state(run / "state.safetensors", model, opts, step)
+                save_state(run, model, opts, step, stored)
                 saved_at = time.monotonic()
+    if ranks.is_main():
+        write_manifest(run, stored | {name: sha256(run / name) for name in ABOUT if (run / name).exists()})
+        drop_states(run)
 
 
 def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> None:
@@ -147,35 +163,3 @@ def _require_finite(loss: float, tokens_seen: int, title: str, run: Path) -> Non
             f"{title}: the loss is {loss} after {tokens_seen:,} tokens; the last finite state is kept in {run}. "
             "Lower train.lr_attention, train.lr_embedding or train.lr_unembedding, or use model.norm=rms"
         )
-
-
-def _save_state(path: Path, model: Transformer, opts: list[Optimizer], step: int) -> None:
-    """Write the weights, the optimizer state and the step to ``path`` atomically. Write nothing if a weight is not
-    finite."""
-    if not all(bool(p.isfinite().all()) for p in model.parameters()):
-        return
-    tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
-    for i, opt in enumerate(opts):
-        for j, state in opt.state_dict()["state"].items():
-            tensors |= {f"opt.{i}.{j}.{name}": value.contiguous() for name, value in state.items()}
-    tensors["step"] = torch.tensor(step)
-    write_whole(path, save(tensors))
-
-
-def _load_state(path: Path, model: Transformer, opts: list[Optimizer]) -> int:
-    """Restore the state that ``_save_state`` wrote, and return its step. Return −1 if there is no saved state."""
-    if not path.exists():
-        return -1
-    tensors = load_file(path)
-    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
-    for i, opt in enumerate(opts):
-        blank, params = opt.state_dict(), [p for group in opt.param_groups for p in group["params"]]
-        for key, value in tensors.items():
-            if key.startswith(f"opt.{i}."):
-                _, _, j, name = key.split(".", 3)
-                p = params[int(j)]
-                if value.shape == p.shape:  # fused kernels need the memory layout of the parameter
-                    value = torch.empty_like(p).copy_(value)
-                blank["state"].setdefault(int(j), {})[name] = value
-        opt.load_state_dict(blank)
-    return int(tensors["step"])

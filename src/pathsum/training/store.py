@@ -1,28 +1,28 @@
 """The run store: one folder per training run, named by a hash of what determines its result.
 
-    runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  state.safetensors  lock
+    runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  manifest.json  lock
 
-Sweeps and `dvc repro` share the store. Files are written atomically. The operating system releases a lock when the
-process that holds it ends.
+Sweeps and `dvc repro` share the store. Files are written atomically. A finished run has a manifest with the hashes of
+its files, and is used only while they have these hashes. A run that is not finished has a state (training/state.py).
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
 
 from pathsum.config import CellConfig
-from pathsum.core.storage import read_lines, write_whole
-from pathsum.probes.evaluation import Evaluation
+from pathsum.core.locks import held
+from pathsum.core.manifest import MANIFEST, damage, read_manifest
+
+LOG, CHECKPOINTS, ABOUT = "log.jsonl", "checkpoints", ("cell.json", "device.json")
 
 
 class RunBusy(RuntimeError):
@@ -44,23 +44,16 @@ def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
 def locked(folder: Path, wait: bool) -> Iterator[None]:
     """Lock ``folder`` for this process. If another process holds the lock, wait, or raise RunBusy with its process
     id."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read() or "unknown"
-            if not wait:
-                raise RunBusy(
-                    f"{folder}: process {holder} is training this run; wait for it, or stop it (kill {holder}) "
-                    "and run again: training goes on from its last state"
-                ) from None
-            print(f"{folder.name}: waiting for process {holder}, which trains the same run", file=sys.stderr)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+
+    def busy(holder: str) -> None:
+        if not wait:
+            raise RunBusy(
+                f"{folder}: process {holder} is training this run; wait for it, or stop it (kill {holder}) "
+                "and run again: training goes on from its last state"
+            )
+        print(f"{folder.name}: waiting for process {holder}, which trains the same run", file=sys.stderr)
+
+    with held(folder / "lock", busy):
         yield
 
 
@@ -76,28 +69,33 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def adopt(run: Path, folder: Path) -> None:
-    """Copy the checkpoints, the log and the records of a finished run to ``folder``, the output of a stage."""
+    """Copy what the manifest of a finished run lists, and the manifest, to ``folder``, the output of a stage."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(run / "checkpoints", folder / "checkpoints")
-    for name in ("log.jsonl", "cell.json", "device.json"):
+    for name in (*read_manifest(run), MANIFEST):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / name, folder / name)
 
 
-def rewind_log(path: Path, step: int) -> None:
-    """Remove the evaluations after ``step`` from the log. A resumed run repeats them."""
-    if path.exists():
-        kept = [
-            line for line in path.read_text().splitlines() if line.endswith("}") and json.loads(line)["step"] <= step
-        ]
-        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
+def log_until(path: Path, step: int) -> bytes:
+    """Return the whole lines of a log with evaluations up to ``step``. A resumed run repeats the others."""
+    kept = b""
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+        with suppress(ValueError, KeyError, TypeError):  # a line that was being written, or damaged
+            if line.endswith(b"\n") and json.loads(line)["step"] <= step:
+                kept += line
+    return kept
 
 
-def finished(run: Path, steps: int) -> bool:
-    """Return whether ``run`` has its last evaluation and its last checkpoint."""
-    if not (run / "log.jsonl").exists() or not (run / "checkpoints" / f"{steps:08d}.safetensors").exists():
-        return False
-    try:
-        log = read_lines(run / "log.jsonl", Evaluation)
-    except ValueError:
-        return False  # a half-written line: the run was killed there
-    return bool(log) and log[-1].step == steps
+def finished(run: Path) -> bool:
+    """Return whether ``run`` is finished, and all its files are as its manifest says."""
+    return not damage(run)
+
+
+def discard_damaged(run: Path) -> None:
+    """Delete the results of a run that was finished and whose files have changed since."""
+    if not (run / MANIFEST).exists():
+        return
+    print(f"{run}: {damage(run)}; this model is trained again", file=sys.stderr)
+    (run / MANIFEST).unlink()
+    (run / LOG).unlink(missing_ok=True)
+    shutil.rmtree(run / CHECKPOINTS, ignore_errors=True)

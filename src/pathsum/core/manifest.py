@@ -1,0 +1,58 @@
+"""The manifest of a folder: the sha256 of each of its files. It is written last, so a folder without one is
+incomplete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pathsum.core.storage import write_json
+
+MANIFEST = "manifest.json"
+
+
+def sha256(path: Path) -> str:
+    """Return the sha256 of the content of ``path``."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None) -> None:
+    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, by default those of all files."""
+    if hashes is None:
+        files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
+        hashes = {p.relative_to(folder).as_posix(): sha256(p) for p in files}
+    write_json(folder / MANIFEST, hashes)
+
+
+def read_manifest(folder: Path) -> dict[str, str]:
+    """Return the hashes that the manifest lists. Raises FileNotFoundError if there is none, and ValueError if it cannot
+    be read."""
+    found = json.loads((folder / MANIFEST).read_bytes())
+    if not isinstance(found, dict):
+        raise ValueError(f"{folder / MANIFEST}: expected the hashes of files, got {type(found).__name__}")
+    return found
+
+
+def damage(folder: Path) -> str:
+    """Return what differs from the manifest of ``folder``, in words; an empty string if nothing does."""
+    try:
+        listed = read_manifest(folder)
+    except FileNotFoundError:
+        return f"{MANIFEST} is missing"
+    except ValueError:
+        return f"{MANIFEST} is damaged"
+    for name, expected in listed.items():
+        if not (folder / name).is_file():
+            return f"{name} is missing"
+        if sha256(folder / name) != expected:
+            return f"{name} has changed since it was written"
+    return ""
+
+
+def require_whole(folder: Path) -> None:
+    """Raise ValueError if a file of ``folder`` is not as its manifest says."""
+    if found := damage(folder):
+        raise ValueError(f"{folder}: {found}; delete this folder and run `make repro`, which makes it again")

@@ -1,0 +1,99 @@
+"""The state from which an interrupted run continues: weights, optimizer state, step, and the hashes of what the run has
+stored up to this step.
+
+The file is in the safetensors format, followed by its sha256. The state before the last one is kept as well. A state
+that is damaged, or that does not fit the stored log and checkpoints, is set aside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+from torch.optim import Optimizer
+
+from pathsum.core.manifest import sha256
+from pathsum.core.storage import write_whole
+from pathsum.model.transformer import Transformer
+from pathsum.training import ranks
+from pathsum.training.store import LOG, log_until
+
+STATE, PREVIOUS = "state.bin", "previous.bin"
+_DIGEST = 32  # bytes
+
+
+def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, stored: Mapping[str, str]) -> None:
+    """Write the state atomically. ``stored`` are the hashes of the log and of the checkpoints. Write nothing if a
+    weight is not finite."""
+    if not all(bool(p.isfinite().all()) for p in model.parameters()):
+        return
+    tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
+    for i, opt in enumerate(opts):
+        for j, state in opt.state_dict()["state"].items():
+            tensors |= {f"opt.{i}.{j}.{name}": value.contiguous() for name, value in state.items()}
+    tensors["step"] = torch.tensor(step)
+    tensors["stored"] = torch.tensor([*json.dumps(stored, sort_keys=True).encode()], dtype=torch.uint8)
+    content = save(tensors)
+    if (run / STATE).exists():
+        (run / STATE).replace(run / PREVIOUS)
+    write_whole(run / STATE, content + hashlib.sha256(content).digest())
+
+
+def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
+    """Restore the last state that is whole, and return its step and the hashes of what was stored then. Return step −1
+    and no hashes if there is none."""
+    for path in (run / STATE, run / PREVIOUS):
+        if not path.exists():
+            continue
+        tensors = _tensors(path.read_bytes())
+        if tensors is not None:
+            step, stored = int(tensors["step"]), json.loads(bytes(tensors["stored"].tolist()))
+            if _as_stored(run, step, stored):
+                _restore(tensors, model, opts)
+                return step, stored
+        if ranks.is_main():
+            path.replace(path.with_suffix(".damaged"))
+            print(
+                f"{path}: is damaged, or does not fit the stored log and checkpoints; it is set aside, and training "
+                "continues from the state before it, or from the start",
+                file=sys.stderr,
+            )
+    return -1, {}
+
+
+def drop_states(run: Path) -> None:
+    """Delete the states of a finished run."""
+    for name in (STATE, PREVIOUS):
+        (run / name).unlink(missing_ok=True)
+
+
+def _tensors(content: bytes) -> dict[str, Tensor] | None:
+    body, digest = content[:-_DIGEST], content[-_DIGEST:]
+    return load(body) if hashlib.sha256(body).digest() == digest else None
+
+
+def _as_stored(run: Path, step: int, stored: Mapping[str, str]) -> bool:
+    """Return whether the log up to ``step`` and the checkpoints are those whose hashes are ``stored``."""
+    log = hashlib.sha256(log_until(run / LOG, step)).hexdigest()
+    others = ((run / name, digest) for name, digest in stored.items() if name != LOG)
+    return log == stored[LOG] and all(path.is_file() and sha256(path) == digest for path, digest in others)
+
+
+def _restore(tensors: Mapping[str, Tensor], model: Transformer, opts: list[Optimizer]) -> None:
+    model.load_state_dict({k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+    for i, opt in enumerate(opts):
+        blank, params = opt.state_dict(), [p for group in opt.param_groups for p in group["params"]]
+        for key, value in tensors.items():
+            if key.startswith(f"opt.{i}."):
+                _, _, j, name = key.split(".", 3)
+                p = params[int(j)]
+                if value.shape == p.shape:  # fused kernels need the memory layout of the parameter
+                    value = torch.empty_like(p).copy_(value)
+                blank["state"].setdefault(int(j), {})[name] = value
+        opt.load_state_dict(blank)

@@ -54,7 +54,7 @@ dashboard: setup ## save a Weights & Biases workspace and report of the runs to 
 	python -m pipelines.dashboard </dev/null
 
 bench: setup ## measure training steps, circuits, growth of cost and the phase change, and write bench/README.md (about 20 minutes)
-	dvc repro --quiet tokenize
+	python -m pipelines.repro --tokens
 	python -m bench.train_step
 	python -m bench.circuits
 	python -m bench.growth
@@ -62,7 +62,7 @@ bench: setup ## measure training steps, circuits, growth of cost and the phase c
 	python -m bench.table
 
 onset-law: setup ## fit the tokens at the phase change to batch size and context, and write bench/README.md
-	dvc repro --quiet tokenize
+	python -m pipelines.repro --tokens
 	python -m experiments.onset_law
 	python -m bench.table
 
@@ -70,7 +70,7 @@ extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors
 	python -m pipelines.extract_foreign --weights '$(WEIGHTS)' --tokenizer '$(TOKENIZER)' --text '$(TEXT)' --bos '$(BOS)' $(ARGS)
 
 report: setup ## write the report again from stored records
-	dvc repro --single-item report --force
+	python -m pipelines.repro --report
 
 compare: setup ## print the changes of reports/metrics.json for a pull request: make compare BASE=<revision or file>
 	@python -m pipelines.compare '$(BASE)'

@@ -4,8 +4,14 @@ Only this package uses the paths of stored files, params.yaml and Hydra.
 """
 
 import os
+import sys
+
+from pipelines.interrupts import listen
 
 # OpenMP reads this setting when torch loads. Without it, waiting threads keep their cores busy, which slows training if
 # other processes need these cores: 1.5k instead of 11k tokens/s next to three busy processes. On an idle machine the
 # setting makes no difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+if sys.argv[0] == "-m":  # this process is a command of this package, which is imported first
+    listen()

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from pipelines.interrupts import INTERRUPTED, end_with_parent
+
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = Path("params.yaml")
 TOKENS = Path("data/tokens")
@@ -26,7 +28,6 @@ CIRCUITS = Path("circuits")
 CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
-INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
 
 
@@ -94,6 +95,8 @@ def stage(threads: int) -> Iterator[None]:
     A mistake of the user ends the process with one message, and an interrupt ends it without one. Neither prints a
     traceback.
     """
+    if "DVC_STAGE" in os.environ:
+        end_with_parent()  # a killed DVC leaves no stage that writes what the next one writes
     try:
         if threads:
             import torch

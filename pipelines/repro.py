@@ -17,18 +17,27 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
+from pathsum.core.locks import held
+from pipelines.dvc_files import TMP, drop_damaged, mend
 from pipelines.paths import CIRCUITS, THREADS, cores, params, stage
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
+DVC = (  # which ends with this process
+    sys.executable,
+    "-c",
+    "import sys; from pipelines.interrupts import end_with_parent; end_with_parent(); sys.argv[0] = 'dvc'\n"
+    "from dvc.cli import main; sys.exit(main())",
+)
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
-    """Run DVC and return its exit code. Progress is shown on line ``line`` of a terminal. After an interrupt, DVC ends
-    by itself and releases its locks."""
+    """Run DVC on repaired files and return its exit code. Progress is shown on line ``line`` of a terminal."""
+    mend()
     extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
-    with subprocess.Popen(["dvc", *arguments], stdout=out, env=os.environ | extra) as run:
-        return run.wait()
+    code = subprocess.run([*DVC, *arguments], stdout=out, env=os.environ | extra, check=False).returncode
+    mend()
+    return code
 
 
 def at_a_time() -> int:
@@ -44,7 +53,11 @@ def at_a_time() -> int:
 
 def stale() -> set[str]:
     """Return the names of the stages that are out of date. If DVC fails, exit with its code."""
-    found = subprocess.run(["dvc", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    mend()
+    drop_damaged()
+    found = subprocess.run(
+        [*DVC, "--wait-for-lock", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False
+    )
     if found.returncode:
         sys.exit(found.returncode)  # DVC has printed the error
     return set(json.loads(found.stdout))
@@ -76,7 +89,7 @@ def side_by_side(names: list[str], jobs: int) -> int:
         return name, code
 
     failed = False
-    with ThreadPool(jobs) as pool:  # after an interrupt, no further model is started
+    with ThreadPool(jobs) as pool:
         for done, (name, code) in enumerate(pool.imap_unordered(make, names), start=1):
             print(f"{name}: {'failed' if code else 'made'} ({done} of {len(names)})", file=sys.stderr)
             failed |= code != 0
@@ -116,9 +129,30 @@ def repro(jobs: int) -> int:
     return code
 
 
+def report(_: int) -> int:
+    """Write the report again from stored records. Return the exit code."""
+    return dvc("repro", "--single-item", "--force", "report")
+
+
+def tokens(_: int) -> int:
+    """Write the tokens if they are out of date. Return the exit code."""
+    return dvc("repro", "--quiet", "tokenize")
+
+
+def busy(holder: str) -> None:
+    """Raise ValueError, which names the process that computes results in this folder."""
+    raise ValueError(
+        f"expected to be the only process that computes results in this folder, but process {holder} does; wait for "
+        f"it, or stop it (kill {holder}) and run the same command again"
+    )
+
+
 if __name__ == "__main__":
     with stage(threads=0):
-        given = [argument for argument in sys.argv[1:] if argument != "--models"]
+        parts = {"--models": models, "--report": report, "--tokens": tokens}
+        given = [argument for argument in sys.argv[1:] if argument not in parts]
         if given and (not given[0].isdecimal() or int(given[0]) < 1):
             raise ValueError(f"JOBS: expected a number of models to process at a time, got {given[0]!r}")
-        sys.exit((models if "--models" in sys.argv else repro)(int(given[0]) if given else 0))
+        (part,) = [parts[argument] for argument in sys.argv[1:] if argument in parts] or [repro]
+        with held(TMP / "repro.lock", busy):
+            sys.exit(part(int(given[0]) if given else 0))

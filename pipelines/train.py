@@ -24,7 +24,8 @@ from omegaconf import DictConfig, OmegaConf
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.training import ranks
 from pipelines.hydra_plugins import grid
-from pipelines.paths import INTERRUPTED, TOKENS, params, stage
+from pipelines.interrupts import INTERRUPTED
+from pipelines.paths import TOKENS, params, stage
 from pipelines.train_cell import run_cell, threads
 
 

@@ -1,0 +1,175 @@
+"""Repair the files of DVC before it reads them, so that no kill and no damaged file stops a later run.
+
+DVC rewrites dvc.lock and .dvc/tmp/rwlock in place, leaves empty folders and drafts in its run cache, and trusts every
+read-only object of its cache without hashing it. ``mend`` undoes what a kill leaves. ``drop_damaged`` deletes stored
+results that no longer have their hash, so that DVC makes them again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pipelines.paths import read_yaml
+
+LOCK = Path("dvc.lock")
+TMP = Path(".dvc/tmp")
+COPY = TMP / "dvc.lock"  # of the last dvc.lock that was whole
+RWLOCK = TMP / "rwlock"  # which process reads or writes which file
+OBJECTS = Path(".dvc/cache/files/md5")
+RUN_CACHE = Path(".dvc/cache/runs")
+INTACT = TMP / "intact.json"  # size and time of change of each stored file when its hash was last compared
+_LONG = 10  # seconds of waiting before a message
+
+
+def mend() -> None:
+    """Keep a copy of dvc.lock if it is whole, otherwise put the last copy back. Remove what a killed DVC has left."""
+    if not Path(".dvc").is_dir():
+        return
+    TMP.mkdir(exist_ok=True)
+    with ExitStack() as locks:
+        for name in ("lock", "rwlock.lock"):
+            locks.enter_context(_locked(TMP / name))
+        _mend_lock()
+        _mend_rwlock()
+        _mend_run_cache()
+
+
+def drop_damaged() -> None:
+    """Delete the objects and the entries of DVC's cache whose content does not have the hash in their name."""
+    known, intact, damaged = _intact(), {}, []
+    for path in (*OBJECTS.glob("??/*"), *RUN_CACHE.glob("??/*/*")):
+        about = path.stat()
+        key = [about.st_size, about.st_ctime_ns]
+        if known.get(str(path)) != key and not _has_its_hash(path):
+            damaged.append(path)
+        else:
+            intact[str(path)] = key
+    for path in damaged:
+        path.unlink()
+    if damaged:
+        _say(f"damaged files in .dvc/cache: {len(damaged)} are deleted, and made again where they are needed")
+    if intact != known:
+        draft = INTACT.with_suffix(".draft")
+        draft.write_text(json.dumps(intact))
+        draft.replace(INTACT)
+
+
+def whole(path: Path) -> bool:
+    """Return whether DVC can read the lock file ``path``."""
+    from dvc.schema import COMPILED_LOCKFILE_SCHEMA  # takes 0.3 s, so it is imported only where it is needed
+    from voluptuous import Invalid
+    from yaml import YAMLError
+
+    try:
+        COMPILED_LOCKFILE_SCHEMA(read_yaml(path))
+    except (OSError, UnicodeDecodeError, YAMLError, Invalid):
+        return False
+    return True
+
+
+def _mend_lock() -> None:
+    if not LOCK.exists() or (COPY.exists() and COPY.read_bytes() == LOCK.read_bytes()):
+        return
+    if whole(LOCK):
+        _copy(LOCK, COPY)
+        return
+    LOCK.replace(TMP / "dvc.lock.damaged")
+    if whole(COPY):
+        _copy(COPY, LOCK)
+        _say("dvc.lock was damaged; its last whole copy is back. Results since then come from the cache")
+    else:
+        _say("dvc.lock was damaged and is set aside in .dvc/tmp. Results come from the cache or are made again")
+
+
+def _mend_rwlock() -> None:
+    """Drop the entries of processes that ended, and of other programs that have their process ids since."""
+    try:
+        held = json.loads(RWLOCK.read_text())
+        kept = {
+            "write": {path: one for path, one in held.get("write", {}).items() if _runs_dvc(one)},
+            "read": {path: some for path, all_ in held.get("read", {}).items() if (some := [*filter(_runs_dvc, all_)])},
+        }
+    except FileNotFoundError:
+        return
+    except (ValueError, AttributeError, TypeError, KeyError):
+        held, kept = None, {}
+    if kept != held:
+        RWLOCK.write_text(json.dumps(kept))
+
+
+def _runs_dvc(holder: dict[str, Any]) -> bool:
+    import psutil
+
+    try:
+        process = psutil.Process(holder["pid"])
+        return process.status() != psutil.STATUS_ZOMBIE and any("dvc" in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def _mend_run_cache() -> None:
+    """Remove drafts and empty folders, on which DVC fails."""
+    for path in RUN_CACHE.glob("??/*/*"):
+        if not re.fullmatch("[0-9a-f]{64}", path.name):
+            path.unlink()
+    for folder in RUN_CACHE.glob("??/*"):
+        with suppress(OSError):
+            folder.rmdir()  # fails unless it is empty
+
+
+def _has_its_hash(path: Path) -> bool:
+    if RUN_CACHE in path.parents:
+        from dvc.utils import dict_sha256
+        from yaml import YAMLError
+
+        try:
+            return bool(dict_sha256(read_yaml(path), exclude=["size", "nfiles"]) == path.name)
+        except (UnicodeDecodeError, YAMLError, AttributeError, TypeError):
+            return False
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    return digest == (path.parent.name + path.name).removesuffix(".dir")
+
+
+def _intact() -> dict[str, list[int]]:
+    with suppress(OSError, ValueError):
+        found = json.loads(INTACT.read_text())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _copy(source: Path, target: Path) -> None:
+    draft = target.with_name(target.name + ".draft")
+    draft.write_bytes(source.read_bytes())
+    draft.replace(target)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock of DVC. Wait for a process that holds it."""
+    with path.open("a") as file:
+        begun, told = time.monotonic(), False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not told and time.monotonic() - begun > _LONG:
+                    told = True
+                    _say(f"waiting for another DVC process, which holds {path}")
+                time.sleep(0.1)
+        yield
+
+
+def _say(message: str) -> None:
+    print(f"pathsum: {message}", file=sys.stderr)

@@ -1,0 +1,163 @@
+"""What a kill or a damaged disk does to the files of DVC is repaired before DVC reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from dvc.utils import dict_sha256
+
+from pipelines.dvc_files import COPY, INTACT, LOCK, OBJECTS, RUN_CACHE, RWLOCK, drop_damaged, mend, whole
+
+GOOD = "schema: '2.0'\nstages:\n  check:\n    cmd: python -m pipelines.check\n    outs:\n    - path: data/checked\n"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    RUN_CACHE.mkdir(parents=True)
+    OBJECTS.mkdir(parents=True)
+
+
+HARM: list[Callable[[str], str]] = [
+    lambda text: "",
+    lambda text: text[: len(text) // 3],
+    lambda text: "\0" * len(text),
+    lambda text: text.replace("cmd", "cm`"),
+    lambda text: text.replace("outs", "ouds"),
+    lambda text: "<<<<<<< HEAD\n" + text,
+]
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_damaged_lock_file_is_replaced_by_its_last_whole_copy(
+    capsys: pytest.CaptureFixture[str], harm: Callable[[str], str]
+) -> None:
+    LOCK.write_text(GOOD)
+    mend()
+    assert COPY.read_text() == GOOD
+    LOCK.write_text(harm(GOOD))
+    mend()
+    assert LOCK.read_text() == COPY.read_text() == GOOD
+    assert capsys.readouterr().err.startswith("pathsum: dvc.lock was damaged; its last whole copy is back")
+    mend()
+    assert capsys.readouterr().err == ""
+
+
+def test_without_a_copy_a_damaged_lock_file_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
+    LOCK.write_text("")
+    mend()
+    assert not LOCK.exists()
+    assert Path(".dvc/tmp/dvc.lock.damaged").exists()
+    assert "Results come from the cache or are made again" in capsys.readouterr().err
+
+
+def test_the_copy_follows_the_lock_file() -> None:
+    for text in (GOOD, GOOD.replace("check", "tokenize")):
+        LOCK.write_text(text)
+        mend()
+        assert COPY.read_text() == text
+    assert not whole(Path("absent"))
+
+
+def test_a_folder_without_dvc_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    LOCK.write_text("")
+    mend()
+    assert [p.name for p in Path().iterdir()] == ["dvc.lock"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"write": {"a": ', '{"write": {"a": 3}}'])
+def test_an_unreadable_file_of_locks_is_emptied(text: str) -> None:
+    mend()
+    RWLOCK.write_text(text)
+    mend()
+    assert json.loads(RWLOCK.read_text()) == {}
+
+
+def test_locks_of_ended_processes_and_of_other_programs_are_dropped() -> None:
+    """After a restart of the machine, another program may have the process id of a killed DVC."""
+    mend()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    waits = [sys.executable, "-c", "input() or 'dvc'"]
+    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as alive:
+        holders = {"ours": ended.pid, "other": os.getppid(), "dvc": alive.pid}
+        entries = {name: {"pid": pid, "cmd": "repro"} for name, pid in holders.items()}
+        RWLOCK.write_text(json.dumps({"write": entries, "read": {name: [one] for name, one in entries.items()}}))
+        mend()
+        assert json.loads(RWLOCK.read_text()) == {"write": {"dvc": entries["dvc"]}, "read": {"dvc": [entries["dvc"]]}}
+        alive.communicate(b"\n")
+
+
+def entry(**about: object) -> Path:
+    """Write an entry of the run cache."""
+    name = dict_sha256(about, exclude=["size", "nfiles"])
+    path = RUN_CACHE / name[:2] / ("0" * 64) / name
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump({**about, "size": 3}))
+    return path
+
+
+def stored(content: bytes, suffix: str = "") -> Path:
+    name = hashlib.md5(content).hexdigest()
+    path = OBJECTS / name[:2] / f"{name[2:]}{suffix}"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(0o444)
+    return path
+
+
+def test_empty_folders_and_drafts_of_the_run_cache_are_removed() -> None:
+    kept, folder = entry(cmd="python"), RUN_CACHE / "ab" / ("a" * 64)
+    folder.mkdir(parents=True)
+    other = RUN_CACHE / "cd" / ("c" * 64) / ".x1.tmp"
+    other.parent.mkdir(parents=True)
+    other.write_text("cmd: pyt")
+    mend()
+    assert kept.exists()
+    assert not folder.exists()
+    assert not other.parent.exists()
+
+
+def test_what_does_not_have_its_hash_is_deleted(capsys: pytest.CaptureFixture[str]) -> None:
+    mend()
+    good = [stored(b"weights"), stored(b"[]", ".dir"), entry(cmd="python")]
+    drop_damaged()
+    assert capsys.readouterr().err == ""
+    bad = [stored(b"tokens"), stored(b"[{}]", ".dir"), entry(cmd="pytho")]
+    for path, content in zip(bad, (b"tokenz", b"", b"cmd: `"), strict=True):
+        path.chmod(0o644)
+        path.write_bytes(content)
+        path.chmod(0o444)
+    drop_damaged()
+    assert [path.exists() for path in (*good, *bad)] == [True] * 3 + [False] * 3
+    assert capsys.readouterr().err.startswith("pathsum: damaged files in .dvc/cache: 3 are deleted")
+
+
+def test_a_file_that_was_intact_is_hashed_again_only_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    mend()
+    path = stored(b"weights")
+    drop_damaged()
+    with monkeypatch.context() as patch:
+        patch.setattr(hashlib, "file_digest", None)
+        drop_damaged()
+    time = path.stat().st_mtime_ns
+    path.chmod(0o644)
+    path.write_bytes(b"weightz")
+    os.utime(path, ns=(time, time))
+    drop_damaged()
+    assert not path.exists()
+    path = stored(b"weights").with_name("0" * 30)
+    path.write_bytes(b"weights")
+    INTACT.write_text("{")
+    drop_damaged()
+    assert not path.exists()

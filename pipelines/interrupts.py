@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
+from types import FrameType
 
 INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 
@@ -22,7 +24,8 @@ def listen() -> None:
     """
     blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     if not blocked and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        threading.Thread(target=_wait, daemon=True).start()
+        signal.signal(signal.SIGINT, _end)  # multiprocessing lifts the block of the main thread
+        threading.Thread(target=lambda: _end(signal.sigwait({signal.SIGINT}), None), daemon=True).start()
 
 
 def end_with_parent() -> None:
@@ -33,19 +36,12 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def _wait() -> None:
-    signal.sigwait({signal.SIGINT})
-    kill_children()
-    print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
-    os._exit(INTERRUPTED)
-
-
-def kill_children() -> None:
-    """Kill every process that this one has started, and those that they have started."""
+def _end(number: int, frame: FrameType | None) -> None:
     import psutil
 
-    for child in psutil.Process().children(recursive=True):  # parents first, so that they start no others
-        try:
-            child.kill()
-        except psutil.NoSuchProcess:
-            continue
+    children = [child.pid for child in psutil.Process().children(recursive=True)]  # parents first
+    print("\ninterrupted; run the same command again to go on", file=sys.stderr, flush=True)
+    for child in children:  # nothing here lets another thread run, which would see that a child has ended
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    os._exit(INTERRUPTED)

@@ -1,0 +1,84 @@
+"""Ctrl-C ends a command at once with one line and exit code 130, and leaves no process running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from psutil import STATUS_ZOMBIE, NoSuchProcess, Process
+
+from pipelines.interrupts import INTERRUPTED
+from pipelines.paths import ROOT
+
+AS_COMMAND = "import signal, subprocess, sys, time; sys.argv[0] = '-m'; import pipelines\n"  # as `python -m` imports it
+WAITING = f"{sys.executable!r}, '-c', 'print(1, flush=True); import time; time.sleep(99)'"
+SAID = "\ninterrupted; run the same command again to go on\n"
+
+
+def start(code: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+    )  # fmt: skip
+
+
+def ended(process: Process) -> bool:
+    try:
+        return process.status() == STATUS_ZOMBIE
+    except NoSuchProcess:
+        return True
+
+
+@pytest.mark.parametrize("signalled", [os.kill, os.killpg], ids=["the command", "its group, as a terminal does"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"subprocess.run([{WAITING}])",
+        f"sys.exit(subprocess.run([{WAITING}]).returncode)",  # the end of a child is not mistaken for its failure
+        f"signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT]); subprocess.run([{WAITING}])",  # multiprocessing
+        f"child = subprocess.Popen([{WAITING}])\nwhile True: pass",
+        f"child = subprocess.Popen([{WAITING}])\ntry: time.sleep(99)\nexcept BaseException: time.sleep(99)",
+    ],
+    ids=["waits", "passes a code on", "unblocked", "computes", "catches all"],
+)
+def test_an_interrupt_ends_the_command_and_its_children(body: str, signalled: object) -> None:
+    command = start(AS_COMMAND + body)
+    assert command.stdout is not None
+    assert command.stdout.readline() == "1\n"
+    (child,) = Process(command.pid).children(recursive=True)
+    signalled(command.pid, signal.SIGINT)  # type: ignore[operator]
+    _, said = command.communicate(timeout=60)
+    assert command.returncode == INTERRUPTED
+    if "UNBLOCK" not in body:  # a child to which the block does not extend may speak as well
+        assert said == SAID
+    assert SAID in said
+    child.wait(timeout=60)
+    assert ended(child)
+
+
+def test_a_command_that_another_one_has_started_leaves_the_interrupt_to_it() -> None:
+    inner = AS_COMMAND + "print(1, flush=True); time.sleep(99)"
+    command = start(AS_COMMAND + f"subprocess.run([{sys.executable!r}, '-c', {inner!r}])")
+    assert command.stdout is not None
+    assert command.stdout.readline() == "1\n"
+    os.killpg(command.pid, signal.SIGINT)
+    assert command.communicate(timeout=60)[1] == SAID
+
+
+def test_a_stage_ends_with_the_process_that_started_it() -> None:
+    if sys.platform != "linux":
+        pytest.skip("macOS does not tell a process that its parent has ended")
+    inner = (
+        "from pipelines.interrupts import end_with_parent as e; e(); print(1, flush=True); import time; time.sleep(99)"
+    )
+    parent = start(f"import subprocess; subprocess.run([{sys.executable!r}, '-c', {inner!r}])")
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "1\n"
+    (child,) = Process(parent.pid).children(recursive=True)
+    parent.kill()
+    parent.communicate(timeout=60)
+    child.wait(timeout=60)
+    assert ended(child)

@@ -30,6 +30,9 @@ repro: setup ## compute every result that is out of date, and the report; JOBS=N
 smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
 
+torture: setup ## kill and damage the smoke graph at random, and compare with an undisturbed run: make torture MINUTES=10 SEED=1
+	python -m pipelines.torture $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
+
 test: setup ## check lint and types, and run all tests, including every stage on tiny models
 	ruff check .
 	ruff format --check .
@@ -81,4 +84,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke test cluster lint sweep corpora dashboard bench onset-law extract report compare open
+.PHONY: help setup params repro smoke torture test cluster lint sweep corpora dashboard bench onset-law extract report compare open

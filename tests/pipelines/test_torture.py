@@ -1,0 +1,72 @@
+"""A short `make torture`: one round on the shared smoke graph, and the parts that a round is made of."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines import torture
+
+CHEAP = ["train@L0S0"]  # its results are the same bytes again, so nothing after it is out of date
+
+
+class Chance(random.Random):
+    """A round in which a model is trained again, the command is killed in this stage, and two files are damaged."""
+
+    def sample(self, *_: object, **__: object) -> list[str]:  # type: ignore[override]
+        return CHEAP
+
+    def randint(self, a: int, b: int) -> int:
+        return 1 if a else 2
+
+    def choice(self, options: object) -> object:  # type: ignore[override]
+        return "in a stage" if options is torture.MOMENTS else super().choice(options)  # type: ignore[arg-type]
+
+    def uniform(self, a: float, b: float) -> float:
+        return super().uniform(a, b / 4)
+
+
+def test_a_disturbed_graph_ends_as_an_undisturbed_one(
+    graph: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torture, "DAMAGED", ("dvc.lock", "models", "runs"))  # quickly made again
+    torture.one_round(workspace, graph, Chance(3))
+
+
+def test_a_difference_is_found(graph: Path, tmp_path: Path) -> None:
+    for part in torture.COMPARED:
+        shutil.copytree(graph / part, tmp_path / part)
+    assert torture.differences(graph, tmp_path) == []
+    (tmp_path / "models" / "L0S0" / "log.jsonl").write_text("")
+    (tmp_path / "circuits" / "L0S0" / "summary.json").unlink()
+    (tmp_path / "reports" / "more.md").write_text("")
+    assert torture.differences(graph, tmp_path) == [
+        "circuits/L0S0/summary.json", "models/L0S0/log.jsonl", "reports/more.md",
+    ]  # fmt: skip
+
+
+def test_a_command_that_fails_is_reported(workspace: Path, graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = [sys.executable, "-c", "import sys; print('no disk'); sys.exit(3)"]
+    monkeypatch.setattr(
+        torture,
+        "start",
+        lambda _: subprocess.Popen(failing, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True),
+    )
+    with pytest.raises(torture.Different, match="the last repetition ended with exit code 3: no disk"):
+        torture.one_round(workspace, graph, Chance(3))
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_a_damage_changes_one_file(tmp_path: Path, seed: int) -> None:
+    for name in torture.DAMAGED:
+        path = tmp_path / name if "." in name[1:] else tmp_path / name / "file"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("content")
+    torture.damage(tmp_path, random.Random(seed))
+    left = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert left.count("content") == len(torture.DAMAGED) - 1

@@ -77,16 +77,18 @@ def whole(path: Path) -> bool:
 
 
 def _mend_lock() -> None:
-    if not LOCK.exists() or (COPY.exists() and COPY.read_bytes() == LOCK.read_bytes()):
+    if LOCK.exists() and COPY.exists() and COPY.read_bytes() == LOCK.read_bytes():
         return
     if whole(LOCK):
         _copy(LOCK, COPY)
         return
-    LOCK.replace(TMP / "dvc.lock.damaged")
+    if damaged := LOCK.exists():
+        LOCK.replace(TMP / "dvc.lock.damaged")
     if whole(COPY):
         _copy(COPY, LOCK)
-        _say("dvc.lock was damaged; its last whole copy is back. Results since then come from the cache")
-    else:
+        state = "damaged" if damaged else "missing"
+        _say(f"dvc.lock was {state}; its last whole copy is back. Results since then come from the cache")
+    elif damaged:
         _say("dvc.lock was damaged and is set aside in .dvc/tmp. Results come from the cache or are made again")
 
 

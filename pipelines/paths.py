@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -108,6 +109,8 @@ def stage(threads: int) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, _mistakes()):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            error = OSError(f"the disk of {Path.cwd()} is full; make room and run the same command again to go on")
         print(f"\nerror: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(1) from error
 

@@ -51,6 +51,17 @@ def test_a_damaged_lock_file_is_replaced_by_its_last_whole_copy(
     assert capsys.readouterr().err == ""
 
 
+def test_a_missing_lock_file_is_replaced_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    mend()
+    assert not LOCK.exists()
+    LOCK.write_text(GOOD)
+    mend()
+    LOCK.unlink()
+    mend()
+    assert LOCK.read_text() == GOOD
+    assert capsys.readouterr().err.startswith("pathsum: dvc.lock was missing; its last whole copy is back")
+
+
 def test_without_a_copy_a_damaged_lock_file_is_set_aside(capsys: pytest.CaptureFixture[str]) -> None:
     LOCK.write_text("")
     mend()

@@ -3,6 +3,7 @@ DVC."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -129,6 +130,16 @@ def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -
         raise KeyboardInterrupt
     assert left.value.code == 130
     assert capsys.readouterr().err == ""
+
+
+def test_a_full_disk_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left, stage(threads=0):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert left.value.code == 1
+    assert f"error: the disk of {tmp_path} is full; make room and run the same command" in capsys.readouterr().err
 
 
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:

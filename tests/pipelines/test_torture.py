@@ -27,6 +27,9 @@ class Chance(random.Random):
     def choice(self, options: object) -> object:  # type: ignore[override]
         return "in a stage" if options is torture.MOMENTS else super().choice(options)  # type: ignore[arg-type]
 
+    def random(self) -> float:
+        return super().random() / 9  # the first process and the first files: no report is made without the model
+
     def uniform(self, a: float, b: float) -> float:
         return super().uniform(a, b / 4)
 

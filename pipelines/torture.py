@@ -164,7 +164,11 @@ def damage(work: Path, chance: random.Random) -> None:
     if how == "delete":
         path.unlink()
     else:
-        kept = {"truncate": content[: int(where * len(content))], "empty": b"", "fill": bytes(len(content))}
+        kept: dict[str, bytes | bytearray] = {
+            "truncate": content[: int(where * len(content))],
+            "empty": b"",
+            "fill": bytes(len(content)),
+        }
         path.write_bytes(kept.get(how, content))
     if ".dvc/cache/files" in str(path) and path.exists():
         path.chmod(0o444)  # as DVC trusts it

@@ -70,7 +70,7 @@ def test_a_failing_cell_stops_neither_the_others_nor_the_report(
     assert metrics["cells"]["L2H2S0"]["tokens_seen"] == TOKENS  # made beside the one that failed
     assert list(metrics["cells"]) == [name for name in CELLS if name != "L1H2S0"]
     first_screen = (workspace / "reports" / "README.md").read_text().split("![")[0]
-    assert "1 declared model left no records and is not in this report: L1H2S0." in first_screen
+    assert "1 declared model left no records and is not in this report: 1 layer · 2 heads · seed 0." in first_screen
 
 
 def test_a_stale_params_file_stops_the_graph_before_any_work(

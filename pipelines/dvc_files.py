@@ -67,11 +67,10 @@ def whole(path: Path) -> bool:
     """Return whether DVC can read the lock file ``path``."""
     from dvc.schema import COMPILED_LOCKFILE_SCHEMA  # takes 0.3 s, so it is imported only where it is needed
     from voluptuous import Invalid
-    from yaml import YAMLError
 
     try:
         COMPILED_LOCKFILE_SCHEMA(read_yaml(path))
-    except (OSError, UnicodeDecodeError, YAMLError, Invalid):
+    except (OSError, ValueError, Invalid):
         return False
     return True
 
@@ -131,11 +130,10 @@ def _mend_run_cache() -> None:
 def _has_its_hash(path: Path) -> bool:
     if RUN_CACHE in path.parents:
         from dvc.utils import dict_sha256
-        from yaml import YAMLError
 
         try:
             return bool(dict_sha256(read_yaml(path), exclude=["size", "nfiles"]) == path.name)
-        except (UnicodeDecodeError, YAMLError, AttributeError, TypeError):
+        except (ValueError, AttributeError, TypeError):
             return False
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

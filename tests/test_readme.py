@@ -27,7 +27,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-COMMANDS = ("make", "python", "torchrun", "dvc", "pip", "wandb")
+COMMANDS = ("make", "python", "torchrun", "dvc", "pip", "pip-audit", "wandb", "ray", "export")
 LAUNCHERS = {"joblib", "submitit_local", *(p.stem for p in (ROOT / "conf" / "hydra" / "launcher").glob("*.yaml"))}
 
 
@@ -116,9 +116,22 @@ def check_pip(words: list[str]) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert words[0] == "install"
     named = [match[1] for word in words if (match := re.fullmatch(r"pathsum\[(\w+)\]", word))]
-    assert named
+    assert named or words[1:] == ["pip-audit"]
     assert set(named) <= set(extras)
     assert all(Path(ROOT / words[i + 1]).is_file() for i, word in enumerate(words) if word == "-c")
+
+
+def check_pip_audit(words: list[str]) -> None:
+    assert (ROOT / words[words.index("-r") + 1]).is_file()
+
+
+def check_ray(words: list[str]) -> None:
+    """Ray may not be installed: only the subcommand is checked."""
+    assert words[0] == "start"
+
+
+def check_export(words: list[str]) -> None:
+    assert all(re.fullmatch(r"[A-Z_]+=\S+", word) for word in words)
 
 
 def check_wandb(words: list[str]) -> None:
@@ -128,7 +141,7 @@ def check_wandb(words: list[str]) -> None:
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_of_the_documents_can_be_typed(line: str) -> None:
     for command, *words in commands(line):
-        globals()[f"check_{command}"](words)
+        globals()[f"check_{command.replace('-', '_')}"](words)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import yaml
@@ -100,13 +101,14 @@ def test_locks_of_ended_processes_and_of_other_programs_are_dropped() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     waits = [sys.executable, "-c", "input() or 'dvc'"]
-    with subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as alive:
-        holders = {"ours": ended.pid, "other": os.getppid(), "dvc": alive.pid}
+    with subprocess.Popen(waits, stdin=PIPE) as alive, subprocess.Popen(["cat"], stdin=PIPE) as other:
+        holders = {"ours": ended.pid, "other": other.pid, "dvc": alive.pid}
         entries = {name: {"pid": pid, "cmd": "repro"} for name, pid in holders.items()}
         RWLOCK.write_text(json.dumps({"write": entries, "read": {name: [one] for name, one in entries.items()}}))
         mend()
         assert json.loads(RWLOCK.read_text()) == {"write": {"dvc": entries["dvc"]}, "read": {"dvc": [entries["dvc"]]}}
         alive.communicate(b"\n")
+        other.communicate()
 
 
 def entry(**about: object) -> Path:

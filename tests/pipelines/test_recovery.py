@@ -16,7 +16,7 @@ import yaml
 
 from tests.pipelines.workspace import CELLS, TOKENS, edit, locked, run, sh, started
 
-BROKEN = "{train: {lr_embedding: 1.0e+38, lr_attention: 1.0e+38}}"
+BROKEN = "{train: {lr_embedding: 100, decay_embedding: 100}}"  # weights grow ten thousandfold per step
 AGAIN = ("L2H2S0", "untrained")
 
 

@@ -29,7 +29,7 @@ from pathsum.report.build import write_report
 from pathsum.report.document import PAPERS, slug
 from pathsum.report.figures import learning
 from pathsum.report.figures.base import Figure
-from pathsum.report.render import EXPLORER, LAB, SCRIPTS, TEMPLATES, WATCH
+from pathsum.report.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.report.story import FIRST, contents
 from pathsum.report.symbols import drawable, visible
 from pathsum.report.themes.controls import controls
@@ -89,13 +89,13 @@ def test_the_policy_names_each_inline_script_and_no_other(full: Path) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
     scripts = re.findall(r"<script>(.*?)</script>", source, re.S)
     digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
-    assert len(scripts) == len((*SCRIPTS, *EXPLORER, *LAB, *WATCH))
+    assert len(scripts) == len((*SCRIPTS, *EXPLORER, *LAB, *HEADS, *WATCH))
     assert "unsafe" not in Page(source).policy
     assert re.search(r"script-src ([^;]*);", Page(source).policy)[1] == " ".join(f"'sha256-{d}'" for d in digests)  # type: ignore[index]
 
 
 def test_scripts_add_no_markup() -> None:
-    for name in (*SCRIPTS, *EXPLORER, *LAB, *WATCH):
+    for name in (*SCRIPTS, *EXPLORER, *LAB, *HEADS, *WATCH):
         source = (TEMPLATES / name).read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|</script", source), name
 
@@ -129,8 +129,11 @@ def test_every_verdict_leads_to_the_place_where_its_numbers_are_printed(full: Pa
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
     cells = len(synthetic.results(heads=(2,), seeds=(0,)).cells)
-    blocks = cells + 1 + 3 + 3  # of data: each explored model, the lab's tokenizer and models, and the watched models
-    assert page.tags.count("script") == blocks + len((*SCRIPTS, *EXPLORER, *LAB, *WATCH))
+    with_heads = cells - 1
+    blocks = (
+        cells + 1 + 3 + with_heads + 3
+    )  # of data: explored models, the lab's tokenizer and models, maps, watched ones
+    assert page.tags.count("script") == blocks + len((*SCRIPTS, *EXPLORER, *LAB, *HEADS, *WATCH))
     assert page.tags.count("img") == len(page.loads)
     for token in synthetic.HOSTILE:
         assert visible(token) in page.text

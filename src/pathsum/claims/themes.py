@@ -1,6 +1,7 @@
 """The themes, in the order of the report. A theme has a file of the same name in each package that it uses."""
 
 THEMES = (
+    "heads_and_edges",
     "watch_it_learn",
     "zero_layers",
     "one_layer",

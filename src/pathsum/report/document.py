@@ -189,7 +189,17 @@ class Watch:
     name = "watch_it_learn"
 
 
-Block: TypeAlias = Figure | Table | Explorer | Lab | Watch | Claims
+@dataclass(frozen=True)
+class HeadsAndEdges:
+    """The map of heads and of the edges between them: Markdown leaves it out."""
+
+    title: str
+    models: tuple[Mapping[str, Any], ...]  # for heads.js; the first is shown first
+    rule: str  # when an edge composes, in words that follow "if"
+    name = "heads_and_edges"
+
+
+Block: TypeAlias = Figure | Table | Explorer | Lab | Watch | HeadsAndEdges | Claims
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,10 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
     models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
     listed = ", ".join(model["name"] for model in models)
     text = (
-        "Trained models run on this page, without a network. Type any text or choose a passage. Then switch off a "
-        "head, cut an edge between two heads, or split a prediction or an attention score into paths. “Cut the key "
-        "edge” removes the output of the previous-token head from the keys of the induction head.",
-        f"Models: {listed}, of each number of layers the lowest loss with the middle number of heads, in float16. The "
-        "mean that a head writes is over held-out windows, at the same position.",
+        "Trained models run on this page. Type any text, then switch off a head, cut an edge between two heads, or "
+        "split a prediction or an attention score into paths. “Cut the key edge” removes what the induction head's "
+        "keys read from the previous-token head.",
+        f"Models: {listed} (lowest loss with the middle number of heads), in float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
 

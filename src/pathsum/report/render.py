@@ -27,6 +27,7 @@ from pathsum.report.document import (
     Document,
     Entry,
     Explorer,
+    HeadsAndEdges,
     Lab,
     Watch,
     anchor,
@@ -35,9 +36,11 @@ from pathsum.report.document import (
 from pathsum.report.figures.base import Figure
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("style.css", "explorer.css", "lab/lab.css", "heads/heads.css", "watch/watch.css")
 SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
 EXPLORER = ("explorer.js",)  # only if it has an explorer
 WATCH = ("watch/watch.js",)  # only if it shows patterns over training
+HEADS = ("heads/heads.js",)  # only if it shows the map of heads
 LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/lab.js")  # only if it has a lab
 
 _COORDINATE = re.compile(r"\d+\.\d{3,}")
@@ -56,7 +59,7 @@ def html(document: Document) -> str:
     Its content security policy forbids network requests and other scripts. Figures are also files under figures/.
     """
     kinds = {type(block) for section in document.sections for block in section.blocks}
-    optional = {Lab: LAB, Watch: WATCH, Explorer: EXPLORER}
+    optional = {Lab: LAB, HeadsAndEdges: HEADS, Watch: WATCH, Explorer: EXPLORER}
     names = (*SCRIPTS, *(name for kind, files in optional.items() if kind in kinds for name in files))
     scripts = [Markup(_read(name)) for name in names]
     environment = _environment(autoescape=True)
@@ -68,7 +71,7 @@ def html(document: Document) -> str:
         "digest": _digest,
         "unbroken": _unbroken,
     }
-    style = Markup(_read("style.css") + _read("explorer.css") + _read("lab/lab.css") + _read("watch/watch.css"))
+    style = Markup("".join(map(_read, STYLES)))
     return environment.get_template("index.html.j2").render(document=document, style=style, scripts=scripts)
 
 
@@ -94,6 +97,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "explorer": lambda block: isinstance(block, Explorer),
         "lab": lambda block: isinstance(block, Lab),
         "watch": lambda block: isinstance(block, Watch),
+        "heads": lambda block: isinstance(block, HeadsAndEdges),
         "claims": lambda block: isinstance(block, Claims),
     }
     return environment

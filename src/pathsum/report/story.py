@@ -25,9 +25,8 @@ from pathsum.report.themes.calibration import marked
 
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
-    "A claim is judged on every model that it concerns. It is reproduced if all of these models pass, and partly "
-    "reproduced if some do. Numbers are medians over models, with the range over models in brackets (not a confidence "
-    "interval). Chance is the value without the effect that the claim is about."
+    "A claim is reproduced if all models that it concerns pass, and partly reproduced if some do. Numbers are "
+    "medians over models, with the range over models in brackets (not a confidence interval). Chance is the value without the effect."
 )
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",
@@ -41,7 +40,7 @@ SHORTCUTS = (lab.TITLE, two_layers.TITLE, failures.TITLE, CLAIMS, behaviour.TITL
 UNFROZEN = Preregistration()
 
 
-WIDGETS = ("watch_it_learn", "explorers")  # themes that are chapters
+AFTER_TWO_LAYERS, AFTER_LEARNING = ("heads_and_edges",), ("watch_it_learn", "explorers")  # themes that are chapters
 OF_MECHANISMS = {  # records that the diagrams show
     "mechanism_zero": ("bigrams",),
     "mechanism_one": ("skip_trigrams",),
@@ -82,7 +81,7 @@ def story(
     sections = [
         marked(theme.section(results, figures), theme.relies_on, results)
         for name, theme in themes().items()
-        if name not in WIDGETS
+        if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)
     ]
     return Document(
         title=TITLE,
@@ -115,9 +114,10 @@ def _chapters(
     yield zero_layers.chapter(results, figures)
     yield one_layer.chapter(results, figures)
     yield two_layers.chapter(results, figures, by_id)
+    yield from (themes()[name].section(results, figures) for name in AFTER_TWO_LAYERS)
     yield failures.chapter(results, claims, cards)
     yield learning.chapter(results, figures, by_id)
-    yield from (themes()[name].section(results, figures) for name in WIDGETS)
+    yield from (themes()[name].section(results, figures) for name in AFTER_LEARNING)
     yield trust.chapter(results, figures)
     yield Section(CLAIMS, (JUDGED,), (Claims(tuple(cards)),))
 

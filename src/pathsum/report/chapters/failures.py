@@ -8,51 +8,51 @@ from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import REPRODUCED, UNTESTABLE
 from pathsum.claims.one_layer import copying_heads, count, passing_share
 from pathsum.claims.two_layers import strongest_k_partner
+from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.results import Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import ClaimCard, Section
+from pathsum.report.document import ClaimCard, Section, Table, Text
 from pathsum.report.themes import one_layer, sufficiency
 
 TITLE = "What did not reproduce, and why"
+UNKNOWN = "not known"
 ALL = "Every model that a claim speaks about passes."
 
 
 def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[ClaimCard]) -> Section:
     """Name each claim that some models miss, with its numbers and, where the records show it, the reason."""
     missed = [(c, card) for c, card in zip(claims, cards, strict=True) if c.verdict not in (REPRODUCED, UNTESTABLE)]
-    text = tuple(_paragraph(results, claim, card) for claim, card in missed)
-    return Section.of(TITLE, text or (ALL,), (), (one_layer.TITLE, sufficiency.TITLE) if text else ())
-
-
-def _paragraph(results: Results, claim: ClaimResult, card: ClaimCard) -> str:
-    reason = WHY.get(claim.id, lambda _: "")(results)
-    said = reason or f"Needed: {claim.threshold}."
-    return f"“{claim.claim}” {card.passing}: {card.value} {card.unit}. {said}"
+    if not missed:
+        return Section(TITLE, (ALL,))
+    table = Table.of(
+        missed,
+        Text("claim", lambda _, card: card.claim),
+        Text("reproduced in", lambda _, card: card.passing),
+        Text("median (range)", lambda _, card: f"{card.value} {card.unit}"),
+        Text("needed", lambda claim, _: claim.threshold),
+        Text("why", lambda claim, _: WHY[claim.id](results) or UNKNOWN if claim.id in WHY else UNKNOWN),
+        caption="",
+        source="claims",
+        fold=False,
+    )
+    return Section.of(TITLE, (), (table,), (one_layer.TITLE, sufficiency.TITLE))
 
 
 def _copying(results: Results) -> str:
     found = [c for cell in results.with_layers(1) for c in copying_heads(cell)]
-    return (
-        f"By weights alone, as in the paper, {count(found, 'weights')} heads copy; few of them also do so in behavior."
-    )
+    return f"By weights alone, as in the paper, {count(found, 'weights')} heads copy."
 
 
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
-    return (
-        f"Among all candidates that pass the same tests the share is {number(base)}: copying is not most of what these "
-        "heads do."
-    )
+    return f"Of all candidates that pass the same tests, the share is {number(base)}."
 
 
 def _repeats(results: Results) -> str:
     two = [c.summary for c in results.with_layers(2)]
     first = span([s.repeat_first_loss_nats - s.repeat_guessing_nats for s in two])
-    return (
-        f"Random tokens are far from the training text: the loss on the first copy is {first} nats above that of "
-        "guessing, and the models must first make up for that."
-    )
+    return f"Random tokens are far from the training text: the first copy costs {first} nats more than guessing."
 
 
 def _partner(results: Results) -> str:
@@ -62,20 +62,24 @@ def _partner(results: Results) -> str:
         for c in cells
         if (edge := strongest_k_partner(c)) and (previous := c.previous_token_head())
     )
-    return (
-        f"In {others} of {plural(len(cells), 'model')} another first-layer head has the larger score." if others else ""
-    )
+    return f"In {plural(others, 'model')} another first-layer head has the larger score." if others else ""
+
+
+def _key_edge(results: Results) -> str:
+    contrasts = [r for c in results.with_layers(2) for r in c.rows(EdgeContrastRow) if r.method == "resample"]
+    missed = [r for r in contrasts if r.low <= 0]
+    same = [r for r in missed if (r.other_kind, r.other_layer, r.other_head) == ("K", r.layer, r.head)]
+    if not missed or same != missed:
+        return ""
+    return f"In {plural(len(missed), 'model')} another first-layer head matters as much to the same keys."
 
 
 def _suffices(_: Results) -> str:
-    return (
-        "The rest of the model was resampled: induction heads also need what other heads feed into their queries and "
-        "keys."
-    )
+    return "Induction heads also need what other heads feed into their queries and keys."
 
 
 def _coincides(_: Results) -> str:
-    return "Those that miss had more of the loss drop before the phase change: skip-trigrams use the context too."
+    return "Skip-trigrams use the context too: the others had more of the drop before the phase change."
 
 
 WHY: Mapping[str, Callable[[Results], str]] = {
@@ -83,6 +87,7 @@ WHY: Mapping[str, Callable[[Results], str]] = {
     "one_layer_skip_trigrams": _skip_trigrams,
     "repeat_loss": _repeats,
     "k_composition": _partner,
+    "induction_key_edge": _key_edge,
     "circuit_suffices": _suffices,
     "phase_change_coincides": _coincides,
 }

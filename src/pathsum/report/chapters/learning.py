@@ -32,9 +32,8 @@ def _onset(results: Results) -> str:
     median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
     return (
         f"Induction heads form abruptly, in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
-        f"one layer. Half of the rise of prefix matching is complete after {median} tokens (median; range {first} to "
-        f"{last}). At the same time the loss on the second copy of random tokens falls, and the model begins to gain "
-        "from its context."
+        f"one layer: half of the rise of prefix matching is complete after {median} tokens (median; range {first} to "
+        f"{last}). Then the loss on the second copy of random tokens falls, and the model gains from its context."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.claims.formatting import plural, span
+from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.one_layer import copying_heads, copying_share
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
@@ -30,11 +30,11 @@ def chapter(results: Results, figures: Figures) -> Section:
 
 
 def _mechanism(cells: Sequence[Cell]) -> str:
-    best = span([c.summary.prefix_matching for c in cells if c.summary.prefix_matching is not None], 3)
+    best = number(max((c.summary.prefix_matching or 0 for c in cells), default=0), 3)
     return (
         "Each head adds skip-trigrams, source … destination → output: attention from the destination to an earlier "
-        "source token raises the logit of an output token. A head sees which tokens came before, but not what preceded "
-        f"them. It cannot find the token after an earlier copy of the current one: the best prefix matching is {best}."
+        "source raises the logit of an output. A head sees which tokens came before, but not what preceded them, so it "
+        f"cannot do induction: prefix matching is at most {best}."
     )
 
 
@@ -45,10 +45,9 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"Of the strongest skip-trigrams, other documents confirm {sum(r.confirmed for r in rows)} of {len(rows)}: the "
-        "output follows there more often than the destination alone predicts. In most of them the output is not the "
-        f"source: the share that copies is {span(shares)}, against {span(base)} among skip-trigrams drawn "
-        "from the text that pass the same tests."
+        f"Other documents confirm {sum(r.confirmed for r in rows)} of the {len(rows)} strongest skip-trigrams: there, "
+        "the output follows more often than the destination alone predicts. Only a share of "
+        f"{span(shares)} copies the source, against {span(base)} of skip-trigrams drawn from the text."
     )
 
 
@@ -58,10 +57,10 @@ def _surprise(cells: Sequence[Cell]) -> str:
         sum(bool(getattr(c, kind)) for c in found) for kind in ("weights", "behaviour", "intervention")
     )
     return (
-        f"A surprise: by the paper's criterion (positive eigenvalues of the OV circuit, positivity > {COPYING}) "
-        f"{weights} of {plural(len(found), 'head')} copy, but only {behaviour} do so in behavior, and ablation shows "
-        f"{intervention} that the model relies on. Positive eigenvalues mean that attention to a token raises that "
-        "token's own logit on average, not that the head's job is to copy."
+        f"A surprise: by the paper's criterion (positivity of the OV eigenvalues > {COPYING}) {weights} of "
+        f"{plural(len(found), 'head')} copy, but only {behaviour} do so in behavior, and ablation shows {intervention} "
+        "that the model relies on. Positive eigenvalues mean that attention to a token raises its own logit on "
+        "average, not that the head's job is to copy."
     )
 
 
@@ -74,7 +73,6 @@ def _table(cell: Cell) -> Table:
         Text("→ output", lambda r: visible(r.out), kind="token"),
         Column("raises log P(output) by (nats)", "change_nats"),
         Column("more often than by chance (×)", "text_lift", 1),
-        caption=f"Skip-trigrams of {cell.name} with the largest summed effect, of those that other documents confirm. "
-        "Last column: how often the output follows there, relative to what the destination alone predicts.",
+        caption=f"Skip-trigrams of {cell.name} that other documents confirm, by summed effect.",
         source="skip_trigrams",
     )

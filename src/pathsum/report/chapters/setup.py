@@ -27,10 +27,9 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus, name = results.corpus, corpus_name(results)
     text = (
-        f"{name[0].upper()}{name[1:]}: {number(corpus.train_tokens)} training tokens, a byte-pair vocabulary of "
-        f"{corpus.d_vocab:,} tokens. {corpus.tuning_documents:,} held-out documents serve for evaluation during "
-        f"training and for every choice, such as which head is called the induction head. Verdicts use "
-        f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} other documents."
+        f"Text: {name}, {number(corpus.train_tokens)} training tokens, a byte-pair vocabulary of {corpus.d_vocab:,}. "
+        f"Choices, such as which head is the induction head, use {corpus.tuning_documents:,} held-out documents; "
+        f"verdicts {corpus.judged_windows:,} windows of {corpus.judged_documents:,} others."
     )
     return Section.of(
         TITLE,
@@ -60,9 +59,8 @@ def _models(results: Results) -> str:
     positions = ", ".join(sorted({s.positions for s in deep}))
     norms = ", ".join(sorted({s.norm for s in deep}))
     return (
-        f"Models: attention only, no MLPs; d_model {span([s.d_model for s in deep], 0)}, d_head "
-        f"{span([s.d_head for s in deep], 0)}, windows of {span([s.n_ctx for s in deep], 0)} tokens, {positions} "
-        f"positions, norm: {norms}."
+        f"Models: no MLPs; d_model {span([s.d_model for s in deep], 0)}, d_head {span([s.d_head for s in deep], 0)}, "
+        f"windows of {span([s.n_ctx for s in deep], 0)} tokens, {positions} positions, norm: {norms}."
     )
 
 
@@ -72,15 +70,15 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
     return (
-        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
-        f"{plural(len(registered.changes), 'later change')}, each listed with the claim it concerns."
+        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}, with "
+        f"{plural(len(registered.changes), 'later change')}."
     )
 
 
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: models of width {widths} on one corpus. The recipe was tuned for induction heads to form, not for "
-        "how they work. Ranges over models are not confidence intervals; intervals in square brackets are (95 %, "
-        "bootstrap over documents)."
+        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form (not for how they work). "
+        "Ranges over models are no confidence intervals; intervals in square brackets are (95 %, bootstrap over "
+        "documents)."
     )

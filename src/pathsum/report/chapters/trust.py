@@ -37,9 +37,8 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
-        "Every detector was first tried on models of synthetic text whose true circuits are known. Precision (found "
-        f"units that are real) and recall (real units that are found) reach {TRUSTED} for {len(rows) - len(weak)} of "
-        f"{plural(len(rows), 'detector')}."
+        "Detectors were tried on models of synthetic text whose circuits are known. Precision and recall reach "
+        f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}."
     )
     return f"{text} Below {TRUSTED}: {', '.join(weak)}; sections that use these say so." if weak else text
 
@@ -50,8 +49,8 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        "Weights, behavior and intervention are asked separately. Of the units that any of the three finds, all three "
-        f"find: {'; '.join(parts)}."
+        "Weights, behavior and intervention are asked separately. Of the units that any of them finds, all three find: "
+        f"{'; '.join(parts)}."
     )
 
 
@@ -76,6 +75,6 @@ def _exactness(results: Results) -> str:
     if not errors:
         return ""
     return (
-        "The path expansion is exact: the sum over all paths gives the model's logits with a relative error of at most "
-        f"{number(max(errors))}, over all checkpoints (float64)."
+        "The sum over all paths gives the model's logits with a relative error of at most "
+        f"{number(max(errors))} at all checkpoints (float64)."
     )

@@ -39,16 +39,16 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
 def _mechanism(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     how = (
-        "The paper's mechanism takes two heads. A head of the first layer attends to the previous token. A head of the "
-        "second layer, the induction head, reads this in its keys (K-composition) and compares it with its query, the "
-        "current token. So it finds the token after an earlier copy, and its OV circuit copies it."
+        "The paper's mechanism takes two heads. One in the first layer attends to the previous token. One in the "
+        "second, the induction head, reads this in its keys (K-composition), compares it with its query, the current "
+        "token, and so finds the token after an earlier copy; its OV circuit copies that."
     )
     if not found:
         return f"{how} No such head has formed in {plural(len(cells), 'model')}."
     return (
-        f"{how} This is what {len(found)} of {plural(len(cells), 'model')} learn: the first head gives "
-        f"{span([p.previous_token for p, _ in found])} of its attention to the previous token, the second "
-        f"{span([i.prefix_matching for _, i in found])} to the token after the copy."
+        f"{how} {len(found)} of {plural(len(cells), 'model')} learn this, with "
+        f"{span([p.previous_token for p, _ in found])} of the first head's attention on the previous token and "
+        f"{span([i.prefix_matching for _, i in found])} of the second's on the token after the copy."
     )
 
 
@@ -57,13 +57,13 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
     text = ""
     if shares:
         text = (
-            f"Of the attention score by which the induction head prefers that token, {span(shares)} comes from "
-            "comparing the query's current token with the key's previous token, whichever heads carried them."
+            f"Of the score by which it prefers that token, {span(shares)} compares the query's current token with the "
+            "key's previous token."
         )
     if edge.values:
         text += (
             f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the key edge between the "
-            "two heads raises the loss on the second copy of random tokens more than cutting the strongest other edge."
+            "two raises the loss on the second copy of random tokens more than cutting the strongest other edge."
         )
     return text.strip()
 
@@ -73,11 +73,9 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
-        "A surprise: they match more than one token. When two earlier places both end with the current token, and one "
-        "also repeats the token before it, the induction head gives "
-        f"{span([r.longer for r in rows])} of its attention to what followed the longer match and "
-        f"{span([r.shorter for r in rows])} to what followed the shorter one (uniform attention: "
-        f"{number(rows[0].chance, 3)}). In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, most "
-        "of this preference is lost without either of two edges: from previous-token heads into its queries, and from "
-        "heads that attend two tokens back into its keys."
+        "A surprise: they match more than one token. If two earlier places match the current token, and one also the "
+        f"token before it, the longer match gets {span([r.longer for r in rows])} of the attention and the shorter one "
+        f"{span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
+        f"{len(edges.values) - len(edges.short)} of {len(edges.values)} models, most of this preference needs two "
+        "edges: previous-token heads into the queries, and heads that attend two tokens back into the keys."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import millions, number, span
+from pathsum.claims.formatting import number, span
 from pathsum.records.results import Results
 from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
@@ -26,10 +26,10 @@ def _loss(results: Results) -> str:
     cells = [c.summary for c in results.with_layers(0)]
     corpus = results.corpus
     return (
-        "Without attention, a model sees only the current token: its logits are W_U W_E, a table of log P(next | "
-        f"current). After {millions(max(s.tokens_seen for s in cells))} tokens the held-out loss is "
-        f"{span([s.val_loss_nats for s in cells], 3)} nats per token. The best smoothed bigram model has "
-        f"{number(corpus.bigram_loss_nats, 3)}, a unigram model {number(corpus.unigram_loss_nats, 3)}."
+        "Without attention, a model sees only the current token: W_U W_E is a table of log P(next | current). Its "
+        f"held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token, that of the best smoothed "
+        f"bigram model {number(corpus.bigram_loss_nats, 3)}, of a unigram model "
+        f"{number(corpus.unigram_loss_nats, 3)}."
     )
 
 
@@ -38,7 +38,7 @@ def _surprise(results: Results) -> str:
     if not deep:
         return ""
     return (
-        "A surprise: with attention heads, the same product W_U W_E still correlates with bigram statistics "
-        f"({span([s.bigram_correlation for s in deep])}), but a table of word frequencies alone already reaches "
-        f"{span([s.unigram_correlation for s in deep])}. The correlation must be compared with that, not with 0."
+        "A surprise: with attention heads, W_U W_E still correlates with bigram statistics "
+        f"({span([s.bigram_correlation for s in deep])}), but word frequencies alone reach "
+        f"{span([s.unigram_correlation for s in deep])}: chance is that, not 0."
     )

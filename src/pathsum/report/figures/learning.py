@@ -67,9 +67,8 @@ def phase_change(results: Results) -> Figure | None:
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
     caption = (
-        "In models in which prefix matching rises, the in-context loss drop rises as well, and the loss on the second "
-        "copy of random tokens falls below that of guessing. Curves are means over the held-out windows of training's "
-        f"evaluations.{curriculum_caption(results)}"
+        "Where prefix matching rises, the in-context loss drop rises as well, and the loss on the second copy of "
+        f"random tokens falls below that of guessing. Means over held-out windows.{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 

@@ -54,8 +54,8 @@ def mechanism_zero(results: Results) -> Figure | None:
         bars.legend(loc="lower right")
 
     caption = (
-        f"Zero layers ({cell.name}). The logits are W_U W_E applied to the current token. Right: the likeliest next "
-        "tokens after one frequent token, in the training text and by the model (softmax of W_U W_E)."
+        f"{cell.name}: the likeliest next tokens after one frequent token, in the training text and by the model "
+        "(softmax of W_U W_E)."
     )
     return picture("mechanism_zero", "The direct path is a bigram table", caption, data, SIZE, paint)
 
@@ -98,9 +98,9 @@ def mechanism_one(results: Results) -> Figure | None:
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"One layer ({cell.name}): of the skip-trigrams of words that other documents confirm, the one with the "
-        "largest summed effect (mean effect times places). In those documents, its output follows "
-        f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
+        f"{cell.name}: of the skip-trigrams that other documents confirm, the one of words with the largest summed "
+        f"effect. There, its output follows {number(top.text_lift, 1)} times as often as the destination alone "
+        "predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)
 
@@ -169,8 +169,8 @@ def mechanism_two(results: Results) -> Figure | None:
         )
     )
     caption = (
-        f"Two layers ({cell.name}): the mechanism with that model's heads and numbers. Cutting the key edge means "
-        f"resample ablation of what the keys of head {late} read from head {early}.{compared}"
+        f"The heads and numbers of {cell.name}. Cutting the key edge: resample ablation of what the keys of head "
+        f"{late} read from head {early}.{compared}"
     )
     title = "An induction head reads a previous-token head through its keys"
     return picture("mechanism_two", title, caption, pd.DataFrame([numbers]), (10.4, 4.3), paint)

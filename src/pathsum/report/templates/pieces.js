@@ -1,6 +1,5 @@
 "use strict";
-// Small pieces of page, for the lab, the patterns over training and the explorer. Tokens come from a corpus: they reach the page through
-// textContent alone.
+// Small pieces of page, for all widgets. Tokens come from a corpus: they reach the page through textContent alone.
 function make(tag, text = "", kind = "") {
   const element = document.createElement(tag);
   element.textContent = text;
@@ -22,6 +21,29 @@ function spelled(text) {
       .filter(Boolean)
       .join(" · ");
   return text.replace(/\bL(\d+)(?:H(\d+))?(?:D(\d+))?S(\d+)\b/g, model).replace(/\bL(\d+)H(\d+)\b/g, "$1.$2");
+}
+
+// The attention of a head from a token to an earlier one, of a model of the patterns over training. They are packed by
+// passage, head, entry and frame: one frame for each checkpoint, and the value-weighted pattern of the last one.
+const triangle = (n) => (n * (n + 1)) / 2;
+function attentionOf(model, { passage, head, frame }, query, key) {
+  const sizes = model.passages.map((p) => triangle(p.tokens.length));
+  const before = sizes.slice(0, passage).reduce((a, b) => a + b, 0) * model.heads.length;
+  const entry = before + head * sizes[passage] + triangle(query) + key;
+  return model.patterns[entry * (model.tokens_seen.length + 1) + frame] / model.levels;
+}
+
+// Draw a matrix of n rows with the color --out-ink of the widget; weight(query, key) is from 0 to 1.
+function paintMatrix(canvas, n, widget, weight) {
+  const image = new ImageData(n, n);
+  const [red, green, blue] = getComputedStyle(widget).getPropertyValue("--out-ink").trim().split(" ").map(Number);
+  for (let query = 0; query < n; query++) {
+    for (let key = 0; key <= query; key++) {
+      image.data.set([red, green, blue, Math.round(255 * weight(query, key))], 4 * (query * n + key));
+    }
+  }
+  canvas.width = canvas.height = n;
+  canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
 function fill(select, options, chosen) {

@@ -144,9 +144,8 @@ def calibration(results: Results) -> Figure | None:
         axes[0].invert_yaxis()
 
     caption = (
-        f"Each corpus has its own rules and its own model; the dashed line is at {TRUSTED}. n: number of units found "
-        "(precision) or in the ground truth (recall). Bars: 95 % Wilson intervals for the effective number of "
-        "independent units."
+        f"Each corpus has its own rules and its own model; dashed: {TRUSTED}. n: units found (precision) or in the "
+        "ground truth (recall). Bars: 95 % Wilson intervals for the effective number of independent units."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 

@@ -91,17 +91,17 @@ def controls(results: Results) -> Figure | None:
             n_layers = int(part["n_layers"].iloc[0])
             x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(n_layers)
             if name in dashes:
-                label, dot = f"{name} ({layers_label(n_layers)})", "o" * (len(part) == 1)
+                label, dot = f"{name.replace('_', ' ')} ({layers_label(n_layers)})", "o" * (len(part) == 1)
                 ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker=dot, label=label)
             else:
                 ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
         shade_curricula(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=4.5)
 
     caption = (
-        "Controls that must form induction heads should rise like the two-layer models; the others should stay near "
-        f"zero. The table says which is which. Thin lines: the models of the grid.{curriculum_caption(results)}"
+        "Controls that must form induction heads should rise; the others should stay near zero. Thin: models of the "
+        f"grid.{curriculum_caption(results)}"
     )
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)
 

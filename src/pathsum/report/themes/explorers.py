@@ -10,10 +10,9 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Circuits of single tokens"
 TEXT = (
-    "Circuits computed from the weights alone, for one model of each number of layers. OV: the outputs that a head "
-    "raises when it attends to a token. QK: the destinations that attend to a token most. Direct path: the tokens that "
-    "it predicts next, compared with the training text. OV and QK are above their mean over outputs and keys, before "
-    "the final norm scale and without positions; in later layers, QK is the part that reads tokens directly."
+    "From the weights alone. OV: outputs that a head raises when it attends to a token. QK: destinations that attend "
+    "to a token most (without positions; in later layers, the part that reads tokens directly). Direct path: the next "
+    "tokens it predicts. OV and QK are relative to their means over outputs and keys, before the final norm."
 )
 
 

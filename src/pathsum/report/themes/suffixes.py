@@ -38,10 +38,10 @@ CONTENT = {  # offsets of the content that is compared, at the query and at the 
 }
 SHOWN = {
     NONE: "none",
-    QUERY_EDGE: "previous token\n→ queries",
-    KEY_EDGE: "two tokens back\n→ keys",
-    ONE_TOKEN: "all but current\n× previous",
-    CONTROL: "control:\nother heads",
+    QUERY_EDGE: "previous\ntoken →\nqueries",
+    KEY_EDGE: "two tokens\nback →\nkeys",
+    ONE_TOKEN: "all but\ncurrent ×\nprevious",
+    CONTROL: "control:\nother\nheads",
 }
 COLUMNS = ["cell", "n_heads", "condition", "cut", "longer", "shorter", "advantage", "low", "high"]
 SPREAD = 0.5  # share of the width between two groups over which the dots of one group are spread
@@ -195,10 +195,9 @@ def suffixes(results: Results) -> Figure | None:
 
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
-        "Left and middle: attention of the induction head to what followed the longer (filled) and the shorter match "
-        "(hollow), a pair per model. Right: the difference for two tokens against one, also under resample ablation of "
-        f"edges into the head; 0: the head matches the current token alone. Means over {sequences} sequences in both "
-        "orders; bars: 95 % bootstrap intervals over sequences."
+        "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), a pair per "
+        "model. Right: the difference for two tokens against one, also under resample ablation of edges into the head. "
+        f"Means over {sequences} sequences; bars: 95 % bootstrap intervals."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

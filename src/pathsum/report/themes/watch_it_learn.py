@@ -16,11 +16,9 @@ def section(results: Results, _: Figures) -> Section:
     if not models:
         return Section(TITLE, ("This sweep has no model to watch.",))
     text = (
-        "Move the slider, or press play, to follow a head through training. On random tokens given twice, an induction "
-        "head attends from each token of the second copy to the token after its earlier occurrence: a stripe appears "
-        "parallel to the diagonal, and prefix matching rises with it. The dotted line is the onset. Attention is "
-        f"rounded to steps of 1/{LEVELS}; value-weighted attention multiplies each weight by the norm of the vector "
-        "that it moves.",
+        "Move the slider, or press play. On random tokens given twice, an induction head attends from each token of "
+        "the second copy to the token after its earlier occurrence: a stripe appears parallel to the diagonal. The "
+        f"dotted line is the onset. Attention is rounded to steps of 1/{LEVELS}.",
     )
     return Section(TITLE, text, (Watch(TITLE, models),))
 

@@ -20,18 +20,12 @@
   }
 
   const upTo = (n) => [...Array(n).keys()];
-  const triangle = (n) => (n * (n + 1)) / 2;
   const last = () => model.tokens_seen.length - 1;
   const tokens = () => model.passages[state.passage].tokens;
 
-  // Patterns are packed by passage, head, entry and checkpoint; the value-weighted pattern follows the last checkpoint.
   function attention(head, query, key) {
-    const frames = last() + 2;
-    const sizes = model.passages.map((p) => triangle(p.tokens.length));
-    const before = sizes.slice(0, state.passage).reduce((a, b) => a + b, 0) * model.heads.length;
-    const entry = before + head * sizes[state.passage] + triangle(query) + key;
     const frame = $("kind").value ? last() + 1 : state.at;
-    return model.patterns[entry * frames + frame] / model.levels;
+    return attentionOf(model, { passage: state.passage, head, frame }, query, key);
   }
 
   function strongest(query, from = 0) {
@@ -45,16 +39,7 @@
   // ---- drawing ----
 
   function paint(canvas, head) {
-    const n = tokens().length;
-    const image = new ImageData(n, n);
-    const [red, green, blue] = getComputedStyle(watch).getPropertyValue("--out-ink").trim().split(" ").map(Number);
-    for (let query = 0; query < n; query++) {
-      for (let key = 0; key <= query; key++) {
-        image.data.set([red, green, blue, Math.round(255 * attention(head, query, key))], 4 * (query * n + key));
-      }
-    }
-    canvas.width = canvas.height = n;
-    canvas.getContext("2d").putImageData(image, 0, 0);
+    paintMatrix(canvas, tokens().length, watch, (query, key) => attention(head, query, key));
   }
 
   // Everything that changes with the checkpoint.

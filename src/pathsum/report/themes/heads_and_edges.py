@@ -1,0 +1,35 @@
+"""The section with the map of heads: what each head does, which heads it reads, and what each edge is worth."""
+
+from __future__ import annotations
+
+from pathsum.records.composition import COMPOSITION_RULE
+from pathsum.records.heads import HeadRow
+from pathsum.records.results import Results
+from pathsum.report.document import HeadsAndEdges, Section
+from pathsum.report.explorer import in_detail
+from pathsum.report.heads_and_edges import payload
+from pathsum.report.theme import Figures, Theme
+
+TITLE = "Heads and what they read"
+TEXT = (
+    "Choose a head to see what it does and what it reads. An edge is as wide as its composition score exceeds chance, "
+    "and dark if cutting it raises the loss on the second copy of random tokens (interval above 0). In the paper's "
+    "two-layer model, too, the clearest edges are keys of second-layer heads that read one previous-token head."
+)
+
+
+def section(results: Results, _: Figures) -> Section:
+    """Pack the heads and edges of every model with heads; the model in detail of most layers is shown first."""
+    detailed = in_detail(results)
+    cells = [c for c in results.cells.values() if c.rows(HeadRow)]
+    if not cells:
+        return Section(TITLE, ("This sweep has no heads.",))
+    cells.sort(key=lambda c: (c is not detailed[max(detailed)], -c.summary.n_layers))
+    return Section(TITLE, (TEXT,), (HeadsAndEdges(TITLE, tuple(payload(c) for c in cells), COMPOSITION_RULE),))
+
+
+THEME = Theme(
+    TITLE,
+    section,
+    sources={"heads_and_edges": ("heads", "labels", "composition", "ablations", "skip_trigrams")},
+)

@@ -72,7 +72,7 @@ def local_or_hub(named: str, *wanted: str) -> Path:
     except (errors.RepositoryNotFoundError, errors.RemoteEntryNotFoundError) as error:
         raise FileNotFoundError(
             f"{named}: expected a hub repository with {' and '.join(wanted)}, got: {error}; if it has a pickle "
-            "instead (.pth, .bin), convert it as the README shows under 'Your own weights'"
+            "instead (.pth, .bin), convert it as docs/your-weights.md shows"
         ) from error
     except (errors.HfHubHTTPError, errors.HFValidationError, OSError) as error:
         raise ConnectionError(

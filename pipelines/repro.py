@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from pathsum.core.locks import held
 from pipelines.dvc_files import TMP, drop_damaged, mend
 from pipelines.paths import CIRCUITS, THREADS, cores, params, stage
+from pipelines.progress import Progress
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (  # which ends with this process
@@ -64,10 +65,14 @@ def stale() -> set[str]:
 
 
 def cells(stages: set[str]) -> list[str]:
-    """Return the declared models with a stage among ``stages``, those with the longest training first."""
+    """Return the declared models with a stage among ``stages``: the smallest of two layers and of one layer, for a
+    first finding, and then those with the longest training first."""
     declared = params()["cells"]
     found = [name for name in declared if stages & {f"train@{name}", f"extract@{name}"}]
-    return sorted(found, key=lambda name: [-declared[name]["model"][size] for size in ("n_layers", "n_heads")])
+    found.sort(key=lambda name: [-declared[name]["model"][size] for size in ("n_layers", "n_heads")])
+    by_depth = {declared[name]["model"]["n_layers"]: name for name in found if declared[name]["train"]["tokens"]}
+    first = [by_depth[depth] for depth in (2, 1) if depth in by_depth]
+    return first + [name for name in found if name not in first]
 
 
 def side_by_side(names: list[str], jobs: int) -> int:
@@ -88,10 +93,10 @@ def side_by_side(names: list[str], jobs: int) -> int:
         lines.put(line)
         return name, code
 
-    failed = False
+    failed, progress = False, Progress(params()["cells"], names)
     with ThreadPool(jobs) as pool:
-        for done, (name, code) in enumerate(pool.imap_unordered(make, names), start=1):
-            print(f"{name}: {'failed' if code else 'made'} ({done} of {len(names)})", file=sys.stderr)
+        for name, code in pool.imap_unordered(make, names):
+            print(progress.line(name, CIRCUITS / name / "summary.json", bool(code)), file=sys.stderr, flush=True)
             failed |= code != 0
     return int(failed)
 
@@ -130,7 +135,13 @@ def repro(jobs: int) -> int:
 
 
 def report(_: int) -> int:
-    """Write the report again from stored records. Return the exit code."""
+    """Write the report again from stored records, also before all models are made. Return the exit code."""
+    if cells(stale()):
+        print("pathsum: not all models are made; the report names the missing ones", file=sys.stderr)
+        for module in ("pipelines.verify", "pipelines.report"):
+            if code := subprocess.run([sys.executable, "-m", module], check=False).returncode:
+                return code
+        return 0
     return dvc("repro", "--single-item", "--force", "report")
 
 

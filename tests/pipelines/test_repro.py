@@ -15,6 +15,7 @@ import torch
 
 from pipelines import repro
 from pipelines.paths import ROOT, stage
+from pipelines.progress import Progress
 from tests.commands import command
 
 
@@ -31,7 +32,10 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
     monkeypatch.setattr(repro, "dvc", dvc)
     monkeypatch.chdir(tmp_path)
     sizes = {"A": (0, 4), "B": (1, 4), "C": (2, 4), "D": (2, 6)}
-    cells = {name: {"model": {"n_layers": n_layers, "n_heads": heads}} for name, (n_layers, heads) in sizes.items()}
+    cells = {
+        name: {"model": {"n_layers": n_layers, "n_heads": heads}, "train": {"tokens": 1000}}
+        for name, (n_layers, heads) in sizes.items()
+    }
     (tmp_path / "params.yaml").write_text(json.dumps({"cells": cells}))
     return found
 
@@ -50,7 +54,9 @@ def test_workers_share_the_cores(
 def test_a_failing_cell_does_not_stop_the_others(begun: dict[str, int], capsys: pytest.CaptureFixture[str]) -> None:
     assert repro.side_by_side(["A", "B", "C", "D"], 2) == 1
     assert set(begun) == {"A", "B", "C", "D"}
-    assert "B: failed (" in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("model ")
+    assert [line.split()[0] for line in said if "failed" in line and line.startswith("B ")] == ["B"]
 
 
 def test_only_cells_that_are_out_of_date_are_begun(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +66,24 @@ def test_only_cells_that_are_out_of_date_are_begun(begun: dict[str, int], monkey
     assert list(begun)[-1] == "repro"
 
 
-def test_the_longest_cells_are_begun_first(begun: dict[str, int]) -> None:
-    assert repro.cells({"train@A", "train@B", "extract@C", "train@D", "verify"}) == ["D", "C", "B", "A"]
+def test_a_small_model_of_two_layers_and_of_one_come_first_and_then_the_longest(begun: dict[str, int]) -> None:
+    assert repro.cells({"train@A", "train@B", "extract@C", "train@D", "verify"}) == ["C", "B", "D", "A"]
+    assert repro.cells({"train@A", "train@D"}) == ["D", "A"]
+
+
+def test_a_finished_model_has_a_line_with_its_findings_and_the_time_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = {name: {"model": {"n_layers": 1}, "train": {"tokens": 1e6}} for name in ("one", "other")}
+    clock = iter([0.0, 120.0, 240.0])
+    monkeypatch.setattr("pipelines.progress.time.monotonic", lambda: next(clock))
+    progress, summary = Progress(cells, list(cells)), tmp_path / "summary.json"
+    found = {"tokens_seen": 3e6, "val_loss_nats": 2.3456, "prefix_matching": 0.71, "onset_tokens": 8e5}
+    summary.write_text(json.dumps(found))
+    heading, line = progress.line("one", summary, failed=False).splitlines()
+    assert line.split() == ["one", "3.0", "M", "2.346", "0.71", "0.8", "M", "2", "min"]
+    assert len(heading) == len(line)
+    assert progress.line("other", tmp_path / "absent", failed=True).split() == ["other", "failed", "–"]
 
 
 def test_one_cell_alone_has_the_whole_machine(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +91,25 @@ def test_one_cell_alone_has_the_whole_machine(begun: dict[str, int], monkeypatch
     monkeypatch.setattr(repro, "cores", lambda: 2)
     assert repro.repro(2) == 0
     assert begun == {"C": 2, "repro": 2}
+
+
+@pytest.mark.parametrize(
+    ("fails", "ran"), [("", ["pipelines.verify", "pipelines.report"]), ("pipelines.verify", ["pipelines.verify"])]
+)
+def test_a_report_can_be_made_before_all_models_are(
+    begun: dict[str, int], monkeypatch: pytest.MonkeyPatch, fails: str, ran: list[str]
+) -> None:
+    modules: list[str] = []
+
+    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[str]:
+        modules.append(command[-1])
+        return subprocess.CompletedProcess(command, int(command[-1] == fails))
+
+    monkeypatch.setattr(repro, "stale", lambda: {"train@C", "extract@C", "report"})
+    monkeypatch.setattr(repro.subprocess, "run", run)
+    assert repro.report(0) == int(bool(fails))
+    assert modules == ran
+    assert begun == {}  # DVC is not asked: it would train
 
 
 def test_nothing_out_of_date_begins_nothing(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,59 @@
+"""The table of finished models that `make repro` prints: a line for each model, with its findings and the time left."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pathsum.claims.formatting import millions, number
+
+WIDTHS = {"model": 30, "tokens": 9, "loss (nats)": 13, "prefix matching": 17, "phase change at": 17, "time left": 15}
+
+
+class Progress:
+    """The time that is left, from the share of the work that is done."""
+
+    def __init__(self, cells: Mapping[str, Any], names: list[str]) -> None:
+        self.begun, self.headed = time.monotonic(), False
+        self.work = {name: _work(cells[name]) for name in names}
+        self.done = 0.0
+
+    def line(self, name: str, summary: Path, failed: bool) -> str:
+        """Return the line of the model ``name``, whose records have this ``summary``, and count its work as done. The
+        first line has the heading above it."""
+        self.done += self.work[name]
+        share = self.done / sum(self.work.values())
+        left = (time.monotonic() - self.begun) * (1 - share) / share
+        found = [] if failed else _findings(summary)
+        entries = [name, *(found or ["failed", "", "", ""]), f"{left / 60:.0f} min" if share < 1 else "–"]
+        heading, self.headed = "" if self.headed else row(WIDTHS) + "\n", True
+        return heading + row(entries)
+
+
+def row(entries: Iterable[str]) -> str:
+    """Return a line of the table: the model at the left, numbers at the right of their columns."""
+    name, *numbers = zip(entries, WIDTHS.values(), strict=True)
+    return f"{name[0]:{name[1]}}" + "".join(f"{entry:>{width}}" for entry, width in numbers)
+
+
+def _work(cell: Mapping[str, Any]) -> float:
+    """Return the work of training and extracting a model, in arbitrary units: tokens times layers and the embedding."""
+    return float(cell["train"]["tokens"] * (1 + cell["model"]["n_layers"]) + 1e6)
+
+
+def _findings(summary: Path) -> list[str]:
+    try:
+        found = json.loads(summary.read_text())
+    except (OSError, ValueError):
+        return []
+    onset = found["onset_tokens"]
+    matching = found["prefix_matching"]
+    return [
+        millions(found["tokens_seen"]),
+        number(found["val_loss_nats"], 3),
+        "–" if matching is None else number(matching),
+        "none" if onset is None else millions(onset),
+    ]

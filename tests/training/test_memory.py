@@ -1,4 +1,4 @@
-"""A training step reuses the memory that the step before it freed."""
+"""A training step keeps the memory that it frees, for the next step."""
 
 from __future__ import annotations
 
@@ -9,39 +9,51 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from pathsum.config import ModelConfig
+from pathsum.model.transformer import Transformer
+from pathsum.training import step
 
 ROOT = Path(__file__).parents[2]
 
-STEPS = """
-import resource, sys
-import torch
-from bench.train_step import SHAPES, ours
-from pathsum.training import step
+FAULTS = """
+import resource, torch
+from pathsum.training.memory import keep_freed
 
-if sys.argv[1] == "as it comes":
-    step.keep_freed = lambda: None
-torch.set_num_threads(2)
-train = ours(SHAPES[0])
-for _ in range(10):
-    train()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(5):
-    train()
-print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 5)
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        torch.ones(2**22)  # 16 MB, as large as the tables of a step
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 10
+
+torch.set_num_threads(1)
+as_it_comes = faults()
+keep_freed()
+faults()
+print(as_it_comes, faults())
 """
 
 
-def faults(how: str) -> int:
-    """Return the page faults per step, after ten steps."""
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's allocator can be told so")
+def test_freed_memory_is_used_again() -> None:
     set_by_hand = ("MALLOC_", "GLIBC_", "LD_PRELOAD")
     own = {name: value for name, value in os.environ.items() if not name.startswith(set_by_hand)}
-    done = subprocess.run([sys.executable, "-c", STEPS, how], cwd=ROOT, env=own, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", FAULTS], cwd=ROOT, env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return int(done.stdout)
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's allocator can be told so")
-def test_memory_freed_by_a_step_is_the_next_ones() -> None:
-    if (as_it_comes := faults("as it comes")) < 1000:
+    as_it_comes, kept = map(int, done.stdout.split())
+    if as_it_comes < 1000:
         pytest.skip("here nothing is returned: huge pages, or torch has an allocator of its own")
-    assert 2 * faults("kept") < as_it_comes
+    assert 10 * kept < as_it_comes
+
+
+def test_a_step_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(step, "keep_freed", lambda: asked.append(True))
+    shape = ModelConfig(
+        n_layers=0, n_heads=0, d_head=0, d_model=8, embedding_std=1.0, n_ctx=8, positions="relative", norm="rms",
+        smeared_keys=False,
+    )  # fmt: skip
+    model = Transformer(shape, 16, torch.Generator().manual_seed(0))
+    step.update(model, [], torch.zeros(2, 9, dtype=torch.long), autocast=False)
+    assert asked == [True]

@@ -87,7 +87,8 @@ def test_a_text_is_read_as_the_tokenizer_does(page: Browser) -> None:
 def test_every_model_and_passage_can_be_chosen(page: Browser) -> None:
     for model, heads in (("L0S0", 0), ("L1H2S0", 2), ("L2H2S0", 4)):
         choose(page, "#lab-model", model)
-        assert page.ask("document.querySelector('#lab-attention').hidden") is (heads == 0)
+        shown = page.ask("getComputedStyle(document.querySelector('#lab-attention')).display")
+        assert (shown == "none") is (heads == 0)
         if heads:
             assert len(texts(page, "#lab .thumb")) == heads
     for passage in ("0", "3", "random"):

@@ -37,7 +37,9 @@ def both(registered: Preregistration, seed: int = 0) -> tuple[str, str]:
 def test_date_hash_and_protocol_have_a_section_to_which_the_setup_leads() -> None:
     for text in both(FROZEN):
         setup = text[text.index("Setup, terms and limits\n" if "\n## " in text else "<h2>Setup, terms and limits") :]
-        assert "The claims were frozen on 2025-03-07; 0 later changes" in setup[: setup.index("Zero layers: a bigram")]
+        assert (
+            "The claims were frozen on 2025-03-07; 0 changes followed." in setup[: setup.index("Zero layers: a bigram")]
+        )
         said = text[text.rindex(PREREGISTRATION) :]
         assert "frozen on 2025-03-07, before the grid ran; nothing has changed since" in said
         assert "(conf/claims.yaml, SHA-256 0123456789ab…)" in said
@@ -57,6 +59,19 @@ def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
         assert "Computation changed after freezing, on 2025-03-11: 0.610 before, 0.380 after." in cards
         table = text[text.index("Changes of claims after freezing.") :]
         assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
+
+
+def test_models_trained_again_after_their_verdict_are_named_everywhere() -> None:
+    again = Change(
+        claim="zero_layer_bigram", date=LATER, what="retrained", why="short of the threshold", old=0.06, new=0.04
+    )
+    results = replace(synthetic.results(layers=(0, 2), heads=(2,), seeds=(0,)), calibration=[])
+    document = story(results, judge_all(results), {}, FROZEN.model_copy(update={"changes": (again,)}))
+    for text in (unescape(html(document)), unescape(markdown(document))):
+        assert "after their verdict had been seen: 0.060 before, 0.040 after" in text
+        assert "1 of 1 model, retrained after a first verdict" in text
+        assert "this claim is not blind" in text
+        assert "1 change followed, 1 of them after a verdict" in text
 
 
 def test_an_unchanged_claim_has_no_note() -> None:

@@ -85,7 +85,7 @@ def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code
 def test_any_heads_role_is_one_click_away(full: Path) -> None:
     source = (full / "index.html").read_text(encoding="utf-8")
     first = re.search(r"<header>.*?</header>", source, re.S)[0]  # type: ignore[index]
-    assert '<a href="#what-each-head-does">' in first
+    assert '<a href="#heads-and-what-they-read">' in first
     section = source[source.index('<section id="what-each-head-does">') :]
     heads = section[: section.index("</table>")]
     assert "<details>" not in heads  # but for the fold of the whole section, which the link opens

@@ -103,7 +103,7 @@ def _base_rate(results: Results) -> str:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "one_layer_copying_heads",
-        "Most heads of a one-layer model copy.",
+        "Most heads of a one-layer model copy, by weights and by behavior.",
         "AMF, Copying / Primitive In-Context Learning",
         f"share of heads that copy by their weights (OV eigenvalue positivity > {COPYING}, AMF's criterion) and "
         "by behaviour (on repeated random tokens their output raises the next token's logit: 95 % interval above "

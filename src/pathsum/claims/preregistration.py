@@ -26,7 +26,7 @@ class Change(Frozen):
 
     claim: str
     date: datetime.date
-    what: Literal["threshold", "measure", "computation", "added", "removed"]
+    what: Literal["threshold", "measure", "computation", "retrained", "added", "removed"]
     why: str
     old: str | float = ""
     new: str | float = ""
@@ -77,7 +77,8 @@ def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenCl
     raise ValueError(
         "\n".join([f"the claims differ from those frozen on {registered.frozen} (conf/claims.yaml):", *found])
         + "\nUndo the change, or list it under `changes` in conf/claims.yaml: {claim, date, what: threshold, "
-        "measure, computation, added or removed, why, old, new}; the report then shows it next to the verdict."
+        "measure, computation, retrained, added or removed, why, old, new}; the "
+        "report then shows it next to the verdict."
     )
 
 

@@ -76,7 +76,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "two_token_edges",
-        "They do so because previous-token heads feed their queries, and heads that attend two tokens back their keys.",
+        "Longer matches win because previous-token heads feed the queries, and heads that attend two tokens back the "
+        "keys.",
         OWN,
         "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
         "resample ablation)",

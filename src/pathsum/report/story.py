@@ -20,7 +20,7 @@ from pathsum.report.figures.base import Figure
 from pathsum.report.figures.learning import headline
 from pathsum.report.figures.mechanism import mechanism_one, mechanism_two, mechanism_zero
 from pathsum.report.theme import Figures, drawn, sources, themes
-from pathsum.report.themes import behaviour
+from pathsum.report.themes import heads_and_edges
 from pathsum.report.themes.calibration import marked
 
 CLAIMS = "All claims, with the evidence"
@@ -37,7 +37,7 @@ FIRST = (  # claims of the first screen, whatever their verdict
     "induction_key_edge",
     "phase_change_two_layer",
 )
-SHORTCUTS = (lab.TITLE, two_layers.TITLE, failures.TITLE, CLAIMS, behaviour.TITLE)  # what most readers want
+SHORTCUTS = (lab.TITLE, heads_and_edges.TITLE, failures.TITLE, trust.TITLE, CLAIMS)  # what most readers want
 UNFROZEN = Preregistration()
 
 
@@ -79,11 +79,7 @@ def story(
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
     chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))
     told = {block.name for chapter in chapters for block in chapter.blocks if isinstance(block, Figure)}
-    sections = [
-        marked(theme.section(results, figures), theme.relies_on, results)
-        for name, theme in themes().items()
-        if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)
-    ]
+    sections = [_section(name, results, figures) for name in titles if name not in (*AFTER_TWO_LAYERS, *AFTER_LEARNING)]
     return Document(
         title=TITLE,
         question=QUESTION,
@@ -112,15 +108,21 @@ def _chapters(
     yield setup_chapter.chapter(results, registered)
     if exported and exported["models"]:
         yield lab.section(exported, results)
-    yield zero_layers.chapter(results, figures)
+    yield zero_layers.chapter(results, figures, registered)
     yield one_layer.chapter(results, figures)
     yield two_layers.chapter(results, figures, by_id)
-    yield from (themes()[name].section(results, figures) for name in AFTER_TWO_LAYERS)
+    yield from (_section(name, results, figures) for name in AFTER_TWO_LAYERS)
     yield failures.chapter(results, claims, cards)
     yield learning.chapter(results, figures, by_id)
-    yield from (themes()[name].section(results, figures) for name in AFTER_LEARNING)
+    yield from (_section(name, results, figures) for name in AFTER_LEARNING)
     yield trust.chapter(results, figures)
     yield Section(CLAIMS, (JUDGED,), (Claims(tuple(cards)),))
+
+
+def _section(name: str, results: Results, figures: Figures) -> Section:
+    """Return the section of a theme, with notes on the detectors that it relies on."""
+    theme = themes()[name]
+    return marked(theme.section(results, figures), theme.relies_on, results)
 
 
 def _without(section: Section, told: Collection[str]) -> Section:

@@ -26,7 +26,8 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
         value=_ours(claim),
         unit=stated.unit,
         threshold=claim.threshold,
-        passing=f"{passing} of {plural(len(claim.values), 'model')}",
+        passing=f"{passing} of {plural(len(claim.values), 'model')}"
+        + (", retrained after a first verdict" if retrained(registered, claim.id) else ""),
         chance=stated.chance(results),
         papers=stated.papers,
         section=claim.section,
@@ -39,6 +40,11 @@ def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], regi
         changes=notes(registered, claim.id),
         evidence=sections[stated.theme],
     )
+
+
+def retrained(registered: Preregistration, claim: str) -> bool:
+    """Return whether models were trained again after the verdict on this claim had been seen."""
+    return any(change.what == "retrained" for change in registered.of(claim))
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:
@@ -72,6 +78,7 @@ def _note(change: Change) -> str:
         "threshold": f"Threshold changed after freezing, on {change.date}; before: {_text(change.old)}.",
         "measure": f"Measure changed after freezing, on {change.date}.",
         "computation": f"Computation changed after freezing, on {change.date}{values}.",
+        "retrained": f"Models trained again on {change.date}, after their verdict had been seen{values}.",
         "added": f"Added after freezing, on {change.date}.",
     }[change.what]
 

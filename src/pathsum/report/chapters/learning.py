@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
+from pathsum.claims.formation import change_of
 from pathsum.claims.formatting import millions, plural, span
 from pathsum.claims.judging import REPRODUCED
+from pathsum.records.formation import FormationRow
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Section
@@ -33,7 +35,21 @@ def _onset(results: Results) -> str:
     return (
         f"Induction heads form abruptly, in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
         f"one layer: half of the rise of prefix matching is complete after {median} tokens (median; range {first} to "
-        f"{last}). Then the loss on the second copy of random tokens falls, and the model gains from its context."
+        f"{last}).{_bends(results)}"
+    )
+
+
+def _bends(results: Results) -> str:
+    """State whether a bend of the loss tells models with a phase change from others; empty if it was not measured."""
+    known = [c for c in results.cells.values() if c.rows(FormationRow)]
+    formed = [c for c in known if change_of(c, "prefix_matching") is not None]
+    others = [c for c in known if change_of(c, "prefix_matching") is None]
+    if not formed or not others:
+        return ""
+    bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
+    return (
+        f" The loss itself bends visibly in {bent} of these {len(formed)} models, and in {rest} of {len(others)} "
+        "without induction."
     )
 
 

@@ -58,9 +58,9 @@ def _surprise(cells: Sequence[Cell]) -> str:
     )
     return (
         f"A surprise: by the paper's criterion (positivity of the OV eigenvalues > {COPYING}) {weights} of "
-        f"{plural(len(found), 'head')} copy, but only {behaviour} do so in behavior, and ablation shows {intervention} "
-        "that the model relies on. Positive eigenvalues mean that attention to a token raises its own logit on "
-        "average, not that the head's job is to copy."
+        f"{plural(len(found), 'head')} copy, but only {behaviour} do so on random tokens, and ablation shows "
+        f"{intervention} that the model relies on. Positive eigenvalues mean that attention to a token raises its own "
+        "logit on average, not that the head's job is to copy."
     )
 
 
@@ -75,4 +75,5 @@ def _table(cell: Cell) -> Table:
         Column("more often than by chance (×)", "text_lift", 1),
         caption=f"Skip-trigrams of {cell.name} that other documents confirm, by summed effect.",
         source="skip_trigrams",
+        fold=False,
     )

@@ -29,7 +29,7 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     text = (
         f"Text: {name}, {number(corpus.train_tokens)} training tokens, a byte-pair vocabulary of {corpus.d_vocab:,}. "
         f"Choices, such as which head is the induction head, use {corpus.tuning_documents:,} held-out documents; "
-        f"verdicts {corpus.judged_windows:,} windows of {corpus.judged_documents:,} others."
+        f"verdicts use {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents."
     )
     return Section.of(
         TITLE,
@@ -68,10 +68,11 @@ def _tuned(registered: Preregistration) -> str:
     tuned = registered.protocol.statements.get("What was tuned", "")
     if not tuned:
         return ""
+    late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
     return (
-        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}, with "
-        f"{plural(len(registered.changes), 'later change')}."
+        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
+        f"{plural(len(registered.changes), 'change')} followed{f', {late} of them after a verdict' if late else ''}."
     )
 
 
@@ -79,6 +80,5 @@ def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
         f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form (not for how they work). "
-        "Ranges over models are no confidence intervals; intervals in square brackets are (95 %, bootstrap over "
-        "documents)."
+        "Square brackets are 95 % intervals (bootstrap over documents); ranges over models are not."
     )

@@ -40,7 +40,7 @@ def _calibration(results: Results) -> str:
         "Detectors were tried on models of synthetic text whose circuits are known. Precision and recall reach "
         f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}."
     )
-    return f"{text} Below {TRUSTED}: {', '.join(weak)}; sections that use these say so." if weak else text
+    return f"{text} Below {TRUSTED}: {'; '.join(weak)}. Sections that rest on these say so." if weak else text
 
 
 def _agreement(results: Results) -> str:
@@ -49,8 +49,8 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        "Weights, behavior and intervention are asked separately. Of the units that any of them finds, all three find: "
-        f"{'; '.join(parts)}."
+        "Weights, behavior and intervention are asked separately. Heads or edges that all three find, of those that "
+        f"any finds: {'; '.join(parts)}."
     )
 
 
@@ -66,7 +66,7 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')}"
+    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with an expected outcome"
     return f"Induction heads form, or do not form, as they must in {held}{but}."
 
 

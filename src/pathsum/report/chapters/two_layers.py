@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.suffixes import RIVALS, uncut
+from pathsum.claims.suffixes import CONTROL, RIVALS, ablated, uncut
 from pathsum.claims.suffixes import of_induction_head as matches_of
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
@@ -28,7 +28,7 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
         TITLE,
         (
             _mechanism(cells),
-            _evidence(cells, claims["induction_key_edge"]),
+            _evidence(cells, claims["induction_key_edge"], claims["circuit_suffices"]),
             _surprise(cells, claims["two_token_edges"]),
         ),
         blocks,
@@ -46,13 +46,13 @@ def _mechanism(cells: Sequence[Cell]) -> str:
     if not found:
         return f"{how} No such head has formed in {plural(len(cells), 'model')}."
     return (
-        f"{how} {len(found)} of {plural(len(cells), 'model')} learn this, with "
+        f"{how} {len(found)} of {plural(len(cells), 'model')} form both heads, with "
         f"{span([p.previous_token for p, _ in found])} of the first head's attention on the previous token and "
         f"{span([i.prefix_matching for _, i in found])} of the second's on the token after the copy."
     )
 
 
-def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
+def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> str:
     shares = [s for c in cells if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     text = ""
     if shares:
@@ -65,6 +65,8 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult) -> str:
             f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the key edge between the "
             "two raises the loss on the second copy of random tokens more than cutting the strongest other edge."
         )
+    if kept := [share for share in alone.values.values() if share is not None]:
+        text += f" But alone, with everything else resampled, the two heads keep only {span(kept)} of prefix matching."
     return text.strip()
 
 
@@ -73,9 +75,15 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
-        "A surprise: they match more than one token. If two earlier places match the current token, and one also the "
-        f"token before it, the longer match gets {span([r.longer for r in rows])} of the attention and the shorter one "
-        f"{span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
+        "A surprise: induction heads match more than one token. If two earlier places match the current token, and one "
+        f"also the token before it, the longer match gets {span([r.longer for r in rows])} of the attention and the "
+        f"shorter one {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
         f"{len(edges.values) - len(edges.short)} of {len(edges.values)} models, most of this preference needs two "
-        "edges: previous-token heads into the queries, and heads that attend two tokens back into the keys."
+        "edges: previous-token heads into the queries, and heads that attend two tokens back into the keys"
+        f"{_control(cells)}."
     )
+
+
+def _control(cells: Sequence[Cell]) -> str:
+    left = [r.left for c in cells for r in ablated(c, CONTROL) if r.method == "resample" and r.left is not None]
+    return f" (without the edges of all other heads, {span(left)} of it is left)" if left else ""

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from pathsum.claims.formatting import number, span
+from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
 from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import zero_layers
+from pathsum.report.verdicts import retrained
 
 TITLE = "Zero layers: a bigram table"
 
 
-def chapter(results: Results, figures: Figures) -> Section:
+RETRAINED = (
+    "These models were trained again, with another recipe, after their first verdict had been seen: this claim is not "
+    "blind."
+)
+
+
+def chapter(results: Results, figures: Figures, registered: Preregistration) -> Section:
     """Compare zero-layer models with the bigram statistics of the text."""
-    cells = results.with_layers(0)
-    return Section.of(
-        TITLE, (_loss(results), _surprise(results)) if cells else (), drawn(figures, "mechanism_zero"), MORE
-    )
+    text: tuple[str, ...] = ()
+    if results.with_layers(0):
+        note = RETRAINED if retrained(registered, "zero_layer_bigram") else ""
+        text = (_loss(results), note, _surprise(results))
+    return Section.of(TITLE, text, drawn(figures, "mechanism_zero"), MORE)
 
 
 MORE = (zero_layers.TITLE,)
@@ -40,5 +49,5 @@ def _surprise(results: Results) -> str:
     return (
         "A surprise: with attention heads, W_U W_E still correlates with bigram statistics "
         f"({span([s.bigram_correlation for s in deep])}), but word frequencies alone reach "
-        f"{span([s.unigram_correlation for s in deep])}: chance is that, not 0."
+        f"{(chance := span([s.unigram_correlation for s in deep]))}, so chance is {chance}, not 0."
     )

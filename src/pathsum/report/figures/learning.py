@@ -33,11 +33,11 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: mean over models with the same number of layers; thin: each model; held-out "
-        f"windows.{curriculum_caption(results)}"
+        f"{_contrast(results)}Thick: mean over models with the same number of layers; thin: each model. A few held-out "
+        f"windows; the numbers in the text are over all.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
-    return picture("headline", title, caption, data, (5.2 * len(panels), 3.9), paint)
+    return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
 
 
 def phase_change(results: Results) -> Figure | None:
@@ -68,7 +68,7 @@ def phase_change(results: Results) -> Figure | None:
 
     caption = (
         "Where prefix matching rises, the in-context loss drop rises as well, and the loss on the second copy of "
-        f"random tokens falls below that of guessing. Means over held-out windows.{curriculum_caption(results)}"
+        f"random tokens falls. Means over a few held-out windows.{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -144,7 +144,7 @@ def _contrast(results: Results) -> str:
     one, two = ([c.summary.onset_tokens is not None for c in results.with_layers(n)] for n in (1, 2))
     if not one or not two or any(one) or not all(two):
         return ""
-    return "With two layers, prefix matching and the loss drop rise together; with one layer, there is no such change. "
+    return "With two layers, prefix matching and the loss drop rise; with one layer, prefix matching does not. "
 
 
 def onsets(results: Results) -> str:

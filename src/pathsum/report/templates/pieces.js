@@ -33,10 +33,10 @@ function attentionOf(model, { passage, head, frame }, query, key) {
   return model.patterns[entry * (model.tokens_seen.length + 1) + frame] / model.levels;
 }
 
-// Draw a matrix of n rows with the color --out-ink of the widget; weight(query, key) is from 0 to 1.
+// Draw a matrix of n rows with the color --cell-ink of the widget; weight(query, key) is from 0 to 1.
 function paintMatrix(canvas, n, widget, weight) {
   const image = new ImageData(n, n);
-  const [red, green, blue] = getComputedStyle(widget).getPropertyValue("--out-ink").trim().split(" ").map(Number);
+  const [red, green, blue] = getComputedStyle(widget).getPropertyValue("--cell-ink").trim().split(" ").map(Number);
   for (let query = 0; query < n; query++) {
     for (let key = 0; key <= query; key++) {
       image.data.set([red, green, blue, Math.round(255 * weight(query, key))], 4 * (query * n + key));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure as Canvas
 
@@ -24,7 +26,7 @@ KINDS = {  # a sentence for the report, and whether induction must form
     "shuffled": ("A model trained on windows whose tokens are in random order has nothing to match.", False),
     "untrained": ("An untrained model has learned nothing.", False),
 }
-DASHES = ("--", ":", "-.")
+DASHES: tuple[Any, ...] = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 3)))
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -71,6 +73,18 @@ def outcome(cell: Cell) -> tuple[str, str]:
     return expected, "as expected" if holds else "not as expected"
 
 
+def _expected(results: Results) -> str:
+    """State which controls should form induction heads and which should not."""
+    kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
+    said = []
+    for wanted, text in ((True, "Should rise"), (False, "Should stay near zero")):
+        if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
+            said.append(f"{text}: {', '.join(names)}.")
+    if len(kinds) < len(results.controls):
+        said.append("No expectation: the others.")
+    return " ".join(said)
+
+
 def controls(results: Results) -> Figure | None:
     """Draw the best prefix matching against tokens seen, for the controls and the grid's one- and two-layer models."""
     rows = [
@@ -99,10 +113,7 @@ def controls(results: Results) -> Figure | None:
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=4.5)
 
-    caption = (
-        "Controls that must form induction heads should rise; the others should stay near zero. Thin: models of the "
-        f"grid.{curriculum_caption(results)}"
-    )
+    caption = f"{_expected(results)} Thin: models of the grid.{curriculum_caption(results)}"
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)
 
 

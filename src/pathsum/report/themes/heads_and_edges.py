@@ -12,9 +12,9 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Heads and what they read"
 TEXT = (
-    "Choose a head to see what it does and what it reads. An edge is as wide as its composition score exceeds chance, "
-    "and dark if cutting it raises the loss on the second copy of random tokens (interval above 0). In the paper's "
-    "two-layer model, too, the clearest edges are keys of second-layer heads that read one previous-token head."
+    "Click a head or an edge. An edge is as wide as its composition score exceeds chance, and orange if cutting it "
+    "raises the loss on the second copy of random tokens (interval above 0). In the paper's two-layer model, too, the "
+    "clearest edges are keys of second-layer heads that read one previous-token head."
 )
 
 
@@ -31,5 +31,6 @@ def section(results: Results, _: Figures) -> Section:
 THEME = Theme(
     TITLE,
     section,
+    relies_on=("composition_k",),
     sources={"heads_and_edges": ("heads", "labels", "composition", "ablations", "skip_trigrams")},
 )

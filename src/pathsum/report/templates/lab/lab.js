@@ -197,6 +197,8 @@
     const ranked = range(i + 1).sort((a, b) => weight(i, b) - weight(i, a));
     const best = ranked.slice(0, 3).filter((j) => weight(i, j) >= 0.02);
     const said = best.flatMap((j, at) => [at ? ", " : " ", ...place(j), ` ${percent(weight(i, j))}`]);
+    const spread = ` spreads its attention, by head ${spelled(state.head)}: no token gets 2 %.`;
+    if (!best.length) return $("said").replaceChildren(...place(i), spread);
     $("said").replaceChildren(...place(i), ` attends, by head ${spelled(state.head)}, to`, ...said, ".");
   }
 
@@ -212,7 +214,7 @@
     });
     canvas.width = canvas.height = size;
     const image = new ImageData(size, size);
-    const [red, green, blue] = getComputedStyle(lab).getPropertyValue("--out-ink").trim().split(" ").map(Number);
+    const [red, green, blue] = getComputedStyle(lab).getPropertyValue("--cell-ink").trim().split(" ").map(Number);
     const pixels = new Uint32Array(image.data.buffer);
     const colour = (blue << 16) | (green << 8) | red;
     largest.forEach((weight, at) => (pixels[at] = (Math.round(255 * weight) << 24) | colour));

@@ -33,7 +33,7 @@
     return row.indexOf(Math.max(...row));
   }
 
-  const amount = (n) => (n >= 1e5 ? `${(n / 1e6).toFixed(2)} M` : n.toLocaleString("en"));
+  const amount = (n) => (n >= 1e4 ? `${(n / 1e6).toFixed(2)} M` : n.toLocaleString("en"));
   const score = (value) => value.toFixed(2);
 
   // ---- drawing ----

@@ -63,7 +63,13 @@ def test_a_change_that_is_not_listed_is_an_error_that_says_what_to_do(
 def test_listed_changes_pass_one_after_another() -> None:
     now = {"a": LOWER, "c": CLAIM}
     steps = [("a", "threshold", "≥ 0.4", "≥ 0.5"), ("a", "threshold", "≥ 0.5", "≥ 0.3")]
-    listed = [*steps, ("a", "computation", "0.61", "0.58"), ("b", "removed", "", ""), ("c", "added", "", "≥ 0.4")]
+    listed = [
+        *steps,
+        ("a", "computation", "0.61", "0.58"),
+        ("a", "retrained", "0.06", "0.04"),
+        ("b", "removed", "", ""),
+        ("c", "added", "", "≥ 0.4"),
+    ]
     require_as_frozen(changed(*listed), now)
 
 

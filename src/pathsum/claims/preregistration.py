@@ -95,7 +95,7 @@ def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -
             found.append(f"{where}: no such claim")
         elif change.what == "removed":
             del state[name]
-        elif change.what != "computation":
+        elif change.what in ("threshold", "measure"):
             if (was := getattr(state[name], change.what)) != change.old:
                 found.append(f"{where}: old {change.what} expected {was!r}, got {change.old!r}")
             state[name] = state[name].model_copy(update={change.what: str(change.new)})

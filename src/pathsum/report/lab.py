@@ -20,12 +20,11 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
     tokenizer = exported["tokenizer"]
     shown = {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
     models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
-    listed = "; ".join(model["name"] for model in models)
     text = (
         "Trained models run on this page. Type any text, then switch off a head, cut an edge between two heads, or "
         "split a prediction or an attention score into paths. “Cut the key edge” removes what the induction head's "
         "keys read from the previous-token head.",
-        f"Models: {listed} (lowest loss with the middle number of heads), in float16.",
+        "The models have the lowest loss of those with the middle number of heads; weights are in float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.formatting import plural, span
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
-from pathsum.report.answer import corpus_name
 from pathsum.report.document import Section, Table, Text
 from pathsum.report.verdicts import PREREGISTRATION
 
@@ -25,9 +24,8 @@ TERMS = (
 
 def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
-    corpus, name = results.corpus, corpus_name(results)
+    corpus = results.corpus
     text = (
-        f"Text: {name}, {number(corpus.train_tokens)} training tokens, a byte-pair vocabulary of {corpus.d_vocab:,}. "
         f"Choices, such as which head is the induction head, use {corpus.tuning_documents:,} held-out documents; "
         f"verdicts use {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents."
     )

@@ -33,8 +33,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: mean over models with the same number of layers; thin: each model. A few held-out "
-        f"windows; the numbers in the text are over all.{curriculum_caption(results)}"
+        f"{_contrast(results)}Thick: means over models; thin: each model. A few held-out windows; "
+        f" the numbers in the text are over all.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -67,8 +67,8 @@ def phase_change(results: Results) -> Figure | None:
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
     caption = (
-        "Where prefix matching rises, the in-context loss drop rises as well, and the loss on the second copy of "
-        f"random tokens falls. Means over a few held-out windows.{curriculum_caption(results)}"
+        "Prefix matching, in-context loss drop and loss on repeated random tokens: means over a few held-out "
+        f"windows.{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 

@@ -98,9 +98,8 @@ def mechanism_one(results: Results) -> Figure | None:
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"{cell.name}: of the skip-trigrams that other documents confirm, the one of words with the largest summed "
-        f"effect. There, its output follows {number(top.text_lift, 1)} times as often as the destination alone "
-        "predicts."
+        f"{cell.name}: the confirmed skip-trigram of words with the largest summed effect. Its output follows "
+        f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)
 
@@ -160,17 +159,9 @@ def mechanism_two(results: Results) -> Figure | None:
         "key_edge_second_copy_nats": cost,
         "share_current_by_previous": by_content,
     }
-    compared = (
-        ""
-        if by_content is None
-        else (
-            f" Of the score by which the induction head prefers B, {number(by_content)} compares the query's current "
-            "token with the key's previous token."
-        )
-    )
     caption = (
         f"The heads and numbers of {cell.name}. Cutting the key edge: resample ablation of what the keys of head "
-        f"{late} read from head {early}.{compared}"
+        f"{late} read from head {early}."
     )
     title = "An induction head reads a previous-token head through its keys"
     return picture("mechanism_two", title, caption, pd.DataFrame([numbers]), (10.4, 4.3), paint)

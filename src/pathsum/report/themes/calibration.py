@@ -69,11 +69,11 @@ def _reach(*shares: float | None) -> bool:
 
 
 def _doubt(row: CalibrationRow) -> str:
-    name, shares = detectors()[row.detector].name, f"a precision of {_precision(row)} and a recall of {_recall(row)}"
+    name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
         return (
-            f"Caution: on synthetic corpora, where the truth is known, the detector of {name} has {shares} (95 % "
-            f"intervals in brackets); both should be at least {TRUSTED}."
+            f"Caution: on synthetic corpora, the detector of {name} has {shares} (95 % intervals); both should be at "
+            f"least {TRUSTED}."
         )
     return (
         f"On synthetic corpora the detector of {name} has {shares}: too few corpora to show that both are above "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathsum.records.results import Results
 from pathsum.report.document import Section, Watch
 from pathsum.report.theme import Figures, Theme
-from pathsum.report.watch_it_learn import LEVELS, payload, watched
+from pathsum.report.watch_it_learn import payload, watched
 
 TITLE = "Watch it learn"
 
@@ -18,7 +18,7 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "Move the slider, or press play. On random tokens given twice, an induction head attends from each token of "
         "the second copy to the token after its earlier occurrence: a stripe appears parallel to the diagonal. The "
-        f"dotted line is the onset. Attention is rounded to steps of 1/{LEVELS}.",
+        "dotted line is the onset.",
     )
     return Section(TITLE, text, (Watch(TITLE, models),))
 

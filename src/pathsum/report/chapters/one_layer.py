@@ -73,7 +73,7 @@ def _table(cell: Cell) -> Table:
         Text("→ output", lambda r: visible(r.out), kind="token"),
         Column("raises log P(output) by (nats)", "change_nats"),
         Column("more often than by chance (×)", "text_lift", 1),
-        caption=f"Skip-trigrams of {cell.name} that other documents confirm, by summed effect.",
+        caption=f"Confirmed skip-trigrams of {cell.name}, by summed effect.",
         source="skip_trigrams",
         fold=False,
     )

@@ -77,6 +77,6 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form (not for how they work). "
+        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. "
         "Square brackets are 95 % intervals (bootstrap over documents); ranges over models are not."
     )

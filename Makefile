@@ -70,7 +70,7 @@ onset-law: setup ## fit the tokens at the phase change to batch size and context
 	python -m bench.table
 
 extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
-	python -m pipelines.extract_foreign --weights '$(WEIGHTS)' --tokenizer '$(TOKENIZER)' --text '$(TEXT)' --bos '$(BOS)' $(ARGS)
+	python -m pipelines.extract_imported --weights '$(WEIGHTS)' --tokenizer '$(TOKENIZER)' --text '$(TEXT)' --bos '$(BOS)' $(ARGS)
 
 report: setup ## write the report again from stored records
 	python -m pipelines.repro --report

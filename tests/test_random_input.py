@@ -41,7 +41,7 @@ from pathsum.model.checkpoint import load_checkpoint, save_checkpoint
 from pathsum.model.transformer import Transformer
 from pathsum.probes.evaluation import Device
 from tests.extraction.small import HOW
-from tests.imported.foreign import POSITIONS, written
+from tests.imported.models import POSITIONS, written
 from tests.test_bounds import SWEEP
 from tests.training.small import CELL, D_VOCAB, MODEL, TRAIN
 
@@ -208,7 +208,7 @@ def test_a_header_that_does_not_fit_its_weights_is_refused(value: Any, key: str,
 
 
 @functools.cache
-def foreign() -> tuple[bytes, dict[str, Any]]:
+def imported() -> tuple[bytes, dict[str, Any]]:
     state, config = written(1, normalization_type="LN", **POSITIONS[2])
     return save({name: tensor.float() for name, tensor in state.items()}), config
 
@@ -216,7 +216,7 @@ def foreign() -> tuple[bytes, dict[str, Any]]:
 @given(JSON, some.data())
 @example({"n_layers": 2}, None)
 def test_any_setting_of_weights_from_elsewhere_is_read_or_refused(value: Any, data: some.DataObject | None) -> None:
-    content, config = foreign()
+    content, config = imported()
     keys = sorted({*config, "rotary_base", "rotary_dim", "attn_scale", "eps", "n_layers", "use_attn_scale"})
     key = data.draw(some.sampled_from(keys)) if data else "n_layers"
     opened(content, json.dumps({**config, key: value}))
@@ -234,7 +234,7 @@ def test_any_setting_of_weights_from_elsewhere_is_read_or_refused(value: Any, da
     ],
 )
 def test_tensors_that_are_no_weights_are_named(tmp_path: Path, name: str, tensor: torch.Tensor, said: str) -> None:
-    content, config = foreign()
+    content, config = imported()
     (tmp_path / "b.safetensors").write_bytes(content)
     (tmp_path / "a.json").write_text(json.dumps(config))
     (tmp_path / "a.safetensors").write_bytes(save({**load_file(tmp_path / "b.safetensors"), name: tensor}))

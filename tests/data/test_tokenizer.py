@@ -74,15 +74,15 @@ def test_no_text_at_all_is_an_error() -> None:
         train_tokenizer([], CONFIG)
 
 
-def test_a_missing_broken_or_foreign_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_a_missing_broken_or_other_tokenizer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     with pytest.raises(FileNotFoundError, match="expected a tokenizer, got no file; run the tokenize stage"):
         load_tokenizer(path)
     path.write_text("{}")
     with pytest.raises(ValueError, match="expected a tokenizer, got something else"):
         load_tokenizer(path)
-    foreign = '{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}'
-    path.write_text(foreign)
+    other = '{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}'
+    path.write_text(other)
     with pytest.raises(ValueError, match=r"whose id 0 is <\|bos\|> .* got id 0 = 'a'"):
         load_tokenizer(path)
 

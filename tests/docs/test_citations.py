@@ -13,7 +13,7 @@ from pipelines.paths import ROOT
 
 FRAMEWORK = ROOT / "docs" / "framework.md"
 SUFFIXES = {".py", ".md", ".yaml"}
-GENERATED = {"data", "models", "circuits", "foreign", "runs", "wandb", "outputs", "multirun", "build", "dvc_plots"}
+GENERATED = {"data", "models", "circuits", "imported", "runs", "wandb", "outputs", "multirun", "build", "dvc_plots"}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HEADING = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.M)
 LIST = r"§\d+(?:\.\d+)*(?:(?:,| and|;| to| or)\s+§\d+(?:\.\d+)*)*"  # one section or several

@@ -25,7 +25,7 @@ from pathsum.imported.model import Imported
 from pathsum.ngrams.statistics import BigramRows
 from pathsum.probes import induction
 from pathsum.records.heads import HeadRow
-from pathsum.records.imported import ForeignSummary
+from pathsum.records.imported import ImportedSummary
 
 MOST_PATHS = 10_000  # largest number of paths that the exactness check adds up; 4 layers of 8 heads have 6,561
 MOST_NUMBERS = 200_000_000  # size of the largest trace; it limits the number of windows
@@ -39,7 +39,7 @@ def extract_tables(
     words: Sequence[str],
     config: ExtractConfig,
     context: int,
-) -> tuple[ForeignSummary, dict[str, list[Any]]]:
+) -> tuple[ImportedSummary, dict[str, list[Any]]]:
     """Return the summary of a model and its tables by name, computed on ``tokens`` (0 is BOS, beginning of sequence).
 
     The tables are those of the framework and of skip-trigrams. Windows have ``context`` tokens, or as many as the model
@@ -60,7 +60,7 @@ def extract_tables(
     fit = bigram.compare_with_corpus(bigram.direct_path(trained.weights), data.bigram_counts, framework.SMOOTHING)
     chance = induction.prefix_matching(uniform_attention(1 + 2 * trained.block), trained.block)
     logits, targets = trained.natural.logits, data.windows[:, 1:]
-    summary = ForeignSummary(
+    summary = ImportedSummary(
         name=name,
         n_layers=len(trained.weights.layers),
         n_heads=max(map(len, trained.weights.layers), default=0),

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class ForeignSummary:
-    """Sizes and scores of an imported model on the text that the user supplies; written to foreign/<name>/."""
+class ImportedSummary:
+    """Sizes and scores of an imported model on the text that the user supplies; written to imported/<name>/."""
 
     name: str
     n_layers: int

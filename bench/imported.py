@@ -1,8 +1,8 @@
-"""Compare the logits of imported models with those of TransformerLens: `python -m bench.foreign FOLDER`
+"""Compare the logits of imported models with those of TransformerLens: `python -m bench.imported FOLDER`
 
 The models cover every supported kind of positions and normalization, with random biases and gains. TransformerLens
 computes in float32. It is not a dependency of this project and may need another version of torch. So the comparison has
-two steps. `python -m bench.foreign FOLDER --write`, in an environment with TransformerLens (`pip install
+two steps. `python -m bench.imported FOLDER --write`, in an environment with TransformerLens (`pip install
 'transformer_lens<4' safetensors`), writes weights, configurations, tokens and logits. Without ``--write``, in the
 environment of this project, the logits are computed and compared. The exit status is 1 if any logit differs by more
 than 1e-4.

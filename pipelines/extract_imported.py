@@ -26,7 +26,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--text", default="", help="a text file, folder or glob")
     parser.add_argument("--bos", default="", help="beginning-of-sequence token, if its name is not a common one")
     parser.add_argument("--context", type=int, default=256, help="largest number of tokens per window")
-    parser.add_argument("--out", default="", help="output folder; default foreign/<name of the weights>")
+    parser.add_argument("--out", default="", help="output folder; default imported/<name of the weights>")
     found = parser.parse_args(given)
     if absent := [name.upper() for name in ("weights", "tokenizer", "text") if not getattr(found, name)]:
         raise ValueError(
@@ -48,7 +48,7 @@ def extract(given: argparse.Namespace) -> None:
     if not given.out and not name.strip("."):
         raise ValueError(f"WEIGHTS: expected a file whose name can name a folder, got {weights.name!r}; give --out")
     summary, tables = extract_tables(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
-    folder = Path(given.out or f"foreign/{name}")
+    folder = Path(given.out or f"imported/{name}")
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():
         frame(rows, registry.tables()[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")

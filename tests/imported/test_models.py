@@ -19,7 +19,7 @@ from pathsum.imported.open_weights import open_weights
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from tests.imported.foreign import BATCH, D_HEAD, D_MODEL, D_VOCAB, N_CTX, N_HEADS, POS, POSITIONS, some_tokens, written
+from tests.imported.models import BATCH, D_HEAD, D_MODEL, D_VOCAB, N_CTX, N_HEADS, POS, POSITIONS, some_tokens, written
 from tests.training.small import MODEL
 
 EXACT = 1e-10  # float64: 2e-16 a rounding, over some thousands of terms

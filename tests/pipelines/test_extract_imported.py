@@ -17,10 +17,10 @@ from pathsum.config import TokenizerConfig
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.model.checkpoint import save_checkpoint
 from pathsum.model.transformer import Transformer
-from pipelines.extract_foreign import arguments, extract
+from pipelines.extract_imported import arguments, extract
 from pipelines.paths import ROOT
 from tests.commands import command
-from tests.imported.foreign import POSITIONS, written
+from tests.imported.models import POSITIONS, written
 from tests.training.small import MODEL
 
 TEXT = "the cup and the spoon\n" * 60
@@ -50,9 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_foreign_model_becomes_a_folder_of_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_imported_model_becomes_a_folder_of_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run()
-    made = folder / "foreign" / "mine"
+    made = folder / "imported" / "mine"
     assert {p.stem for p in made.glob("*.csv")} == TABLES
     summary = json.loads((made / "summary.json").read_text())
     assert summary["exactness"] < 1e-12
@@ -91,7 +91,7 @@ def test_this_project_s_own_checkpoint_needs_its_own_tokenizer(folder: Path) -> 
 def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: dict[str, str], said: str) -> None:
     with pytest.raises((ValueError, OSError), match=said):
         run(**given)
-    assert not (folder / "foreign").exists()
+    assert not (folder / "imported").exists()
 
 
 @pytest.mark.parametrize("name", ["..safetensors", "...safetensors"])
@@ -104,7 +104,7 @@ def test_weights_whose_name_is_a_folder_above_write_nothing_there(folder: Path, 
 
 
 def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
-    done = command(folder, "pipelines.extract_foreign", "--weights=model.pth")
+    done = command(folder, "pipelines.extract_imported", "--weights=model.pth")
     assert done.returncode == 1
     assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
     assert "Traceback" not in done.stderr

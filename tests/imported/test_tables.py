@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pathsum.config import ExtractConfig
-from pathsum.imported import extraction as imported
+from pathsum.imported import extraction
 from pathsum.imported import model as imported
 from pathsum.imported.extraction import exactness_check, extract_tables
 from pathsum.imported.model import CheckpointModel, Extra, TransformerLensModel
@@ -78,7 +78,7 @@ def test_this_project_s_own_models_have_an_exactness_check_too() -> None:
 
 
 def test_too_many_paths_are_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imported, "MOST_PATHS", 15)
+    monkeypatch.setattr(extraction, "MOST_PATHS", 15)
     assert exactness_check(model(4, None, POSITIONS[0]), some_tokens()) is None
     assert exactness_check(model(4, None, POSITIONS[0], n_layers=1), some_tokens()) is not None
 
@@ -99,7 +99,7 @@ def test_the_tables_have_a_row_for_every_head_and_are_the_same_twice(n_layers: i
 def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.MonkeyPatch) -> None:
     found = model(6, None, POSITIONS[0])
     assert extract_tables(found, "mine", text(), WORDS, HOW, context=8)[0].context == 8
-    monkeypatch.setattr(imported, "MOST_NUMBERS", 5 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
+    monkeypatch.setattr(extraction, "MOST_NUMBERS", 5 * N_CTX * (D_VOCAB + 2 * 3 * (N_CTX + 13)))
     assert extract_tables(found, "mine", text(), WORDS, HOW, context=256)[0].windows == 5
 
 

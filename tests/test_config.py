@@ -92,13 +92,13 @@ CORPUS = {
 SYNTHETIC = {"corpus": CORPUS, "model": {**MODEL, "n_heads": 1}, "train": CELL.train.model_dump()}
 
 
-def test_a_document_of_a_planted_world_fills_a_window() -> None:
+def test_a_document_of_a_synthetic_model_fills_a_window() -> None:
     assert load(SyntheticModelConfig, SYNTHETIC, "synthetic").corpus.words_per_document == 13
     text = refusal({**SYNTHETIC, "corpus": {**CORPUS, "words_per_document": 17}}, SyntheticModelConfig)
     assert "model: a document must fill a window: expected words_per_document = n_ctx = 13, got 17" in text
 
 
-def test_a_single_layer_of_a_planted_world_has_one_head() -> None:
+def test_a_single_layer_of_a_synthetic_model_has_one_head() -> None:
     text = refusal({**SYNTHETIC, "model": {**MODEL, "n_layers": 1, "n_heads": 2}}, SyntheticModelConfig)
     assert "model: a one-layer model needs one head, whose role is then known; got 2" in text
     for n_layers, n_heads in ((2, 2), (0, 0)):
@@ -106,20 +106,20 @@ def test_a_single_layer_of_a_planted_world_has_one_head() -> None:
         assert load(SyntheticModelConfig, described, "synthetic").model.n_heads == n_heads
 
 
-def test_a_misspelt_key_of_a_planted_world_is_named_where_it_stands() -> None:
+def test_a_misspelt_key_of_a_synthetic_model_is_named_where_it_stands() -> None:
     text = refusal({**SYNTHETIC, "corpus": {**CORPUS, "repeat_shar": 0.5}, "trian": {}}, SyntheticModelConfig)
     assert "model.corpus.repeat_shar: no such setting; did you mean repeat_share?" in text
     assert "model.trian: no such setting; did you mean train?" in text
 
 
-def test_spreads_and_frequencies_of_planted_text_are_not_negative() -> None:
+def test_spreads_and_frequencies_of_synthetic_text_are_not_negative() -> None:
     wrong = {**CORPUS, "zipf": -1.0, "bigram_spread": -1.0, "two_back_spread": -1.0}
     text = refusal({**SYNTHETIC, "corpus": wrong}, SyntheticModelConfig)
     assert [f"model.corpus.{key}: expected a number from 0 to 20 nats, got -1.0" in text
             for key in ("zipf", "bigram_spread", "two_back_spread")] == [True] * 3  # fmt: skip
 
 
-def test_calibration_needs_two_seeds_and_a_world() -> None:
+def test_calibration_needs_two_seeds_and_a_synthetic_model() -> None:
     right = {
         "seeds": [0, 1],
         "rotations": 9,

@@ -39,7 +39,7 @@ def test_at_either_end_the_share_found_is_just_as_far_as_chance_allows(hits: int
 
 
 @pytest.mark.parametrize(("hits", "n"), [(16, 17), (17, 17), (5, 9)])
-def test_copies_of_a_unit_within_its_world_add_nothing(hits: int, n: int) -> None:
+def test_copies_of_a_unit_within_its_synthetic_model_add_nothing(hits: int, n: int) -> None:
     """17 skip-trigrams in four equal models count as 17 units. Counted as 68, the interval would be half as wide."""
     once, four_times = singles(hits, n), [[4 * count for count in counts] for counts in singles(hits, n)]
     assert interval(*four_times) == pytest.approx(interval(*once), abs=1e-12)
@@ -49,12 +49,12 @@ def test_copies_of_a_unit_within_its_world_add_nothing(hits: int, n: int) -> Non
     assert high - low < 0.6 * (wide_high - wide_low)  # type: ignore[operator]
 
 
-def test_units_that_differ_within_worlds_as_between_them_count_each() -> None:
+def test_units_that_differ_within_synthetic_models_as_between_them_count_each() -> None:
     """Nine of ten units in each of twenty corpora: there is no variance between corpora, so there are 200 units."""
     assert interval([9] * 20, [10] * 20) == pytest.approx((0.9, *wilson(0.9, 200.0)))
 
 
-def test_where_all_agree_each_world_counts_once() -> None:
+def test_where_all_agree_each_synthetic_model_counts_once() -> None:
     assert interval([5, 5, 5], [5, 5, 5]) == (1.0, *wilson(1.0, 3.0))
 
 
@@ -62,7 +62,7 @@ def test_of_nothing_there_is_no_share() -> None:
     assert interval([], []) == interval([0], [0]) == (None, None, None)
 
 
-def test_a_row_counts_what_is_planted_found_and_both() -> None:
+def test_a_row_counts_the_ground_truth_found_and_both() -> None:
     models = [[(True, True)] * 3 + [(False, True)], [(True, False)] * 2 + [(False, False)], [(False, False)] * 4, []]
     found = row("d", models, not_learned=2)
     assert (found.detector, found.n, found.positives, found.found, found.hits) == ("d", 11, 5, 4, 3)
@@ -80,7 +80,7 @@ def test_without_finds_there_is_no_precision_and_without_plants_no_recall() -> N
     assert wrong.precision == 0
 
 
-def test_a_world_whose_rules_are_not_learnt_is_left_out_and_counted() -> None:
+def test_a_synthetic_model_whose_rules_are_not_learned_is_left_out_and_counted() -> None:
     """Of three models on bigram text, one has learned all rules.
 
     The two others have not learned one rule at all, or one of two rules not quite enough.

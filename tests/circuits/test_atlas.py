@@ -63,7 +63,7 @@ def seen(weights: Weights, windows: Tensor) -> tuple[LowRank, Tensor, Tensor, Oc
     return ov_circuit(weights, head.W_OV), logits, source_weight(pattern, scales, scales, at), at  # type: ignore[return-value]
 
 
-def test_planted_skip_trigrams_come_first_with_their_places() -> None:
+def test_synthetic_skip_trigrams_come_first_with_their_places() -> None:
     """Calibration: at "in", position 6, the attention to "keep" is e⁵ / (e⁵ + 6), times 3 logits above the mean."""
     circuit, _, weight, at = seen(keeping(), text(0, planted=True))
     found = strongest(effects(circuit, weight, at), at, 2)
@@ -72,7 +72,7 @@ def test_planted_skip_trigrams_come_first_with_their_places() -> None:
     assert [f.total for f in found] == pytest.approx([19 * each, 18 * each], abs=1e-10)
 
 
-def test_the_lift_of_a_planted_skip_trigram_is_that_of_the_text() -> None:
+def test_the_lift_of_a_synthetic_skip_trigram_is_that_of_the_text() -> None:
     """Of 24 "in" after a "keep", 5 are not followed by "mind". Neither are 7 further "in" before any "keep"."""
     windows = text(0, planted=True)
     windows[:7, 1] = IN
@@ -192,7 +192,7 @@ def test_keep_in_mind_and_keep_at_bay_force_keep_in_bay_and_keep_at_mind() -> No
     assert spurious_triples([(KEEP, IN, MIND), (BY, IN, BAY)]) == []  # another source has an output of its own
 
 
-def test_a_planted_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_logit() -> None:
+def test_a_synthetic_bug_is_priced_by_the_loss_of_a_model_with_and_without_that_logit() -> None:
     """Identity, against the cross-entropy at each place. A triple whose source gets no attention has price 0."""
     circuit, logits, weight, at = seen(keeping(), text(0, planted=True))
     bug = (KEEP, AT, MIND)

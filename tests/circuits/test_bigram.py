@@ -60,7 +60,7 @@ def test_a_reversed_table_correlates_the_other_way() -> None:
     assert compare_with_corpus(direct_path(weights), counts, smoothing=1.0).correlation == pytest.approx(-1, abs=1e-12)
 
 
-def test_a_flat_table_has_learnt_nothing() -> None:
+def test_a_flat_table_has_learned_nothing() -> None:
     """Negative control: no correlation, and a divergence of log d_vocab minus the entropy of the corpus."""
     counts = some_counts(6).double()
     fit = compare_with_corpus(direct_path(handmade.bigram(torch.zeros(D_VOCAB, D_VOCAB))), counts, smoothing=0.0)

@@ -123,7 +123,7 @@ def test_a_pointer_that_is_not_moved_on_finds_the_token_itself() -> None:
     assert pattern.diagonal(-BLOCK, -2, -1)[..., 1:].mean().item() == pytest.approx(1, abs=POS * math.exp(-30))
 
 
-def test_planted_skip_trigrams_are_all_recovered_in_order_of_effect_and_nothing_else_comes_near() -> None:
+def test_synthetic_skip_trigrams_are_all_recovered_in_order_of_effect_and_nothing_else_comes_near() -> None:
     planted = [(2, 11, 5, 7.0, 3.0), (17, 3, 13, 5.0, 2.0), (7, 19, 2, 3.0, 1.0)]  # source, destination, out, QK, OV
     qk, ov = torch.zeros(D_VOCAB, D_VOCAB), torch.zeros(D_VOCAB, D_VOCAB)
     for source, destination, out, nats, logit in planted:

@@ -36,12 +36,12 @@ def claim(name: str) -> Claim:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_claim_that_holds_in_every_cell_is_reproduced(name: str) -> None:
+def test_a_claim_that_holds_in_every_model_is_reproduced(name: str) -> None:
     assert judge(claim(name), WORKS).verdict == REPRODUCED
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_claim_that_fails_in_every_cell_is_not(name: str) -> None:
+def test_a_claim_that_fails_in_every_model_is_not(name: str) -> None:
     found = judge(claim(name), FAILS)
     # without any phase change the one-layer half of this claim still holds
     assert found.verdict == NOT
@@ -56,12 +56,12 @@ def test_a_claim_that_holds_for_one_seed_only_is_partly_reproduced(name: str) ->
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_claim_without_any_cell_is_not_testable_here(name: str) -> None:
+def test_a_claim_without_any_model_is_not_testable_here(name: str) -> None:
     found = judge(claim(name), dataclasses.replace(WORKS, cells={}, controls={}))
     assert (found.verdict, found.value, found.values) == (UNTESTABLE, None, {})
 
 
-def test_without_two_layer_cells_two_layer_claims_are_not_testable_here() -> None:
+def test_without_two_layer_models_two_layer_claims_are_not_testable_here() -> None:
     verdicts = {c.id: c.verdict for c in judge_all(synthetic.results(layers=(0, 1)))}
     two = ("two_layer_induction", "previous_token_head", "k_composition", "phase_change_two_layer", "loss_drop_gap")
     assert {verdicts[name] for name in two} == {UNTESTABLE}

@@ -45,7 +45,7 @@ def test_the_tables_have_a_row_for_every_head_edge_and_eigenvalue(tmp_path: Path
     assert cell.summary.onset_tokens is None  # a second of training
 
 
-def test_a_zero_layer_cell_has_no_heads_and_has_learnt_the_bigrams(tmp_path: Path) -> None:
+def test_a_zero_layer_model_has_no_heads_and_has_learned_the_bigrams(tmp_path: Path) -> None:
     cell = taken_apart(tokens=20 * TRAIN.tokens, n_layers=0)
     assert cell.tables["heads"] == cell.tables["composition"] == cell.tables["skip_trigrams"] == []
     assert cell.summary.prefix_matching is cell.summary.copying_heads is None
@@ -63,7 +63,7 @@ def test_held_out_numbers_have_intervals_over_documents_and_the_excess_is_paired
     assert s.bigram_excess_high - s.bigram_excess_low == pytest.approx(s.val_loss_high - s.val_loss_low)  # type: ignore[operator]
 
 
-def test_an_untrained_direct_path_knows_no_bigrams(tmp_path: Path) -> None:
+def test_an_untrained_direct_path_has_no_bigrams(tmp_path: Path) -> None:
     trained(tmp_path)
     log = read_lines(tmp_path / "log.jsonl", Evaluation)[:2]
     checkpoints = sorted((tmp_path / "checkpoints").iterdir())[:2]

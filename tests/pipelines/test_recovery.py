@@ -59,7 +59,7 @@ def test_two_models_at_a_time_give_the_same_bytes_as_one_after_another(
                 assert made.read_bytes() == (workspace / made.relative_to(graph)).read_bytes(), made
 
 
-def test_a_failing_cell_stops_neither_the_others_nor_the_report(
+def test_a_failing_model_stops_neither_the_others_nor_the_report(
     workspace: Path, done: subprocess.CompletedProcess[str]
 ) -> None:
     assert done.returncode == 1

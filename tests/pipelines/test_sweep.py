@@ -36,7 +36,7 @@ def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None
 
 
 @pytest.mark.parametrize(("launcher", "needs"), [("joblib", "joblib"), ("submitit_local", "submitit"), ("ray", "ray")])
-def test_a_launcher_runs_cells_side_by_side_and_a_failing_one_stops_no_other(
+def test_a_launcher_runs_models_side_by_side_and_a_failing_one_stops_no_other(
     workspace: Path, launcher: str, needs: str
 ) -> None:
     if importlib.util.find_spec(needs) is None:

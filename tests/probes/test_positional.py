@@ -32,7 +32,7 @@ def test_resting_on_the_beginning_is_not_looking_at_the_token_before() -> None:
     assert previous_token(pattern)[1] == 0
 
 
-def test_heads_that_rest_on_the_beginning_of_the_sequence_are_told() -> None:
+def test_heads_that_rest_on_the_beginning_of_the_sequence_are_stated() -> None:
     even = sum(1 / (i + 1) for i in range(1, POS)) / (POS - 1)
     assert bos(patterns()).tolist() == pytest.approx([1 / (POS - 1), 1, even, 0], abs=1e-12)
 

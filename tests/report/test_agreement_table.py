@@ -57,7 +57,7 @@ def test_two_that_give_one_answer_for_all_have_no_kappa() -> None:
     assert agreement([]) is None
 
 
-def test_what_is_planted_is_agreed_on_and_its_neighbours_are_not() -> None:
+def test_the_ground_truth_is_agreed_on_and_its_neighbours_are_not() -> None:
     assert says(find(CELL, "K-edge", "L0H0 → L1H0")) == [True, True, True]
     assert says(find(CELL, "K-edge", "L0H1 → L1H0")) == [False, False, False]
     assert says(find(CELL, "V-edge", "L0H0 → L1H0")) == [False, None, False]
@@ -120,7 +120,7 @@ def test_what_was_not_measured_is_neither_yes_nor_no() -> None:
     assert [e.text for e in named.rows[0]] == [CELL.name, "none", "none", "none"]
 
 
-def test_the_table_counts_and_names_what_was_planted() -> None:
+def test_the_table_counts_and_names_the_ground_truth() -> None:
     counts, named = section(only(CELL), {}).blocks
     assert isinstance(counts, Table)
     assert isinstance(named, Table)
@@ -148,7 +148,7 @@ def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_signi
         assert changed.composes == composes
 
 
-def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_needed() -> None:
+def test_edges_are_stated_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_needed() -> None:
     claimed = [
         dataclasses.replace(e, value=0.3, varying=0.3, varying_q_value=0.01)
         if e.kind == "V" or e.late_head == 0 == e.early_head
@@ -164,7 +164,7 @@ def test_edges_are_told_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_need
     )
 
 
-def test_copying_heads_that_repeats_do_not_need_are_told_by_what_they_are_worth_on_text() -> None:
+def test_copying_heads_that_repeats_do_not_need_are_stated_by_what_they_are_worth_on_text() -> None:
     text = {"zero": 9.0, "mean": 9.0, "resample": 0.7, "rotated": 9.0}
     costly = [
         dataclasses.replace(a, loss_nats=text[a.method]) if a.target == "head" else a for a in CELL.rows(AblationRow)

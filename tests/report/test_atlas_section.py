@@ -74,7 +74,7 @@ def test_heads_that_copy_from_afar_stand_apart() -> None:
     assert "within 8 tokens): 1.00." in text
 
 
-def test_a_cell_without_bugs_says_so() -> None:
+def test_a_model_without_bugs_says_so() -> None:
     clean = ONE.having(skip_trigram_bugs=[])
     assert "No skip-trigram bug was found" in paragraphs([clean])[-1]
     assert len(tables([clean])) == 1

@@ -54,7 +54,7 @@ def test_a_key_edge_whose_lead_may_be_chance_does_not_pass() -> None:
     assert "resample ablation 0.04 [−0.02, 0.09] against L0H1 → L1H0 (Q)" in found.detail
 
 
-def test_a_cell_extracted_without_distances_is_still_told() -> None:
+def test_a_model_extracted_without_distances_is_still_stated() -> None:
     results = synthetic.results(layers=(2,), seeds=(0,))
     bare = {name: c.having(distances=[]) for name, c in results.cells.items()}
     assert len(section(dataclasses.replace(results, cells=bare), {}).paragraphs) == 3

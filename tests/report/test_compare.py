@@ -76,7 +76,7 @@ def test_rounding_of_another_machine_is_no_move(base: dict[str, Any], now: dict[
     assert moves(base, now) == []
 
 
-def test_verdicts_cells_onsets_detectors_and_the_corpus_are_told(base: dict[str, Any], now: dict[str, Any]) -> None:
+def test_verdicts_models_onsets_detectors_and_the_corpus_are_stated(base: dict[str, Any], now: dict[str, Any]) -> None:
     now["claims"]["k_composition"]["verdict"] = "partly"
     now["cells"]["L2H9S0"] = now["cells"].pop("L2H4S0")
     now["cells"]["L2H2S1"]["onset_tokens"] = None

@@ -83,7 +83,7 @@ def test_a_sweep_without_some_depth_has_its_explorer(layers: tuple[int, ...]) ->
     assert "are on the page" not in source
 
 
-def test_without_a_cell_the_page_has_no_explorer() -> None:
+def test_without_a_model_the_page_has_no_explorer() -> None:
     source, twin = page(synthetic.results(layers=()))
     assert source.count("<script") == len(SCRIPTS)
     assert blocks(source) == {}

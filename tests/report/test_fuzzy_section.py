@@ -17,7 +17,7 @@ def only(*cells: Cell) -> Results:
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 
-def test_a_match_is_told_with_its_size_beside_an_equal_token_s() -> None:
+def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
     variants, renamed = section(only(WORKS), {}).paragraphs
     assert "induction head matches a token that differs only in case: the follower of such a token gets 0.30 more" in (
         variants
@@ -49,7 +49,7 @@ def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied(
     assert "first copy helps in 1 of 2 models: the gain is 0.00 to 0.20 more" in mixed[1]
 
 
-def test_what_was_not_measured_is_not_told() -> None:
+def test_what_was_not_measured_is_not_stated() -> None:
     gains = [r for r in WORKS.rows(FuzzyMatchingRow) if r.layer is None]
     variants, _ = section(only(WORKS.having(fuzzy_matching=gains)), {}).paragraphs
     assert variants.endswith("This vocabulary has too few such tokens to test.")
@@ -58,7 +58,7 @@ def test_what_was_not_measured_is_not_told() -> None:
     assert fuzzy_matching(only(synthetic.cell(1, 3, 0))) is None
 
 
-def test_the_table_and_the_figure_show_what_was_planted() -> None:
+def test_the_table_and_the_figure_show_the_ground_truth() -> None:
     (table,) = section(only(WORKS), {}).blocks
     assert [e.text for e in table.rows[0]][1:4] == ["L1H0", "0.60 [0.55, 0.65]", "0.30 [0.25, 0.35]"]  # type: ignore[union-attr]
     figure = fuzzy_matching(only(WORKS, FAILS))

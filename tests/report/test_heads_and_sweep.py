@@ -16,7 +16,7 @@ from pathsum.report.themes.sweep import FIXED, NAMELESS, interval, sweep, widths
 from tests.report import synthetic
 
 
-def test_the_graph_has_every_edge_of_every_cell_and_draws_the_best_cell_of_each_width() -> None:
+def test_the_graph_has_every_edge_of_every_model_and_draws_the_best_model_of_each_width() -> None:
     results = synthetic.results()
     figure = composition(results)
     assert figure is not None
@@ -76,7 +76,7 @@ def test_without_composition_there_is_no_graph() -> None:
     assert composition(synthetic.results(layers=(0, 1))) is None
 
 
-def test_the_sweep_has_a_point_a_cell() -> None:
+def test_the_sweep_has_a_point_a_model() -> None:
     results = synthetic.results(seeds=(0, 1, 2))
     figure = sweep(results)
     assert figure is not None

@@ -182,7 +182,7 @@ def test_both_forms_have_the_same_sections_and_figures(full: Path) -> None:
     assert page.count("<figure>") == source.count("![") == len(list((full / "figures").glob("*.svg"))) == drawn
 
 
-def test_a_missing_cell_is_named(full: Path) -> None:
+def test_a_missing_model_is_named(full: Path) -> None:
     for name in ("index.html", "README.md"):
         assert "1 declared model left no records and is not in this report: 2 layers · 9 heads · seed 9." in (
             full / name
@@ -296,7 +296,7 @@ def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("n_layers", [0, 1, 2])
-def test_a_cell_reads_back_as_it_was_written(n_layers: int, tmp_path: Path) -> None:
+def test_a_model_reads_back_as_it_was_written(n_layers: int, tmp_path: Path) -> None:
     cell = synthetic.cell(n_layers, 3, 0)
     write_cell(tmp_path, cell)
     back = read_cell(tmp_path)
@@ -304,7 +304,7 @@ def test_a_cell_reads_back_as_it_was_written(n_layers: int, tmp_path: Path) -> N
     assert all(h.previous_head is None or isinstance(h.previous_head, int) for h in back.rows(HeadRow))
 
 
-def test_an_incomplete_cell_names_what_is_missing(tmp_path: Path) -> None:
+def test_an_incomplete_model_names_what_is_missing(tmp_path: Path) -> None:
     write_cell(tmp_path, synthetic.cell(1, 2, 0))
     (tmp_path / "heads.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"missing heads\.parquet\. Run `dvc repro`"):

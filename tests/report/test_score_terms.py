@@ -33,7 +33,7 @@ def only(n_layers: int, **changes: object) -> Results:
     return dataclasses.replace(synthetic.results(), cells={cell.name: cell})
 
 
-def test_the_table_says_what_was_planted() -> None:
+def test_the_table_says_the_ground_truth() -> None:
     results = only(2)
     (table,) = section(results, {}).blocks
     ((_, head, direct, _, K, _, _, _, through, carrier),) = [[e.text for e in row] for row in table.rows]  # type: ignore[union-attr]

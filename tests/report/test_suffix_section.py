@@ -26,7 +26,7 @@ def verdicts(results: Results) -> dict[str, str]:
 WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 
-def test_a_preference_that_two_edges_make_is_told_with_its_edges_and_its_effect() -> None:
+def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effect() -> None:
     method, behaviour, edges = section(only(WORKS), {}).paragraphs
     assert "these sequences were not used to choose it" in method
     assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour
@@ -70,7 +70,7 @@ def test_without_measurements_nothing_is_said_or_judged() -> None:
     assert set(verdicts(results).values()) == {UNTESTABLE}
 
 
-def test_the_table_and_the_figure_show_what_was_planted() -> None:
+def test_the_table_and_the_figure_show_the_ground_truth() -> None:
     (table,) = section(only(WORKS), {}).blocks
     assert [e.text for e in table.rows[0]][1:5] == ["L1H0", "0.70", "0.30", "0.40 [0.35, 0.45]"]  # type: ignore[union-attr]
     figure = suffixes(only(WORKS, FAILS))

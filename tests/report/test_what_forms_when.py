@@ -63,13 +63,13 @@ def test_without_two_layers_nothing_is_drawn() -> None:
     assert section(shallow, {}).blocks == ()
 
 
-def test_the_figure_draws_every_change_of_two_layer_cells() -> None:
+def test_the_figure_draws_every_change_of_two_layer_models() -> None:
     drawn = formation(WORKS)
     assert drawn is not None
     assert len(drawn.data) == sum(len(c.rows(ChangePointRow)) for c in WORKS.with_layers(2)) == 20
 
 
-def test_an_order_is_told_only_where_an_evaluation_lies_between() -> None:
+def test_an_order_is_stated_only_where_an_evaluation_lies_between() -> None:
     cell = synthetic.results(heads=(2,), seeds=(0,)).cells["L2H2S0"]
     assert sequence(cell) == "previous-token head with key edge with prefix matching"
     apart = [

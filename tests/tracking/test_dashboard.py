@@ -53,7 +53,7 @@ def test_the_report_is_shown_whole_in_its_order_and_under_its_names() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_a_cells_own_tables_have_the_reports_names() -> None:
+def test_a_models_own_tables_have_the_reports_names() -> None:
     results = synthetic.results(heads=(2,), seeds=(0,))
     for cell in results.cells.values():
         assert set(tables_of(cell)) <= set(tables(results, []))

@@ -109,7 +109,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_sta
     assert contents(broken) == contents(whole)
 
 
-def test_torchrun_trains_one_cell_at_a_time(
+def test_torchrun_trains_one_model_at_a_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ranks, "world_size", lambda: 2)

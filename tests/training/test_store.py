@@ -34,7 +34,7 @@ def test_the_fingerprint_depends_on_each_file_of_the_code_and_on_its_name(tmp_pa
     assert fingerprint(CELL, "text", [tmp_path]) == found[-1]
 
 
-def test_zero_layer_cells_of_a_head_sweep_are_one_run() -> None:
+def test_zero_layer_models_of_a_head_sweep_are_one_run() -> None:
     cells = [
         CellConfig(seed=0, model={**CELL.model.model_dump(), "n_layers": 0, "n_heads": n}, train=CELL.train)  # type: ignore[arg-type]
         for n in (2, 5)

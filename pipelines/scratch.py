@@ -13,27 +13,48 @@ from pathlib import Path
 from pipelines.paths import stage
 
 OWN = ("dvc.lock", "reports/")  # written in the folder and never copied
+MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
 def copy_tree(folder: Path) -> None:
-    """Make ``folder`` a copy of the present working tree. In an existing copy, DVC then reruns what has changed."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    """Make ``folder`` a copy of the present working tree. In an existing copy, DVC then reruns what has changed.
+
+    Raises ValueError for a folder with other content, because the copy replaces its code and its configuration.
+    """
+    _require_own(folder)
+    names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
+    _git("init", "--quiet", str(folder))
+    (folder / MARK).touch()
     for stale in ("conf", "pipelines", "src"):
         shutil.rmtree(folder / stale, ignore_errors=True)
-    for name in filter(None, listed.stdout.split("\0")):
+    for name in filter(None, names):
         if Path(name).is_file() and not name.startswith(OWN):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(name, folder / name)
-    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
+
+
+def _require_own(folder: Path) -> None:
+    """Raise ValueError unless ``folder`` is new, empty or an earlier copy."""
+    others = folder.is_dir() and any(path.name != ".git" for path in folder.iterdir())
+    if folder.resolve() == Path.cwd().resolve() or (others and not (folder / MARK).exists()):
+        raise ValueError(
+            f"{folder.absolute()}: expected a new or empty folder or an earlier copy, got a folder with other files, "
+            "whose conf/, pipelines/ and src/ the copy would replace; give another folder"
+        )
+
+
+def _git(*arguments: str) -> str:
+    """Return what git prints. Raises ValueError if there is no git, or if it fails."""
+    try:
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError as error:
+        raise ValueError("expected git, which lists the files of the project, found none; install git") from error
+    except subprocess.CalledProcessError as error:
+        raise ValueError(f"expected a git repository in {Path.cwd()}; git says: {error.stderr.strip()}") from error
 
 
 if __name__ == "__main__":
     with stage(threads=0):
-        if len(sys.argv) != 2:
+        if len(sys.argv) != 2 or not sys.argv[1]:
             raise ValueError("expected one folder to copy the project to: python -m pipelines.scratch FOLDER")
         copy_tree(Path(sys.argv[1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,27 @@ def test_a_params_file_that_is_none_is_named(tmp_path: Path, content: bytes, sai
     (tmp_path / "params.yaml").write_bytes(content)
     with pytest.raises(ValueError, match=said):
         section(params(tmp_path), "cells", "L2H4S2")
+
+
+@pytest.mark.parametrize("arguments", [["."], [""], ["../project"]])
+def test_a_copy_replaces_no_folder_with_other_files(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "project" / "src").mkdir(parents=True)
+    (tmp_path / "project" / "src" / "mine.py").write_text("unsaved work")
+    done = command(tmp_path / "project", "pipelines.scratch", *arguments)
+    assert done.returncode == 1
+    assert "expected " in done.stderr
+    assert (tmp_path / "project" / "src" / "mine.py").read_text() == "unsaved work"
+
+
+def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)
+    (tmp_path / "project" / "a.txt").write_text("a")
+    for _ in range(2):
+        assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
+    assert (tmp_path / "copy" / "a.txt").read_text() == "a"
+    (tmp_path / "copy" / ".git" / "pathsum-copy").unlink()
+    assert "expected a new or empty folder" in command(tmp_path / "project", "pipelines.scratch", "../copy").stderr
 
 
 def test_a_model_is_found_by_its_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,6 +164,8 @@ if __name__ == "__main__":
             check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
+        for name in set(values["sweep"]["overrides"]) - set(values["cells"]):
+            print(f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it", file=sys.stderr)
         write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 from dvc.utils.hydra import compose_and_dump
 from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from pathsum.complaints import unknown
 from pathsum.config import ConfigError
-from pipelines.paths import PARAMS, ROOT, params, stage
+from pipelines.paths import PARAMS, ROOT, params, read_yaml, stage
 
 
 def compose(output: Path, overrides: list[str]) -> None:
@@ -22,9 +24,22 @@ def compose(output: Path, overrides: list[str]) -> None:
 
     Raises ValueError, with what is wrong in one message, if they do not compose.
     """
-    try:
+    if output.is_dir():
+        raise ValueError(f"{output}: expected a file to write, got a folder; remove it")
+    with composing(overrides):
         compose_and_dump(str(output), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
+    if not read_yaml(output):
+        raise ValueError("conf/config.yaml: expected the list `defaults` and settings, got none; put them back")
+
+
+@contextmanager
+def composing(overrides: Sequence[str]) -> Iterator[None]:
+    """Raise ValueError, with what is wrong in one message, if the block cannot compose conf/ with ``overrides``."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+        if isinstance(error, ChildProcessError) or getattr(error, "errno", None):  # a job that failed, or the disk
+            raise
         for cause in _causes(error):
             if isinstance(cause, ConfigError):
                 raise cause from error
@@ -46,10 +61,14 @@ def _said(error: Exception) -> str:
             "YAML reads a bare off, on, yes or no as true or false; expected the name of a file in every line of "
             "`defaults`, for example `tracking: none`"
         )
-    if isinstance(error, UnicodeDecodeError):
-        return f"expected UTF-8, got other bytes in {', '.join(map(str, _not_utf8()))}; save it as UTF-8"
+    if str(ROOT / "conf") not in text and (unreadable := list(_unreadable())):
+        return "; ".join(unreadable)
+    if isinstance(error, RecursionError):
+        return "expected settings that end, got some that contain themselves or are nested too deeply"
     if named := re.match(r"Could not override '([\w.]+)'", text):
         return _unknown_key(named[1])
+    if "Config group override must be" in text:
+        return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section"
     if isinstance(error, OverrideParseException):
         text = f"expected KEY=VALUE, got {error.override!r}: {text}"
     text = re.sub(r"^\w+ raised while resolving interpolation: ", "", text)
@@ -58,6 +77,8 @@ def _said(error: Exception) -> str:
 
 def _unknown_key(path: str) -> str:
     """Return the complaint about an override of a key that does not exist, with the nearest key of its section."""
+    if path.startswith(("cells.", "synthetic_models.")):
+        return f"{path}: is composed from other settings; change model, train, sweep.overrides or calibrate"
     known, above = params() if PARAMS.is_file() else {}, ""
     for key in path.split("."):
         if not isinstance(known, dict) or not known:
@@ -68,12 +89,18 @@ def _unknown_key(path: str) -> str:
     return f"{path}: no such setting; +{path} adds it where the configuration allows it"
 
 
-def _not_utf8() -> Iterator[Path]:
+def _unreadable() -> Iterator[str]:
+    """Yield a complaint for each file of conf/ that cannot be read. The errors of Hydra do not always name it."""
     for path in sorted((ROOT / "conf").rglob("*.yaml")):
         try:
-            path.read_text(encoding="utf-8")
+            if not isinstance(OmegaConf.load(path), DictConfig):
+                yield f"{path}: expected settings by name, got a list; correct it"
         except UnicodeDecodeError:
-            yield path
+            yield f"{path}: expected UTF-8, got other bytes; save it as UTF-8"
+        except RecursionError:
+            yield f"{path}: expected settings, got brackets that are nested too deeply; correct it"
+        except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException) as error:
+            yield f"{path}: expected settings by name, got something else ({error}); correct it"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pipelines.interrupts import INTERRUPTED, end_with_parent
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = Path("params.yaml")
+GRAPH = Path("dvc.yaml")
 TOKENS = Path("data/tokens")
 STATISTICS = Path("data/statistics")
 CHECKED = Path("data/checked")
@@ -78,9 +79,12 @@ def read_yaml(path: Path) -> Any:
 
 def training_code() -> list[Path]:
     """Return the source folders that the train stage of dvc.yaml depends on. The fingerprint of a run includes their
-    hash."""
-    deps = read_yaml(ROOT / "dvc.yaml")["stages"]["train"]["do"]["deps"]
-    return [ROOT / name for name in deps if name.startswith("src/")]
+    hash. Raises ValueError if dvc.yaml does not have that stage."""
+    try:
+        deps = read_yaml(ROOT / GRAPH)["stages"]["train"]["do"]["deps"]
+        return [ROOT / name for name in deps if name.startswith("src/")]
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{GRAPH}: expected the dependencies of the stage train, got none; put them back") from error
 
 
 def cores() -> int:
@@ -117,11 +121,25 @@ def stage(threads: int) -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     """Return the message of an error, with what to do about a file or memory that is not there."""
-    if isinstance(error, FileNotFoundError) and error.filename and error.errno:
-        return f"expected the file {error.filename}, found none; `make repro` writes every file that a stage reads"
+    if isinstance(error, OSError) and error.filename and error.errno:
+        return _about_file(error, Path(os.fsdecode(error.filename)))
     if isinstance(error, MemoryError):
         return f"expected more free memory ({error}); lower train.batch, model.n_ctx or tokenizer.d_vocab, or free some"
     return str(error)
+
+
+def _about_file(error: OSError, path: Path) -> str:
+    """Return what is wrong with the file ``path``, and what to do."""
+    if path.is_absolute() and Path.cwd() not in path.parents:
+        return f"{path}: {error.strerror}; give a path that this command can read and write"
+    if isinstance(error, FileNotFoundError):
+        return f"expected the file {path}, found none; `make repro` writes every file that a stage reads"
+    in_the_way = next((above for above in (path, *path.parents) if above.exists() and not above.is_dir()), path)
+    if isinstance(error, NotADirectoryError | FileExistsError):
+        return f"{path}: expected a folder at {in_the_way}, got a file; move it away and run the same command again"
+    if isinstance(error, IsADirectoryError):
+        return f"{path}: expected a file, got a folder; move it away and run the same command again"
+    return f"{path}: {error.strerror}; make it readable and writable, and run the same command again"
 
 
 def _mistakes() -> tuple[type[Exception], ...]:

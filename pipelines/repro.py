@@ -13,13 +13,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
 from pathsum.core.locks import held
 from pipelines.dvc_files import TMP, drop_damaged, mend
-from pipelines.paths import CIRCUITS, THREADS, cores, params, stage
+from pipelines.paths import CIRCUITS, GRAPH, PARAMS, THREADS, cores, params, read_yaml, section, stage
 from pipelines.progress import Progress
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
@@ -150,6 +151,29 @@ def tokens(_: int) -> int:
     return dvc("repro", "--quiet", "tokenize")
 
 
+def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
+    """Return what to compute, and the number of models to process at a time (0: the default). Raises ValueError for
+    another command line."""
+    parts = {"--models": models, "--report": report, "--tokens": tokens}
+    chosen = [argument for argument in given if argument in parts]
+    jobs = [argument for argument in given if argument not in parts]
+    if len(chosen) > 1:
+        raise ValueError(f"expected one of {', '.join(parts)}, got {' '.join(chosen)}; run them one after another")
+    if jobs and (len(jobs) > 1 or not jobs[0].isdecimal() or int(jobs[0]) < 1):
+        raise ValueError(f"JOBS: expected a number of models to process at a time, got {' '.join(jobs)!r}")
+    return parts[chosen[0]] if chosen else repro, int(jobs[0]) if jobs else 0
+
+
+def require_graph() -> None:
+    """Raise ValueError unless this folder has the graph and the models that DVC is to make. Where it finds none, DVC
+    says that everything is up to date."""
+    graph = read_yaml(GRAPH) if GRAPH.is_file() else None
+    if not isinstance(graph, dict) or not graph.get("stages"):
+        raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
+    if not isinstance(section(params(), "cells"), dict):
+        raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
+
+
 def busy(holder: str) -> None:
     """Raise ValueError, which names the process that computes results in this folder."""
     raise ValueError(
@@ -160,10 +184,7 @@ def busy(holder: str) -> None:
 
 if __name__ == "__main__":
     with stage(threads=0):
-        parts = {"--models": models, "--report": report, "--tokens": tokens}
-        given = [argument for argument in sys.argv[1:] if argument not in parts]
-        if given and (not given[0].isdecimal() or int(given[0]) < 1):
-            raise ValueError(f"JOBS: expected a number of models to process at a time, got {given[0]!r}")
-        (part,) = [parts[argument] for argument in sys.argv[1:] if argument in parts] or [repro]
+        part, jobs = arguments(sys.argv[1:])
+        require_graph()
         with held(TMP / "repro.lock", busy):
-            sys.exit(part(int(given[0]) if given else 0))
+            sys.exit(part(jobs))

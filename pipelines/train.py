@@ -12,6 +12,7 @@ torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -23,10 +24,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.training import ranks
+from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED
 from pipelines.paths import TOKENS, params, stage
-from pipelines.train_cell import run_cell, threads
+from pipelines.train_cell import run_cell, set_threads
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
@@ -53,7 +55,8 @@ def require_same_tokens(config: DictConfig) -> None:
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
     """Train one model. ``typed`` are the overrides of the command line; ``sweep`` is true for --multirun."""
-    with stage(threads()):
+    with stage(threads=0):
+        set_threads()
         if sweep and ranks.world_size() > 1:
             raise ValueError(
                 "--multirun: torchrun trains one model at a time; a Hydra launcher trains several (hydra/launcher=…)"
@@ -75,11 +78,12 @@ def main(config: DictConfig) -> None:
     except SystemExit as stopped:
         if not sweep or stopped.code == INTERRUPTED:
             raise
-        raise RuntimeError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # does not end the other jobs
+        raise ChildProcessError(f"{' '.join(typed)}: failed; {stopped.__cause__}") from None  # the other jobs go on
 
 
 if __name__ == "__main__":
-    with ranks.process_group():
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
+    with ranks.process_group(), stage(threads=0), composing(sys.argv[1:]):
         if not ranks.is_main():
             sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
         main()

@@ -10,6 +10,8 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+import torch
+
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core.storage import write_json
 from pathsum.data.tokens import read_tokens
@@ -20,6 +22,8 @@ from pathsum.training.device import choose, describe
 from pathsum.training.loop import train
 from pathsum.training.store import CHECKPOINTS, adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
+
+MOST_THREADS = 256  # with thousands, the system starts no more and torch ends without a message
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
@@ -50,14 +54,19 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
     return run
 
 
-def threads() -> int:
-    """Return the number of threads of this process: PATHSUM_THREADS, or at most THREADS and the share of cores per
-    process. The weights do not depend on it."""
-    return int(os.environ.get("PATHSUM_THREADS", max(1, min(THREADS, cores() // ranks.local_processes()))))
+def set_threads() -> None:
+    """Set the number of threads of this process: PATHSUM_THREADS, or at most THREADS and the share of cores per
+    process. The weights do not depend on it. Raises ValueError if PATHSUM_THREADS is no such number."""
+    share = max(1, min(THREADS, cores() // ranks.local_processes()))
+    given = os.environ.get("PATHSUM_THREADS", str(share))
+    if not given.isdecimal() or not 1 <= int(given) <= MOST_THREADS:
+        raise ValueError(f"PATHSUM_THREADS: expected a number of threads from 1 to {MOST_THREADS}, got {given!r}")
+    torch.set_num_threads(int(given))
 
 
 if __name__ == "__main__":
-    with ranks.process_group(), stage(threads()):
+    with ranks.process_group(), stage(threads=0):
+        set_threads()
         values = params()
         name = model_of(sys.argv[1:], values)
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from pathsum import config
 from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP, Bound
-from pathsum.config import CellConfig, ConfigError, ExtractConfig, Frozen, SweepConfig, load
+from pathsum.config import CellConfig, ConfigError, ExtractConfig, Frozen, SweepConfig, load, load_corpus
 from tests.extraction.small import HOW
 from tests.training.small import CELL
 
@@ -103,11 +103,48 @@ def test_a_grid_that_would_lie_or_do_nothing_is_refused(change: dict[str, Any], 
 
 def test_a_step_that_no_machine_computes_is_refused() -> None:
     wide = {**CELL.model_dump(), "model": {**CELL.model.model_dump(), "n_ctx": 65_536}}
-    wide["train"]["batch"] = MOST_TOKENS_PER_STEP // 65_536
+    wide["train"] |= {"batch": MOST_TOKENS_PER_STEP // 65_536, "tokens": MOST_TOKENS_PER_STEP}
     load(CellConfig, wide, "cell")
     wide["train"]["batch"] += 1
     with pytest.raises(ConfigError, match=r"cell: .* expected train.batch · model.n_ctx of at most 16,777,216 tokens"):
         load(CellConfig, wide, "cell")
+
+
+def test_a_training_shorter_than_a_step_is_refused() -> None:
+    step = CELL.train.batch * CELL.model.n_ctx
+
+    def complaint(tokens: int) -> str:
+        try:
+            load(CellConfig, {**CELL.model_dump(), "train": {**CELL.train.model_dump(), "tokens": tokens}}, "cell")
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    assert complaint(step) == complaint(0) == ""
+    assert f"expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}" in complaint(step - 1)
+
+
+@pytest.mark.parametrize(
+    ("betas", "said"),
+    [
+        ([0.9], r"cell.train.betas: expected a longer list, got \[0.9\]"),
+        ([0.9, 0.9, 0.9], r"cell.train.betas: expected a list of 2 at most, got \[0.9, 0.9, 0.9\]"),
+    ],
+)
+def test_a_list_of_another_length_is_named(betas: list[float], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load(CellConfig, {**CELL.model_dump(), "train": {**CELL.train.model_dump(), "betas": betas}}, "cell")
+
+
+def test_a_fraction_is_no_whole_number() -> None:
+    with pytest.raises(ConfigError, match=r"extract.top_k: expected a whole number, got 2.5"):
+        load(ExtractConfig, {**HOW.model_dump(), "top_k": 2.5}, "extract")
+
+
+def test_a_distribution_is_read_once() -> None:
+    corpus = {"source": "python", "name": "p", "validation_share": 0.1, "distributions": ["a", "a"], "max_documents": 3}
+    with pytest.raises(ConfigError, match=r"corpus.distributions: expected different distributions"):
+        load_corpus(corpus)
 
 
 @pytest.mark.parametrize("change", [{"windows": 102}, {"exactness_windows": 12}])
@@ -119,5 +156,5 @@ def test_windows_are_a_part_of_the_windows_that_they_are_taken_from(change: dict
 @pytest.mark.parametrize("value", [1, "yes", "off", 0.0])
 def test_true_and_false_are_spelt_out(value: object) -> None:
     values = {**CELL.model_dump(), "train": {**CELL.train.model_dump(), "shuffled": value}}
-    with pytest.raises(ConfigError, match=r"cell.train.shuffled: expected a valid boolean"):
+    with pytest.raises(ConfigError, match=r"cell.train.shuffled: expected true or false, got"):
         load(CellConfig, values, "cell")

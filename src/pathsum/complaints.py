@@ -27,6 +27,9 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
     if error["type"] == "extra_forbidden":
         above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
         return [f"{above}.{unknown(str(error['loc'][-1]), _keys(kind))}"]
+    if error["type"] == "missing" and isinstance(error["input"], list | tuple):
+        above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
+        return [f"{above}: expected a longer list, got {_short(error['input'])}"]
     if error["type"] == "missing":
         return [f"{place}: is required and was not given"]
     got = "" if isinstance(error["input"], Mapping | BaseModel) else f", got {_short(error['input'])}"
@@ -37,6 +40,14 @@ def _said(error: ErrorDetails) -> str:
     """Return what pydantic expected, in the form of all other messages."""
     if error["type"] in ("tuple_type", "dict_type", "model_type", "model_attributes_type"):
         return "expected a list, such as [1, 2]" if error["type"] == "tuple_type" else "expected settings by name"
+    if error["type"] == "bool_type":
+        return "expected true or false"
+    if error["type"] in ("int_type", "int_from_float"):
+        return "expected a whole number"
+    if error["type"] == "string_type":
+        return "expected a text"
+    if error["type"] == "too_long":
+        return f"expected a list of {error['ctx']['max_length']} at most"
     if error["type"] == "too_short":
         return f"expected a list of {error['ctx']['min_length']} or more"
     if error["type"] == "string_too_short":

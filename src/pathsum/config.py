@@ -52,6 +52,13 @@ class PythonCorpus(Frozen):
     distributions: tuple[Name, ...] = Field(min_length=1)
     max_documents: int
 
+    @field_validator("distributions")
+    @classmethod
+    def _distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("expected different distributions, because each is read once")
+        return names
+
 
 class TextCorpus(Frozen):
     """Local text files, given as paths or globs: one document per file, or several where ``separator`` splits files."""
@@ -202,6 +209,11 @@ class CellConfig(Frozen):
             raise ValueError(
                 f"a step is computed at once: expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} "
                 f"tokens, got {tokens:,}; lower train.batch"
+            )
+        if 0 < self.train.tokens < tokens:
+            raise ValueError(
+                "training has whole steps: expected train.tokens of 0 or at least train.batch · model.n_ctx = "
+                f"{tokens:,}, got {self.train.tokens:,}; raise train.tokens or lower train.batch"
             )
         return self
 

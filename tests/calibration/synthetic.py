@@ -31,7 +31,7 @@ HOW = ExtractConfig(
 )
 
 
-def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **corpus: object) -> SyntheticModelConfig:
+def config(n_layers: int = 0, steps: int = 0, smeared_keys: bool = False, **corpus: object) -> SyntheticModelConfig:
     text = {
         "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": N_WORDS, "zipf": 0.0,
         "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
@@ -42,7 +42,7 @@ def config(n_layers: int = 0, tokens: int = 0, smeared_keys: bool = False, **cor
         "n_layers": n_layers, "n_heads": 1, "d_head": 7, "d_model": 11, "embedding_std": 0.3, "n_ctx": N_CTX,
         "positions": "relative", "norm": "rms", "smeared_keys": smeared_keys,
     }  # fmt: skip
-    train = {**TRAIN.model_dump(), "tokens": tokens, "autocast": False}
+    train = {**TRAIN.model_dump(), "tokens": steps * TRAIN.batch * N_CTX, "autocast": False}
     return SyntheticModelConfig.model_validate({"corpus": text | corpus, "model": model, "train": train})
 
 

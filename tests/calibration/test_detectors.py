@@ -83,7 +83,7 @@ def test_bigrams_are_looked_for_in_models_without_layers_only(synthetic: Make) -
 # ---- skip-trigrams --------------------------------------------------------------------------------------------------
 
 M = 5  # triples
-SKIPS = config(n_layers=1, tokens=1, n_skip_trigrams=M, max_documents=1009)
+SKIPS = config(n_layers=1, steps=1, n_skip_trigrams=M, max_documents=1009)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_without_planted_triples_or_without_heads_there_is_nothing_to_say(synthe
 # ---- previous-token heads -------------------------------------------------------------------------------------------
 
 
-TOLD = config(n_layers=1, tokens=1, two_back_spread=1.0)
+TOLD = config(n_layers=1, steps=1, two_back_spread=1.0)
 
 
 def one_layer(previous: float) -> tuple[Weights, tuple[float, ...]]:
@@ -152,7 +152,7 @@ def test_a_head_that_looks_at_the_token_before_is_found_and_an_even_one_missed(s
     assert units("previous_token", stand_in(synthetic(TOLD), *one_layer(0.0))) == [MISS]
 
 
-@pytest.mark.parametrize("without", [{"two_back_spread": 0.0, "tokens": 1}, {"two_back_spread": 1.0, "tokens": 0}])
+@pytest.mark.parametrize("without", [{"two_back_spread": 0.0, "steps": 1}, {"two_back_spread": 1.0, "steps": 0}])
 def test_where_the_word_two_back_tells_nothing_or_nothing_was_told_none_is_planted(
     synthetic: Make, without: dict[str, float]
 ) -> None:
@@ -161,13 +161,13 @@ def test_where_the_word_two_back_tells_nothing_or_nothing_was_told_none_is_plant
 
 
 def test_of_two_layers_it_is_not_known_which_looks_at_the_token_before(synthetic: Make) -> None:
-    told = synthetic(config(n_layers=2, tokens=1, two_back_spread=1.0))
+    told = synthetic(config(n_layers=2, steps=1, two_back_spread=1.0))
     assert units("previous_token", stand_in(told, *induction_pair())) == []
 
 
 # ---- induction and copying ------------------------------------------------------------------------------------------
 
-COPIES = config(n_layers=2, tokens=1, repeat_share=0.5)
+COPIES = config(n_layers=2, steps=1, repeat_share=0.5)
 
 
 def test_the_later_head_of_an_induction_pair_is_found(synthetic: Make) -> None:
@@ -181,23 +181,23 @@ def test_a_pair_without_its_previous_token_head_or_its_matching_is_missed(synthe
 
 
 def test_where_nothing_is_copied_an_induction_pair_is_a_false_find(synthetic: Make) -> None:
-    assert units("induction", stand_in(synthetic(config(n_layers=2, tokens=1)), *induction_pair())) == [
+    assert units("induction", stand_in(synthetic(config(n_layers=2, steps=1)), *induction_pair())) == [
         NOTHING,
         FALSE_FIND,
     ]
 
 
 def test_in_one_layer_induction_is_planted_where_keys_know_what_stood_before_them(synthetic: Make) -> None:
-    smeared = synthetic(config(n_layers=1, tokens=1, smeared_keys=True, repeat_share=0.5))
+    smeared = synthetic(config(n_layers=1, steps=1, smeared_keys=True, repeat_share=0.5))
     model = stand_in(smeared, smeared_induction(D_VOCAB), smear=-20.0)
     assert units("induction", model) == [HIT]
     assert units("induction", stand_in(smeared, smeared_induction(D_VOCAB), smear=20.0)) == [MISS]  # looks at itself
-    plain = synthetic(config(n_layers=1, tokens=1, repeat_share=0.5))
+    plain = synthetic(config(n_layers=1, steps=1, repeat_share=0.5))
     assert units("induction", replace(model, text=plain.text)) == [FALSE_FIND]
 
 
 def test_a_head_that_copies_is_found_and_one_that_deletes_is_not(synthetic: Make) -> None:
-    smeared = synthetic(config(n_layers=1, tokens=1, smeared_keys=True, repeat_share=0.5))
+    smeared = synthetic(config(n_layers=1, steps=1, smeared_keys=True, repeat_share=0.5))
     copying, deleting = handmade.copying_head(D_VOCAB), handmade.deleting_head(D_VOCAB)
     silent = handmade.copying_head(D_VOCAB, strength=0.0)
     models = [stand_in(smeared, weights, smear=0.0) for weights in (copying, deleting, silent)]
@@ -205,7 +205,7 @@ def test_a_head_that_copies_is_found_and_one_that_deletes_is_not(synthetic: Make
 
 
 def test_where_nothing_is_to_be_copied_a_head_that_copies_is_a_false_find(synthetic: Make) -> None:
-    plain = synthetic(config(n_layers=1, tokens=1))
+    plain = synthetic(config(n_layers=1, steps=1))
     models = [stand_in(plain, w) for w in (handmade.copying_head(D_VOCAB), handmade.deleting_head(D_VOCAB))]
     assert units("copying", *models) == [FALSE_FIND, NOTHING]
 
@@ -228,8 +228,8 @@ def test_of_two_heads_in_a_layer_that_must_match_one_is_enough(synthetic: Make) 
 
 # ---- composition ----------------------------------------------------------------------------------------------------
 
-ANSWERS = config(n_layers=2, tokens=1, questions=True)
-LOOKUPS = config(n_layers=2, tokens=1, n_answers=2)
+ANSWERS = config(n_layers=2, steps=1, questions=True)
+LOOKUPS = config(n_layers=2, steps=1, n_answers=2)
 KEYS = handmade.induction_pair(D_VOCAB)
 QUERIES = replace(KEYS, layers=(KEYS.layers[0], tuple(replace(h, W_Q=h.W_K, W_K=h.W_Q) for h in KEYS.layers[1])))
 LOOKS_BACK = (30.0, 0.0)  # heads that attend alike everywhere write nothing that varies

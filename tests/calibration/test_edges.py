@@ -20,7 +20,7 @@ PREVIOUS = (30.0, 0.0)
 
 @pytest.fixture(scope="module")
 def copies() -> SyntheticModel:
-    return untrained(config(n_layers=2, tokens=1, repeat_share=0.6))
+    return untrained(config(n_layers=2, steps=1, repeat_share=0.6))
 
 
 def at_copies(synthetic: SyntheticModel, weights: Weights, bias: tuple[float, float] = PREVIOUS) -> dict[Edge, float]:
@@ -92,7 +92,7 @@ def test_only_two_layers_with_a_rule_to_learn_have_edges_to_remove() -> None:
         (2, {}, set()),
         (1, {"repeat_share": 0.5}, set()),
     ):
-        found = untrained(config(n_layers=n_layers, tokens=1, **rule)).edges
+        found = untrained(config(n_layers=n_layers, steps=1, **rule)).edges
         assert {kind for kind, *_ in found} == kinds
 
 

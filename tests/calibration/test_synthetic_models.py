@@ -86,9 +86,7 @@ def test_who_guesses_among_the_answers_of_lookups_has_not_learnt_them() -> None:
         assert replace(synthetic, curve=Curve([], [], {"ruled": [9.0, last]})).learned == learned
 
 
-TRAINED: SyntheticModelConfig = config(
-    1, tokens=37 * 5 * 40, n_words=11, bigram_spread=2.0, repeat_share=0.3
-)  # forty steps
+TRAINED: SyntheticModelConfig = config(1, steps=40, n_words=11, bigram_spread=2.0, repeat_share=0.3)  # forty steps
 
 
 def test_a_worlds_model_is_the_same_whichever_worlds_it_is_trained_beside() -> None:

@@ -76,6 +76,10 @@ def test_links_in_a_circle_end_in_a_message(tmp_path: Path) -> None:
     assert "self: cannot be read (Too many levels of symbolic links)" in refusal(tmp_path / "self")
 
 
+def test_a_device_is_no_text() -> None:
+    assert "/dev/null: is a device, a pipe or a socket; give files" in refusal("/dev/null")
+
+
 def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pipelines import compose as composition
 from pipelines.check import check_valid
 from pipelines.compose import compose
 from pipelines.paths import ROOT
+from tests.commands import command
 from tests.pipelines.configured import check, check_as_command, copy
 
 PROFILES = sorted(p.stem for p in (ROOT / "conf" / "profile").glob("*.yaml"))
@@ -239,6 +241,75 @@ def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(
         composed(tmp_path, "sweep.d_head=[48]")
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("train/muon.yaml", "3", r"muon.yaml: expected settings by name, got something else"),
+        (
+            "train/muon.yaml",
+            "a: " + "[" * 3000,
+            r"muon.yaml: expected settings, got brackets .* nested too deeply",
+        ),
+        ("train/muon.yaml", "batch: " + "9" * 5000, r"muon.yaml: expected settings by name, got something else"),
+        ("config.yaml", "- a", r"config.yaml: expected settings by name, got a list"),
+        ("config.yaml", "", r"config.yaml: expected the list `defaults` and settings, got none"),
+    ],
+)
+def test_a_file_of_conf_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str, said: str
+) -> None:
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    shutil.copytree(ROOT / "pipelines", tmp_path / "pipelines")
+    (tmp_path / "conf" / file).write_text(content)
+    monkeypatch.setattr("pipelines.compose.ROOT", tmp_path)
+    with pytest.raises(ValueError, match=said):
+        compose(tmp_path / "params.yaml", [])
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("train=null", "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section"),
+        ("cells.L2H4S2.seed=9", "cells.L2H4S2.seed: is composed from other settings; change model, train"),
+    ],
+)
+def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        compose(tmp_path / "params.yaml", [override])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["model.n_layer=2"], "model.n_layer: no such setting; did you mean n_layers?"),
+        (["train=null"], "expected KEY=VALUE, with the name of a file"),
+        (["~model.n_layers"], "Key 'n_layers' is not in struct"),
+        (["hydra.run.dir=/dev/null/x"], "/dev/null/x: Not a directory; give a path"),
+        (
+            ["--multirun", "model.n_layers=0,1"],
+            "model.n_layers=0: failed; data/tokens/train.bin: expected a",
+        ),
+    ],
+)
+def test_a_mistake_in_an_override_of_training_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    done = command(tmp_path, "pipelines.train", *arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> None:
+    copy(tmp_path)
+    compose(tmp_path / "params.yaml", ["+sweep.overrides.L2H4S9.train.tokens=9000000"])
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert found.returncode == 0
+    assert "sweep.overrides.L2H4S9: the grid has no such model" in found.stderr
+
+
 def test_the_committed_params_are_fresh(tmp_path: Path) -> None:
     found = check(copy(tmp_path))
     assert found.returncode == 0, found.stderr
@@ -316,7 +387,8 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"a: [1", 'conf/train/muon.yaml", line'), (b"# \xff", "expected UTF-8, got other bytes in")]
+    ("content", "said"),
+    [(b"a: [1", 'conf/train/muon.yaml", line'), (b"# \xff", "muon.yaml: expected UTF-8, got")],
 )
 def test_a_file_of_conf_that_is_no_yaml_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str

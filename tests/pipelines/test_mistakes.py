@@ -10,9 +10,12 @@ import pytest
 
 from pathsum.core.storage import parse_json, read_json, read_lines, read_records
 from pathsum.probes.evaluation import Device
+from pipelines import paths
 from pipelines.paths import ROOT, model_of, params, section
+from pipelines.train_cell import set_threads
 from tests.commands import command
 
+GRAPH = "stages: {check: {}}"
 HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
 
 
@@ -77,6 +80,61 @@ def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "copy" / "a.txt").read_text() == "a"
     (tmp_path / "copy" / ".git" / "pathsum-copy").unlink()
     assert "expected a new or empty folder" in command(tmp_path / "project", "pipelines.scratch", "../copy").stderr
+
+
+@pytest.mark.parametrize(
+    ("graph", "values", "arguments", "said"),
+    [
+        (None, HAS, [], "dvc.yaml: expected the stages of the graph, got none; run this in the root of the repository"),
+        ("", HAS, [], "dvc.yaml: expected the stages of the graph, got none"),
+        ("stages: [", HAS, [], "dvc.yaml: expected YAML, got something else"),
+        (GRAPH, None, [], "expected params.yaml in this folder; run `make params`"),
+        (GRAPH, "", [], "params.yaml: expected the sections that `make params` writes"),
+        (GRAPH, "cells: 3", [], "params.yaml: expected models by name under cells, got none; run `make params`"),
+        (GRAPH, HAS, ["two"], "JOBS: expected a number of models to process at a time, got 'two'"),
+        (GRAPH, HAS, ["0"], "JOBS: expected a number of models to process at a time, got '0'"),
+        (GRAPH, HAS, ["1", "2"], "JOBS: expected a number of models to process at a time, got '1 2'"),
+        (GRAPH, HAS, ["--models", "--report"], "expected one of --models, --report, --tokens, got --models --report"),
+    ],
+)
+def test_a_graph_that_cannot_be_computed_is_not_up_to_date(
+    tmp_path: Path, graph: str | None, values: str | None, arguments: list[str], said: str
+) -> None:
+    for name, content in (("dvc.yaml", graph), ("params.yaml", values)):
+        if content is not None:
+            (tmp_path / name).write_text(content)
+    done = command(tmp_path, "pipelines.repro", *arguments)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("in_the_way", "is_folder", "said"),
+    [
+        ("runs", False, "runs/a.json: expected a folder at runs, got a file; move it away"),
+        ("runs/a.json", True, "runs/a.json: expected a file, got a folder; move it away"),
+        (".", True, "expected the file runs/a.json, found none; `make repro` writes every file"),
+    ],
+)
+def test_a_file_or_folder_in_the_way_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_the_way: str, is_folder: bool, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if is_folder:
+        Path(in_the_way).mkdir(parents=True, exist_ok=True)
+    else:
+        Path(in_the_way).write_text("")
+    with pytest.raises(OSError, match="directory") as caught:
+        Path("runs/a.json").read_bytes()
+    assert said in paths._sentence(caught.value)
+
+
+@pytest.mark.parametrize("given", ["two", "0", "1.5", "100000", ""])
+def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("PATHSUM_THREADS", given)
+    with pytest.raises(ValueError, match=f"PATHSUM_THREADS: expected a number of threads from 1 to 256, got '{given}'"):
+        set_threads()
 
 
 def test_a_model_is_found_by_its_name() -> None:

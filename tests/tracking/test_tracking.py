@@ -37,6 +37,16 @@ def test_metrics_hold_the_best_head_of_each_layer() -> None:
     assert (flat["layer0/best_previous_token"], flat["layer1/best_copying"]) == (0.9, 1)
 
 
+def test_a_run_that_cannot_be_opened_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "onlin")
+    with pytest.raises(ValueError, match="WANDB_MODE: expected one of online, offline, .*, got 'onlin'"):
+        mirror(CONFIG, "a", "a", "train", {}, tmp_path).__enter__()
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("WANDB_API_KEY", "too-short")
+    with pytest.raises(ValueError, match="Weights & Biases, mode online: .* set WANDB_MODE=offline"):
+        mirror(CONFIG, "a", "a", "train", {}, tmp_path).__enter__()
+
+
 def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,8 @@ def _why_nothing(pattern: str) -> str:
 def _unusable(path: Path, allow_nul: bool) -> str:
     """Return why a file cannot be read as text, or "" if it can. Reads the whole file once, in chunks."""
     try:
+        if path.exists() and not path.is_file():
+            return "is a device, a pipe or a socket; give files, or leave it out of corpus.paths"
         if path.stat().st_size == 0:
             return "is empty; remove it, or leave it out of corpus.paths"
         decoder, offset = codecs.getincrementaldecoder("utf-8")(), 0

@@ -59,7 +59,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
         f"{name}: expected finite floating-point numbers, got NaN, infinity or another type in {tensor.dtype} "
         f"{list(tensor.shape)}; convert the file again"
         for name, tensor in state.items()
-        if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and tensor.isfinite().all())
+        if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and tensor.float().isfinite().all())
     ]
     if (n_layers := n_layers_of(state)) > len(state):
         found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")

@@ -15,6 +15,8 @@ from typing import Any
 from pathsum.config import TrackingConfig
 from pathsum.probes.evaluation import Evaluation
 
+MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
+
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
     """Return one evaluation as scalars for W&B: tokens seen, losses (nats per token), and for each head score the
@@ -39,7 +41,7 @@ def mirror(
     """Open the W&B run ``name`` for the duration of a with block.
 
     ``identity`` is the id of the run, so that a resumed run continues it. ``about`` is stored as the configuration of
-    the run. With mode ``off``, the returned object has no effect.
+    the run. With mode ``off``, the returned object has no effect. Raises ValueError if no run can be opened.
     """
     if config.mode == "off":
         yield Mirror(None)
@@ -49,22 +51,29 @@ def mirror(
     import wandb
 
     mode = os.environ.get("WANDB_MODE", config.mode)
+    if mode not in MODES:
+        raise ValueError(f"WANDB_MODE: expected one of {', '.join(MODES)}, got {mode!r}; set one of them or none")
     folder.mkdir(parents=True, exist_ok=True)
-    run = wandb.init(
-        mode=mode,  # type: ignore[arg-type]
-        project=config.project,
-        entity=config.entity or None,
-        group=config.group,
-        name=name,
-        id=identity,
-        resume="allow" if mode == "online" else None,
-        job_type=job,
-        config=dict(about),
-        dir=str(folder),
-        settings=wandb.Settings(
-            console="off", x_disable_stats=True, x_disable_meta=True, x_save_requirements=False, disable_git=True
-        ),
-    )
+    try:
+        run = wandb.init(
+            mode=mode,  # type: ignore[arg-type]
+            project=config.project,
+            entity=config.entity or None,
+            group=config.group,
+            name=name,
+            id=identity,
+            resume="allow" if mode == "online" else None,
+            job_type=job,
+            config=dict(about),
+            dir=str(folder),
+            settings=wandb.Settings(
+                console="off", x_disable_stats=True, x_disable_meta=True, x_save_requirements=False, disable_git=True
+            ),
+        )
+    except wandb.Error as error:
+        raise ValueError(
+            f"Weights & Biases, mode {mode}: {str(error).strip()} Run `wandb login`, or set WANDB_MODE=offline"
+        ) from error
     run.define_metric("tokens")
     run.define_metric("*", step_metric="tokens")
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +117,17 @@ def test_a_corpus_becomes_a_tokenizer_and_three_token_files_without_a_document_i
     assert set.union(*kept.values()) == set(TEXTS[:97])
     assert sum(map(len, kept.values())) == 97  # none in two parts
     assert tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out") == headers
+
+
+def test_the_draft_of_a_killed_process_is_removed_and_that_of_a_running_one_is_not(tmp_path: Path) -> None:
+    corpus = text_corpus(tmp_path / "in", 0.3)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for pid in (ended.pid, os.getppid()):
+        (tmp_path / "out" / f"draft-{pid}-x").mkdir(parents=True)
+        (tmp_path / "out" / f"draft-{pid}-x" / "train.bin.draft").write_text("half")
+    tokenize_corpus(corpus, CONFIG, 29, tmp_path / "out")
+    assert [p.name for p in (tmp_path / "out").glob("draft-*")] == [f"draft-{os.getppid()}-x"]
 
 
 def test_equal_documents_are_in_one_part(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TypeVar
 
+import psutil
 from tqdm import tqdm
 
 from pathsum.config import CorpusConfig, TokenizerConfig
@@ -33,6 +36,7 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
     succeeded.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    _remove_drafts(folder)
     with ExitStack() as stack:
         spools: dict[Part, IO[str]] = {
             part: stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", dir=folder)) for part in PARTS
@@ -45,7 +49,7 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
         _require_documents(corpus, counts)
         tokenizer = _interruptible(lambda: train_tokenizer(_spooled(spools["train"]), config))
         name = tokenizer_hash(tokenizer)
-        draft = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        draft = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"draft-{os.getpid()}-", dir=folder)))
         tokenizer.save(str(draft / "tokenizer.json"))
         headers = {
             part: write_tokens(draft / f"{part}.bin", _shown(_spooled(spool), part, counts[part]), tokenizer, name)
@@ -59,6 +63,13 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
         for done in ("tokenizer.json", *(f"{part}.{kind}" for kind in ("bin", "json") for part in PARTS)):
             (draft / done).replace(folder / done)
     return headers
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove the drafts of processes that were killed."""
+    for draft in folder.glob("draft-*-*"):
+        if not psutil.pid_exists(int(draft.name.split("-")[1])):
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def _spooled(file: IO[str]) -> Iterator[str]:

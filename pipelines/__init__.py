@@ -5,8 +5,9 @@ Only this package uses the paths of stored files, params.yaml and Hydra.
 
 import os
 import sys
+from multiprocessing import current_process
 
-from pipelines.interrupts import listen
+from pipelines.interrupts import end_with_parent, listen
 
 # OpenMP reads this setting when torch loads. Without it, waiting threads keep their cores busy, which slows training if
 # other processes need these cores: 1.5k instead of 11k tokens/s next to three busy processes. On an idle machine the
@@ -15,3 +16,5 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if sys.argv[0] == "-m":  # this process is a command of this package, which is imported first
     listen()
+elif current_process().name.startswith("LokyProcess"):  # joblib's worker, which waits for more if its sweep is killed
+    end_with_parent()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from psutil import STATUS_ZOMBIE, NoSuchProcess, Process
+from psutil import STATUS_ZOMBIE, NoSuchProcess, Process, wait_procs
 
 from pipelines.interrupts import INTERRUPTED
 from pipelines.paths import ROOT
@@ -82,3 +82,21 @@ def test_a_stage_ends_with_the_process_that_started_it() -> None:
     parent.communicate(timeout=60)
     child.wait(timeout=60)
     assert ended(child)
+
+
+def test_the_workers_of_a_sweep_end_with_it() -> None:
+    if sys.platform != "linux":
+        pytest.skip("macOS does not tell a process that its parent has ended")
+    pytest.importorskip("joblib")
+    job = "def job(_):\n    import os, pipelines, time; os.write(1, b'1\\n'); time.sleep(99)\n"
+    sweep = start(f"from joblib import Parallel, delayed\n{job}Parallel(2)(delayed(job)(n) for n in range(2))")
+    assert sweep.stdout is not None
+    assert [sweep.stdout.readline(), sweep.stdout.readline()] == ["1\n", "1\n"]
+    children = Process(sweep.pid).children(recursive=True)
+    sweep.kill()
+    gone, alive = wait_procs(children, timeout=30)
+    for process in alive:
+        process.kill()
+    sweep.communicate(timeout=60)
+    assert len(gone) >= 2
+    assert not alive

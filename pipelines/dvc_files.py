@@ -1,8 +1,9 @@
 """Repair the files of DVC before it reads them, so that no kill and no damaged file stops a later run.
 
-DVC rewrites dvc.lock and .dvc/tmp/rwlock in place, leaves empty folders and drafts in its run cache, and trusts every
-read-only object of its cache without hashing it. ``mend`` undoes what a kill leaves. ``drop_damaged`` deletes stored
-results that no longer have their hash, so that DVC makes them again.
+DVC rewrites dvc.lock and .dvc/tmp/rwlock in place, leaves empty folders and drafts in its run cache, trusts every
+read-only object of its cache without hashing it, and every output whose size and time of modification are as before.
+``mend`` undoes what a kill leaves. ``drop_damaged`` deletes stored results that no longer have their hash, and has DVC
+hash the outputs that may have changed, so that it makes them again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pipelines.paths import read_yaml
+from pipelines.paths import CIRCUITS, MODELS, REPORTS, read_yaml
 
 LOCK = Path("dvc.lock")
 TMP = Path(".dvc/tmp")
@@ -27,6 +28,7 @@ RWLOCK = TMP / "rwlock"  # which process reads or writes which file
 OBJECTS = Path(".dvc/cache/files/md5")
 RUN_CACHE = Path(".dvc/cache/runs")
 INTACT = TMP / "intact.json"  # size and time of change of each stored file when its hash was last compared
+OUTPUTS = (Path("data"), MODELS, CIRCUITS, REPORTS)
 _LONG = 10  # seconds of waiting before a message
 
 
@@ -47,17 +49,21 @@ def drop_damaged() -> None:
     """Delete the objects and the entries of DVC's cache whose content does not have the hash in their name."""
     known, intact, damaged = _intact(), {}, []
     for path in (*OBJECTS.glob("??/*"), *RUN_CACHE.glob("??/*/*")):
-        about = path.stat()
-        key = [about.st_size, about.st_ctime_ns]
-        if known.get(str(path)) != key and not _has_its_hash(path):
+        times = _times(path)
+        if known.get(str(path)) != times and not _has_its_hash(path):
             damaged.append(path)
         else:
-            intact[str(path)] = key
+            intact[str(path)] = times
+    for path in (path for folder in OUTPUTS for path in folder.rglob("*") if path.is_file()):
+        if known.get(str(path)) != _times(path):
+            path.touch()  # DVC hashes it again, even if what changed it has set its old time of modification
+        intact[str(path)] = _times(path)
     for path in damaged:
         path.unlink()
     if damaged:
         _say(f"damaged files in .dvc/cache: {len(damaged)} are deleted, and made again where they are needed")
     if intact != known:
+        TMP.mkdir(parents=True, exist_ok=True)
         draft = INTACT.with_suffix(".draft")
         draft.write_text(json.dumps(intact))
         draft.replace(INTACT)
@@ -138,6 +144,11 @@ def _has_its_hash(path: Path) -> bool:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     return digest == (path.parent.name + path.name).removesuffix(".dir")
+
+
+def _times(path: Path) -> list[int]:
+    about = path.stat()
+    return [about.st_size, about.st_ctime_ns]
 
 
 def _intact() -> dict[str, list[int]]:

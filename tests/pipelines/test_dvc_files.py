@@ -174,3 +174,17 @@ def test_a_file_that_was_intact_is_hashed_again_only_when_it_changes(monkeypatch
     INTACT.write_text("{")
     drop_damaged()
     assert not path.exists()
+
+
+def test_an_output_that_changed_and_kept_its_time_of_modification_gets_a_new_one() -> None:
+    path = Path("data/calibration.parquet")
+    path.parent.mkdir()
+    path.write_text("abc")
+    drop_damaged()
+    before = path.stat()
+    drop_damaged()
+    assert path.stat().st_mtime_ns == before.st_mtime_ns  # nothing has changed
+    path.write_text("abd")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    drop_damaged()
+    assert path.stat().st_mtime_ns > before.st_mtime_ns

@@ -33,8 +33,11 @@ def text_of(base: str) -> str:
 
 
 def git(*arguments: str) -> str | None:
-    """Run git and return its output; None if it fails."""
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+    """Run git and return its output; None if it fails. Raises ValueError if there is no git."""
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+    except FileNotFoundError as error:
+        raise ValueError("BASE: a revision needs git, which is not installed; install it, or give a file") from error
     return done.stdout if done.returncode == 0 else None
 
 

@@ -132,6 +132,8 @@ def _about_file(error: OSError, path: Path) -> str:
     """Return what is wrong with the file ``path``, and what to do."""
     if path.is_absolute() and Path.cwd() not in path.parents:
         return f"{path}: {error.strerror}; give a path that this command can read and write"
+    if isinstance(error, FileNotFoundError) and path.parts[:1] == ("conf",):
+        return f"expected the file {path}, found none; run this in the root of the repository"
     if isinstance(error, FileNotFoundError):
         return f"expected the file {path}, found none; `make repro` writes every file that a stage reads"
     in_the_way = next((above for above in (path, *path.parents) if above.exists() and not above.is_dir()), path)

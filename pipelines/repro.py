@@ -170,21 +170,20 @@ def require_graph() -> None:
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
+    if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in Path(".dvc/config").read_text():
+        raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
     if not isinstance(section(params(), "cells"), dict):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
 
 
-def busy(holder: str) -> None:
-    """Raise ValueError, which names the process that computes results in this folder."""
-    raise ValueError(
-        f"expected to be the only process that computes results in this folder, but process {holder} does; wait for "
-        f"it, or stop it (kill {holder}) and run the same command again"
-    )
+def waiting(holder: str) -> None:
+    """Say which process computes results in this folder. It is waited for, and then little is left to compute."""
+    print(f"pathsum: waiting for process {holder}, which computes results in this folder", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
     with stage(threads=0):
         part, jobs = arguments(sys.argv[1:])
         require_graph()
-        with held(TMP / "repro.lock", busy):
+        with held(TMP / "repro.lock", waiting):
             sys.exit(part(jobs))

@@ -65,7 +65,7 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
-        folder = run_cell(name, cell, tracking, wait=sweep)
+        folder = run_cell(name, cell, tracking)
         if ranks.is_main():
             print(f"{name}: {folder}")
 

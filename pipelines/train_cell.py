@@ -26,11 +26,11 @@ from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, para
 MOST_THREADS = 256  # with thousands, the system starts no more and torch ends without a message
 
 
-def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) -> Path:
+def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
     """Train ``cell`` in the run store and return the folder of the run. A finished run is not trained again.
 
-    If another process trains the same run, wait for it (``wait``) or raise RunBusy. Of several processes started by
-    torchrun, only the main one locks the run and writes.
+    If another process trains the same run, wait for it. Of several processes started by torchrun, only the main one
+    locks the run and writes.
     """
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
     data_hash = text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash
@@ -38,7 +38,7 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig, wait: bool) 
     run = RUNS / identity
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
-    with locked(run, wait) if ranks.is_main() else nullcontext():
+    with locked(run, wait=True) if ranks.is_main() else nullcontext():
         ranks.barrier()
         if finished(run):
             return run
@@ -70,6 +70,6 @@ if __name__ == "__main__":
         values = params()
         name = model_of(sys.argv[1:], values)
         cell = load(CellConfig, values["cells"][name], f"cells.{name}")
-        run = run_cell(name, cell, load(TrackingConfig, section(values, "tracking"), "tracking"), wait=False)
+        run = run_cell(name, cell, load(TrackingConfig, section(values, "tracking"), "tracking"))
         if ranks.is_main():
             adopt(run, MODELS / name)

@@ -130,6 +130,18 @@ def test_a_file_or_folder_in_the_way_is_named(
     assert said in paths._sentence(caught.value)
 
 
+def test_a_project_without_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dvc.yaml").write_text(GRAPH)
+    (tmp_path / ".dvc").mkdir()
+    (tmp_path / ".dvc" / "config").write_text("[core]\n")
+    assert "expected a git repository in " in command(tmp_path, "pipelines.repro").stderr
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "metrics.json").write_text("{}")
+    monkeypatch.setenv("PATH", "")
+    for name, said in (("compare", "BASE: a revision needs git"), ("scratch", "expected git, which lists")):
+        assert said in command(tmp_path, f"pipelines.{name}", "main").stderr
+
+
 @pytest.mark.parametrize("given", ["two", "0", "1.5", "100000", ""])
 def test_a_number_of_threads_is_one(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv("PATHSUM_THREADS", given)

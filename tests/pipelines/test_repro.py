@@ -198,3 +198,28 @@ def test_jobs_must_be_a_number(tmp_path: Path) -> None:
         done = command(tmp_path, "pipelines.repro", jobs)
         assert done.returncode == 1
         assert done.stderr == f"\nerror: JOBS: expected a number of models to process at a time, got {jobs!r}\n"
+
+
+def test_a_second_command_says_for_whom_it_waits_and_then_goes_on(tmp_path: Path) -> None:
+    (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
+    hold = (
+        "import sys\nfrom pathlib import Path\nfrom pathsum.core.locks import held\nfrom pipelines import repro\n"
+        "with held(repro.TMP / 'repro.lock', repro.waiting):\n    print('held', flush=True)\n    sys.stdin.read()"
+    )
+
+    def start() -> subprocess.Popen[str]:
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+        return subprocess.Popen(
+            [sys.executable, "-c", hold], cwd=tmp_path, env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    with start() as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        with start() as second:
+            assert second.stderr is not None
+            assert f"waiting for process {first.pid}, which computes" in second.stderr.readline()
+            assert first.communicate("", timeout=60) == ("", "")
+            assert second.communicate("", timeout=60) == ("held\n", "")
+        assert first.returncode == second.returncode == 0

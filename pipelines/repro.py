@@ -39,6 +39,17 @@ def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None 
     extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
     code = subprocess.run([*DVC, *arguments], stdout=out, env=os.environ | extra, check=False).returncode
     mend()
+    return told(code)
+
+
+def told(code: int) -> int:
+    """Return the exit code of DVC. If a signal has ended it, it could not say so itself."""
+    if code < 0:
+        print(
+            f"pathsum: DVC was ended by signal {-code}, as the system does when memory is short (then use JOBS=1); run "
+            "the same command again to go on",
+            file=sys.stderr,
+        )
     return code
 
 
@@ -61,7 +72,7 @@ def stale() -> set[str]:
         [*DVC, "--wait-for-lock", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False
     )
     if found.returncode:
-        sys.exit(found.returncode)  # DVC has printed the error
+        sys.exit(told(found.returncode))  # DVC has printed the error
     return set(json.loads(found.stdout))
 
 

@@ -223,3 +223,14 @@ def test_a_second_command_says_for_whom_it_waits_and_then_goes_on(tmp_path: Path
             assert first.communicate("", timeout=60) == ("", "")
             assert second.communicate("", timeout=60) == ("held\n", "")
         assert first.returncode == second.returncode == 0
+
+
+def test_a_killed_dvc_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(repro, "DVC", (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"))
+    assert repro.dvc("repro") == -9
+    with pytest.raises(SystemExit, match="-9"):
+        repro.stale()
+    assert capsys.readouterr().err.count("DVC was ended by signal 9, as the system does when memory is short") == 2

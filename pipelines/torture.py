@@ -210,6 +210,8 @@ if __name__ == "__main__":
         parser.add_argument("--seed", type=int, default=random.randrange(1000))
         parser.add_argument("--graph", type=Path)
         given = parser.parse_args()
+        if given.graph and not (given.graph / "reports" / "index.html").is_file():
+            raise ValueError(f"--graph: expected a folder that `pipelines/smoke.sh FOLDER` has made, got {given.graph}")
         print(f"torture: seed {given.seed}", flush=True)
         scratch = Path(tempfile.mkdtemp(prefix="torture-"))
         try:

@@ -32,6 +32,11 @@ HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
         ("verify", [], "expected the file data/preregistration.json, found none; `make repro` writes"),
         ("report", [], "params.yaml: expected the key sweep, got none"),
         ("scratch", [], "expected one folder to copy the project to"),
+        (
+            "torture",
+            ["--graph", "/etc"],
+            "--graph: expected a folder that `pipelines/smoke.sh",
+        ),
         ("compare", [], "expected reports/metrics.json in this folder, got none"),
     ],
 )

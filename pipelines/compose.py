@@ -71,6 +71,10 @@ def _said(error: Exception) -> str:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section"
     if isinstance(error, OverrideParseException):
         text = f"expected KEY=VALUE, got {error.override!r}: {text}"
+    if "Error merging override" in text and error.__cause__:
+        text = f"{text}: {error.__cause__}"
+    if "submitit" in text:
+        text += "; it needs `pip install 'pathsum[launchers]'`"
     text = re.sub(r"^\w+ raised while resolving interpolation: ", "", text)
     return re.split(r"\n\s*(?:full_key:|Config search path|See https)", text)[0].strip()
 

@@ -31,6 +31,7 @@ CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
+EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package
 
 
 def params(folder: Path = Path()) -> dict[str, Any]:
@@ -123,6 +124,8 @@ def _sentence(error: Exception) -> str:
     """Return the message of an error, with what to do about a file or memory that is not there."""
     if isinstance(error, OSError) and error.filename and error.errno:
         return _about_file(error, Path(os.fsdecode(error.filename)))
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return f"expected the package {error.name}, found none; run `pip install 'pathsum[{EXTRAS[error.name]}]'`"
     if isinstance(error, MemoryError):
         return f"expected more free memory ({error}); lower train.batch, model.n_ctx or tokenizer.d_vocab, or free some"
     return str(error)

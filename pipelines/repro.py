@@ -18,6 +18,8 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
+from configobj import ConfigObj, ConfigObjError
+
 from pathsum.core.locks import held
 from pipelines.dvc_files import TMP, drop_damaged, mend
 from pipelines.paths import CIRCUITS, GRAPH, PARAMS, THREADS, cores, params, read_yaml, section, stage
@@ -181,6 +183,12 @@ def require_graph() -> None:
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
+    for path in filter(Path.is_file, map(Path, (".dvc/config", ".dvc/config.local", ".dvcignore"))):
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            _ = path.name == ".dvcignore" or ConfigObj(lines)
+        except (ConfigObjError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: expected a file of DVC, got something else ({error}); put it back") from error
     if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in Path(".dvc/config").read_text():
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
     if not isinstance(section(params(), "cells"), dict):

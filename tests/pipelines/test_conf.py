@@ -283,6 +283,10 @@ def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: st
     [
         (["model.n_layer=2"], "model.n_layer: no such setting; did you mean n_layers?"),
         (["train=null"], "expected KEY=VALUE, with the name of a file"),
+        (
+            ["--multirun", "hydra/launcher=joblib", "hydra.launcher.n_jobs=x"],
+            "'x' of type 'str' could not be",
+        ),
         (["~model.n_layers"], "Key 'n_layers' is not in struct"),
         (["hydra.run.dir=/dev/null/x"], "/dev/null/x: Not a directory; give a path"),
         (

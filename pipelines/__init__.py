@@ -16,5 +16,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if sys.argv[0] == "-m":  # this process is a command of this package, which is imported first
     listen()
-elif current_process().name.startswith("LokyProcess"):  # joblib's worker, which waits for more if its sweep is killed
+    if "DVC_STAGE" in os.environ:
+        end_with_parent()  # a killed DVC leaves no stage that writes what the next one writes
+elif current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # which wait for more work
     end_with_parent()

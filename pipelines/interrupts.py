@@ -11,8 +11,10 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from multiprocessing import current_process, parent_process
 from types import FrameType
 
+PARENT = "PATHSUM_PARENT"  # variable with the id of the process that starts stages, or the workers of a sweep
 INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 
 
@@ -29,11 +31,29 @@ def listen() -> None:
 
 
 def end_with_parent() -> None:
-    """Have the kernel kill this process when the process that started it ends (on Linux)."""
+    """Have the kernel kill this process when the process that started it ends (on Linux). If that one has ended before
+    this call, end now."""
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if _orphaned():
+        os._exit(INTERRUPTED)
+
+
+def _orphaned() -> bool:
+    """Return whether the process that started this one has ended: multiprocessing knows it, or the variable PARENT."""
+    if current_process().name.startswith("SpawnProcess"):
+        started_by = parent_process()
+        return started_by is not None and not started_by.is_alive()
+    given, above = int(os.environ.get(PARENT, os.getppid())), os.getppid()
+    if above == given:
+        return False
+    try:
+        os.kill(given, 0)  # raises if there is no such process
+    except ProcessLookupError:
+        return True
+    return above == 1  # the process has ended, and nobody has asked for its exit code
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from pipelines.interrupts import INTERRUPTED, end_with_parent
+from pipelines.interrupts import INTERRUPTED
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = Path("params.yaml")
@@ -101,8 +101,6 @@ def stage(threads: int) -> Iterator[None]:
     A mistake of the user ends the process with one message, and an interrupt ends it without one. Neither prints a
     traceback.
     """
-    if "DVC_STAGE" in os.environ:
-        end_with_parent()  # a killed DVC leaves no stage that writes what the next one writes
     try:
         if threads:
             import torch

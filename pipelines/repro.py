@@ -29,7 +29,8 @@ SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (  # which ends with this process
     sys.executable,
     "-c",
-    "import sys; from pipelines.interrupts import end_with_parent; end_with_parent(); sys.argv[0] = 'dvc'\n"
+    "import os, sys; from pipelines.interrupts import PARENT, end_with_parent; end_with_parent()\n"
+    "os.environ[PARENT] = str(os.getpid()); sys.argv[0] = 'dvc'\n"
     "from dvc.cli import main; sys.exit(main())",
 )
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes

@@ -26,7 +26,7 @@ from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.training import ranks
 from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
-from pipelines.interrupts import INTERRUPTED
+from pipelines.interrupts import INTERRUPTED, PARENT
 from pipelines.paths import TOKENS, params, stage
 from pipelines.train_cell import run_cell, set_threads
 
@@ -82,6 +82,7 @@ def main(config: DictConfig) -> None:
 
 
 if __name__ == "__main__":
+    os.environ[PARENT] = str(os.getpid())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
     with ranks.process_group(), stage(threads=0), composing(sys.argv[1:]):
         if not ranks.is_main():

@@ -100,3 +100,13 @@ def test_the_workers_of_a_sweep_end_with_it() -> None:
     sweep.communicate(timeout=60)
     assert len(gone) >= 2
     assert not alive
+
+
+def test_a_stage_whose_dvc_has_ended_before_it_could_listen_ends_at_once() -> None:
+    ended_before = subprocess.Popen([sys.executable, "-c", ""])
+    ended_before.wait()
+    code = "import sys; sys.argv[0] = '-m'; import pipelines; print('goes on')"
+    for parent, said in ((ended_before.pid, ""), (os.getpid(), "goes on\n")):
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "DVC_STAGE": "report", "PATHSUM_PARENT": str(parent)}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+        assert done.stdout == said

@@ -54,7 +54,7 @@ def drop_damaged() -> None:
             damaged.append(path)
         else:
             intact[str(path)] = times
-    for path in (path for folder in OUTPUTS for path in folder.rglob("*") if path.is_file()):
+    for path in _outputs():
         if known.get(str(path)) != _times(path):
             path.touch()  # DVC hashes it again, even if what changed it has set its old time of modification
         intact[str(path)] = _times(path)
@@ -63,10 +63,23 @@ def drop_damaged() -> None:
     if damaged:
         _say(f"damaged files in .dvc/cache: {len(damaged)} are deleted, and made again where they are needed")
     if intact != known:
-        TMP.mkdir(parents=True, exist_ok=True)
-        draft = INTACT.with_suffix(".draft")
-        draft.write_text(json.dumps(intact))
-        draft.replace(INTACT)
+        _keep(intact)
+
+
+def note_outputs() -> None:
+    """Note that DVC has just hashed all outputs, so that it need not hash them again for the next call."""
+    _keep(_intact() | {str(path): _times(path) for path in _outputs()})
+
+
+def _outputs() -> Iterator[Path]:
+    return (path for folder in OUTPUTS for path in folder.rglob("*") if path.is_file())
+
+
+def _keep(intact: dict[str, list[int]]) -> None:
+    TMP.mkdir(parents=True, exist_ok=True)
+    draft = INTACT.with_suffix(".draft")
+    draft.write_text(json.dumps(intact))
+    draft.replace(INTACT)
 
 
 def whole(path: Path) -> bool:

@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from configobj import ConfigObj, ConfigObjError
 
 from pathsum.core.locks import held
-from pipelines.dvc_files import TMP, drop_damaged, mend
+from pipelines.dvc_files import TMP, drop_damaged, mend, note_outputs
 from pipelines.paths import CIRCUITS, GRAPH, PARAMS, THREADS, cores, params, read_yaml, section, stage
 from pipelines.progress import Progress
 
@@ -144,6 +144,8 @@ def repro(jobs: int) -> int:
         print("Data and pipelines are up to date.")  # the message of DVC
         return 0
     code = models(jobs) or dvc("repro")
+    if not code:
+        note_outputs()
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
         report_without(failed)
     return code
@@ -152,12 +154,18 @@ def repro(jobs: int) -> int:
 def report(_: int) -> int:
     """Write the report again from stored records, also before all models are made. Return the exit code."""
     if cells(stale()):
-        print("pathsum: not all models are made; the report names the missing ones", file=sys.stderr)
-        for module in ("pipelines.verify", "pipelines.report"):
-            if code := subprocess.run([sys.executable, "-m", module], check=False).returncode:
-                return code
-        return 0
+        return report_so_far()
     return dvc("repro", "--single-item", "--force", "report")
+
+
+def report_so_far() -> int:
+    """Write the verdicts and the report from the records of the models that are made, without DVC. Return the exit
+    code."""
+    print("pathsum: not all models are made; the report names the missing ones", file=sys.stderr, flush=True)
+    for module in ("pipelines.verify", "pipelines.report"):
+        if code := subprocess.run([sys.executable, "-m", module], check=False).returncode:
+            return code
+    return 0
 
 
 def tokens(_: int) -> int:
@@ -201,9 +209,26 @@ def waiting(holder: str) -> None:
     print(f"pathsum: waiting for process {holder}, which computes results in this folder", file=sys.stderr, flush=True)
 
 
+class Busy(Exception):
+    """Raised when another process computes results in this folder."""
+
+
+def not_now(_: str) -> None:
+    raise Busy
+
+
+def alone(part: Callable[[int], int], jobs: int) -> int:
+    """Run ``part`` once no other process computes results in this folder, and return its exit code. A report does not
+    wait: it shows what is made."""
+    try:
+        with held(TMP / "repro.lock", not_now if part is report else waiting):
+            return part(jobs)
+    except Busy:
+        return report_so_far()
+
+
 if __name__ == "__main__":
     with stage(threads=0):
         part, jobs = arguments(sys.argv[1:])
         require_graph()
-        with held(TMP / "repro.lock", waiting):
-            sys.exit(part(jobs))
+        sys.exit(alone(part, jobs))

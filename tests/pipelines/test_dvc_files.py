@@ -15,7 +15,7 @@ import pytest
 import yaml
 from dvc.utils import dict_sha256
 
-from pipelines.dvc_files import COPY, INTACT, LOCK, OBJECTS, RUN_CACHE, RWLOCK, drop_damaged, mend, whole
+from pipelines.dvc_files import COPY, INTACT, LOCK, OBJECTS, RUN_CACHE, RWLOCK, drop_damaged, mend, note_outputs, whole
 
 GOOD = "schema: '2.0'\nstages:\n  check:\n    cmd: python -m pipelines.check\n    outs:\n    - path: data/checked\n"
 
@@ -188,3 +188,13 @@ def test_an_output_that_changed_and_kept_its_time_of_modification_gets_a_new_one
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     drop_damaged()
     assert path.stat().st_mtime_ns > before.st_mtime_ns
+
+
+def test_outputs_that_dvc_has_just_hashed_keep_their_times() -> None:
+    path = Path("data/calibration.parquet")
+    path.parent.mkdir()
+    path.write_text("abc")
+    before = path.stat()
+    note_outputs()
+    drop_damaged()
+    assert path.stat().st_mtime_ns == before.st_mtime_ns

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pathsum.core.locks import held
 from pipelines import repro
 from pipelines.paths import ROOT, stage
 from pipelines.progress import Progress
@@ -198,6 +199,17 @@ def test_jobs_must_be_a_number(tmp_path: Path) -> None:
         done = command(tmp_path, "pipelines.repro", jobs)
         assert done.returncode == 1
         assert done.stderr == f"\nerror: JOBS: expected a number of models to process at a time, got {jobs!r}\n"
+
+
+def test_a_report_does_not_wait_for_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(repro, "stale", set)
+    monkeypatch.setattr(repro, "cells", lambda _: [])
+    monkeypatch.setattr(repro, "dvc", lambda *_: 3)
+    monkeypatch.setattr(repro, "report_so_far", lambda: 5)
+    assert repro.alone(repro.report, 0) == 3
+    with held(repro.TMP / "repro.lock", repro.waiting):
+        assert repro.alone(repro.report, 0) == 5
 
 
 def test_a_second_command_says_for_whom_it_waits_and_then_goes_on(tmp_path: Path) -> None:

@@ -223,6 +223,15 @@ def test_any_setting_of_weights_from_elsewhere_is_read_or_refused(value: Any, da
     opened(content, json.dumps(value))
 
 
+@pytest.mark.parametrize("scale", [0, -2, 1e-9, 1e9])
+def test_a_scale_of_scores_that_is_none_is_refused(tmp_path: Path, scale: float) -> None:
+    content, config = imported()
+    (tmp_path / "a.safetensors").write_bytes(content)
+    (tmp_path / "a.json").write_text(json.dumps({**config, "attn_scale": scale}))
+    with pytest.raises(ValueError, match="attn_scale: expected a number from 1e-06"):
+        open_weights(tmp_path / "a.safetensors", "words")
+
+
 @pytest.mark.parametrize(
     ("name", "tensor", "said"),
     [

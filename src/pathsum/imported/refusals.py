@@ -27,10 +27,12 @@ MUST_BE: dict[str, Any] = {
 }  # fmt: skip
 
 NUMBERS = {
-    "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(0, 1), "attn_scale": Bound(-1, 1e6),
+    "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(0, 1), "attn_scale": Bound(1e-6, 1e6),
     "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
-OPTIONAL = ("attn_scale", "rotary_dim", "n_ctx")  # may be None: TransformerLens's default; of n_ctx, refused below
+DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens; without n_ctx, weights are refused below
+    "attn_scale": (None, -1), "rotary_dim": (None,), "n_ctx": (None,),
+}  # fmt: skip
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
@@ -53,7 +55,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
     found = [
         f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
         for name, bound in NUMBERS.items()
-        if name in config and not bound.holds(config[name]) and not (name in OPTIONAL and config[name] is None)
+        if name in config and not bound.holds(config[name]) and config[name] not in DEFAULTS.get(name, ())
     ]
     found += [
         f"{name}: expected finite floating-point numbers, got NaN, infinity or another type in {tensor.dtype} "

@@ -76,10 +76,7 @@ def _outputs() -> Iterator[Path]:
 
 
 def _keep(intact: dict[str, list[int]]) -> None:
-    TMP.mkdir(parents=True, exist_ok=True)
-    draft = INTACT.with_suffix(".draft")
-    draft.write_text(json.dumps(intact))
-    draft.replace(INTACT)
+    _write(INTACT, json.dumps(intact).encode())
 
 
 def whole(path: Path) -> bool:
@@ -98,12 +95,12 @@ def _mend_lock() -> None:
     if LOCK.exists() and COPY.exists() and COPY.read_bytes() == LOCK.read_bytes():
         return
     if whole(LOCK):
-        _copy(LOCK, COPY)
+        _write(COPY, LOCK.read_bytes())
         return
     if damaged := LOCK.exists():
         LOCK.replace(TMP / "dvc.lock.damaged")
     if whole(COPY):
-        _copy(COPY, LOCK)
+        _write(LOCK, COPY.read_bytes())
         state = "damaged" if damaged else "missing"
         _say(f"dvc.lock was {state}; its last whole copy is back. Results since then come from the cache")
     elif damaged:
@@ -172,10 +169,12 @@ def _intact() -> dict[str, list[int]]:
     return {}
 
 
-def _copy(source: Path, target: Path) -> None:
-    draft = target.with_name(target.name + ".draft")
-    draft.write_bytes(source.read_bytes())
-    draft.replace(target)
+def _write(path: Path, content: bytes) -> None:
+    """Write a file atomically, as core.storage does, whose imports take longer than a call with nothing to do."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".draft")
+    draft.write_bytes(content)
+    draft.replace(path)
 
 
 @contextmanager

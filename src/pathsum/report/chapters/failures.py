@@ -31,7 +31,7 @@ def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[Cla
         Text("reproduced in", lambda _, card: card.passing),
         Text("median (range)", lambda _, card: f"{card.value} {card.unit}"),
         Text("needed", lambda claim, _: claim.threshold),
-        Text("why", lambda claim, _: WHY[claim.id](results) or UNKNOWN if claim.id in WHY else UNKNOWN),
+        Text("why", lambda claim, _: WHY.get(claim.id, lambda _: "")(results) or UNKNOWN),
         caption="",
         source="claims",
         fold=False,

@@ -32,15 +32,7 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     return Section.of(
         TITLE,
         (text, _models(results), _tuned(registered), _limits(results)),
-        (
-            Table.of(
-                TERMS,
-                Text("term", lambda term, _: term),
-                Text("meaning", lambda _, text: text),
-                caption="",
-                title="Terms",
-            ),
-        ),
+        (_terms(),),
         (PREREGISTRATION,),
     )
 

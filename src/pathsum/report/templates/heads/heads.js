@@ -17,8 +17,8 @@
   const interval = ([value, low, high], digits) =>
     `${value < 0 ? "" : "+"}${signed(value, digits)} [${signed(low, digits)}, ${signed(high, digits)}]`;
 
-  // The head with the dearest edge into its keys, or the one whose ablation costs most.
-  function dearest() {
+  // The head with the costliest edge, or without edges the one whose ablation costs most.
+  function costliest() {
     const best = (all, cost) => all.reduce((a, b) => (cost(b) > cost(a) ? b : a), all[0]);
     const edge = best(model.edges, (e) => e.cost?.second[0] ?? -Infinity);
     return edge ? edge.late : best(model.heads, (h) => h.cost?.second[0] ?? -Infinity).name;
@@ -57,7 +57,8 @@
         path.setAttribute("d", `M${x1} ${y1}C${x1} ${(y1 + y2) / 2} ${x2} ${(y1 + y2) / 2} ${x2} ${y2}`);
         path.setAttribute("stroke-width", String(1 + (WIDEST * above(edge)) / largest));
         const touches = [edge.early, edge.late].includes(state.head);
-        path.setAttribute("class", [worth(edge) && "costs", touches || "other"].filter((c) => c !== true && c).join(" "));
+        path.classList.toggle("costs", worth(edge));
+        path.classList.toggle("other", !touches);
         path.onclick = () => choose(edge.late, edge.early);
         return path;
       }),
@@ -138,7 +139,7 @@
     model = JSON.parse(blocks.get(name).textContent);
     $("kind").disabled = !model.edges.length;
     drawMap();
-    choose(dearest(), "");
+    choose(costliest(), "");
   }
 
   if (!blocks.size) return;

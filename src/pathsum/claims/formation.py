@@ -5,13 +5,20 @@ from __future__ import annotations
 from pathsum.claims.chance import always
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
-from pathsum.records.formation import ChangePointRow
-from pathsum.records.results import Cell
+from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.results import Cell, Results
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
     """Return the change-point of ``quantity``, a field of ``FormationRow``; None if the model has none."""
     return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
+
+
+def by_onset(results: Results) -> tuple[list[Cell], list[Cell]]:
+    """Return the models with records of formation in which prefix matching rises, and those in which it does not."""
+    known = [c for c in results.cells.values() if c.rows(FormationRow)]
+    formed = [c for c in known if change_of(c, "prefix_matching") is not None]
+    return formed, [c for c in known if change_of(c, "prefix_matching") is None]
 
 
 def _previous_token_first(cell: Cell) -> Finding:

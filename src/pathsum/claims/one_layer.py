@@ -100,6 +100,13 @@ def _base_rate(results: Results) -> str:
 # Positivity alone is no evidence of copying: it is a trace over a trace norm of a matrix that is not normal, and heads
 # of a model trained on shuffled text pass it too. A head must therefore also copy by behavior. The intervention is
 # reported but not required, because heads that copy together compensate for each other when one is ablated.
+def confirmed(cell: Cell) -> list[SkipTrigramRow]:
+    """Return the skip-trigrams of a model that other documents confirm, those with the largest summed effect (mean
+    effect times places) first."""
+    rows = [r for r in cell.rows(SkipTrigramRow) if r.confirmed]
+    return sorted(rows, key=lambda r: -abs(r.effect_logits) * r.places)
+
+
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "one_layer_copying_heads",

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from pathsum.claims.formatting import head_label
+from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell
-from pathsum.records.skip_trigrams import SkipTrigramRow
 from pathsum.report.symbols import visible
 from pathsum.report.themes.behaviour import names
 
@@ -56,8 +56,7 @@ def _costs(r: AblationRow) -> dict[str, list[float]]:
 def _head(cell: Cell, h: HeadRow, cost: dict[str, list[float]] | None) -> dict[str, Any]:
     """Return one head: its labels, the scores that it is labeled for, what its ablation costs, and examples."""
     labels = [r for r in cell.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head) and r.labelled]
-    found = [r for r in cell.rows(SkipTrigramRow) if (r.layer, r.head) == (h.layer, h.head) and r.confirmed]
-    found.sort(key=lambda r: -abs(r.effect_logits) * r.places)
+    found = [r for r in confirmed(cell) if (r.layer, r.head) == (h.layer, h.head)]
     return {
         "name": head_label(h.layer, h.head),
         "layer": h.layer,

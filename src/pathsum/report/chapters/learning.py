@@ -5,10 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from pathsum.claims.formation import change_of
+from pathsum.claims.formation import by_onset, change_of
 from pathsum.claims.formatting import millions, plural, span
 from pathsum.claims.judging import REPRODUCED
-from pathsum.records.formation import FormationRow
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Section
@@ -41,9 +40,7 @@ def _onset(results: Results) -> str:
 
 def _bends(results: Results) -> str:
     """State whether a bend of the loss tells models with a phase change from others; empty if it was not measured."""
-    known = [c for c in results.cells.values() if c.rows(FormationRow)]
-    formed = [c for c in known if change_of(c, "prefix_matching") is not None]
-    others = [c for c in known if change_of(c, "prefix_matching") is None]
+    formed, others = by_onset(results)
     if not formed or not others:
         return ""
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.one_layer import copying_heads, copying_share
+from pathsum.claims.one_layer import confirmed, copying_heads, copying_share
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
@@ -65,9 +65,8 @@ def _surprise(cells: Sequence[Cell]) -> str:
 
 
 def _table(cell: Cell) -> Table:
-    rows = sorted((r for r in cell.rows(SkipTrigramRow) if r.confirmed), key=lambda r: -abs(r.effect_logits) * r.places)
     return Table.of(
-        rows[:LISTED],
+        confirmed(cell)[:LISTED],
         Text("source …", lambda r: visible(r.source), kind="token"),
         Text("destination", lambda r: visible(r.destination), kind="token"),
         Text("→ output", lambda r: visible(r.out), kind="token"),

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import head_label, number
+from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
-from pathsum.records.skip_trigrams import SkipTrigramRow
 from pathsum.report.explorer import in_detail
 from pathsum.report.figures.base import Figure, picture
 from pathsum.report.symbols import FAINT, drawable, layer_colour
@@ -66,11 +66,11 @@ BARS = ["next", "corpus", "model"]
 def mechanism_one(results: Results) -> Figure | None:
     """Draw one skip-trigram, the one with the largest summed effect that other documents confirm. None without any."""
     cell = in_detail(results).get(1)
-    rows = [r for r in cell.rows(SkipTrigramRow) if r.confirmed] if cell else []
+    rows = confirmed(cell) if cell else []
     words = [r for r in rows if _word(r.source) and _word(r.out) and "\n" not in r.destination]
     if cell is None or not rows:
         return None
-    top = max(words or rows, key=lambda r: r.effect_logits * r.places)
+    top = (words or rows)[0]
     colour = layer_colour(1)
     head = head_label(top.layer, top.head)
 

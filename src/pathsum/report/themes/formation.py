@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formation import change_of
+from pathsum.claims.formation import by_onset, change_of
 from pathsum.claims.formatting import number, plural, span
-from pathsum.records.formation import ChangePointRow, FormationRow
+from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Cell, Results
 from pathsum.report import symbols
 from pathsum.report.document import Column, Section, Table
@@ -121,9 +121,7 @@ def _bends(results: Results) -> str:
         sure = f" ({certain} whichever windows are sampled)" if bends else ""
         return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
-    known = [c for c in results.cells.values() if c.rows(FormationRow)]
-    with_onset = [c for c in known if change_of(c, "prefix_matching")]
-    without = [c for c in known if not change_of(c, "prefix_matching")]
+    with_onset, without = by_onset(results)
     if not with_onset or not without:
         return ""
     (hits, true), (alarms, false) = count(with_onset), count(without)

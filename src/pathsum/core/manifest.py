@@ -1,5 +1,5 @@
-"""The manifest of a folder: the sha256 of each of its files. It is written last, so a folder without one is
-incomplete."""
+"""The manifest of a folder: the sha256 of each of its files, and of that list itself. It is written last, so a folder
+without one is incomplete."""
 
 from __future__ import annotations
 
@@ -24,16 +24,20 @@ def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None) -> Non
     if hashes is None:
         files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
         hashes = {p.relative_to(folder).as_posix(): sha256(p) for p in files}
-    write_json(folder / MANIFEST, hashes)
+    write_json(folder / MANIFEST, {"files": dict(hashes), "sha256": _of_list(hashes)})
+
+
+def _of_list(hashes: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """Return the hashes that the manifest lists. Raises FileNotFoundError if there is none, and ValueError if it cannot
-    be read."""
-    found = json.loads((folder / MANIFEST).read_bytes())
-    if not isinstance(found, dict):
-        raise ValueError(f"{folder / MANIFEST}: expected the hashes of files, got {type(found).__name__}")
-    return found
+    """Return the hashes that the manifest lists. Raises FileNotFoundError if there is none, and ValueError if it is not
+    as it was written."""
+    match json.loads((folder / MANIFEST).read_bytes()):
+        case {"files": dict(hashes), "sha256": str(own)} if own == _of_list(hashes):
+            return hashes
+    raise ValueError(f"{folder / MANIFEST}: expected the hashes of files and of their list, got something else")
 
 
 def damage(folder: Path) -> str:

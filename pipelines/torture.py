@@ -218,4 +218,7 @@ if __name__ == "__main__":
             main(given.minutes, given.seed, given.graph, scratch)
         except Different as error:
             sys.exit(f"torture: {error}")
+        except KeyboardInterrupt:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
         shutil.rmtree(scratch)

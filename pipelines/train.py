@@ -18,7 +18,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import hydra
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
@@ -27,7 +30,7 @@ from pathsum.training import ranks
 from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED, PARENT
-from pipelines.paths import TOKENS, params, stage
+from pipelines.paths import ROOT, TOKENS, params, stage
 from pipelines.train_cell import run_cell, set_threads
 
 
@@ -51,6 +54,16 @@ def require_same_tokens(config: DictConfig) -> None:
                 f"expected the {section} of params.yaml, whose tokens are stored in {TOKENS}, got another; choose it "
                 "in conf/config.yaml and run `make params repro` first"
             )
+
+
+def require_models(arguments: Sequence[str]) -> None:
+    """Raise ValueError if an override of a sweep has no values. Hydra would train nothing and say nothing."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+    for typed in (word for word in arguments if "=" in word and not word.startswith("-")):
+        override = parser.parse_overrides([typed])[0]
+        if override.is_discrete_sweep() and not any(True for _ in override.sweep_iterator()):
+            raise ValueError(f"{typed}: expected at least one value, got none; no model would be trained")
 
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
@@ -85,6 +98,7 @@ if __name__ == "__main__":
     os.environ[PARENT] = str(os.getpid())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
     with ranks.process_group(), stage(threads=0), composing(sys.argv[1:]):
+        require_models(sys.argv[1:])
         if not ranks.is_main():
             sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
         main()

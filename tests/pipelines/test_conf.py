@@ -287,6 +287,8 @@ def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: st
             ["--multirun", "hydra/launcher=joblib", "hydra.launcher.n_jobs=x"],
             "'x' of type 'str' could not be",
         ),
+        (["--multirun", "seed=range(5,1)"], "seed=range(5,1): expected at least one value, got none"),
+        (["--multirun", "model=glob(none*)"], "model=glob(none*): expected at least one value, got none"),
         (["~model.n_layers"], "Key 'n_layers' is not in struct"),
         (["hydra.run.dir=/dev/null/x"], "/dev/null/x: Not a directory; give a path"),
         (

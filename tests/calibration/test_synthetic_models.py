@@ -44,7 +44,7 @@ def test_each_seed_has_rules_and_text_of_its_own_and_each_kind_too() -> None:
         assert not {*map(tuple, first.train.tolist())} & {*map(tuple, other.train.tolist())}
 
 
-def test_without_documents_to_train_on_a_world_is_refused() -> None:
+def test_a_synthetic_corpus_without_documents_to_train_on_is_refused() -> None:
     with pytest.raises(ValueError, match=r"max_documents: expected more than the 131 that are held out, got 131"):
         small_windows(config(), held_out=131 - room.TUNING)
 
@@ -89,7 +89,7 @@ def test_who_guesses_among_the_answers_of_lookups_has_not_learnt_them() -> None:
 TRAINED: SyntheticModelConfig = config(1, steps=40, n_words=11, bigram_spread=2.0, repeat_share=0.3)  # forty steps
 
 
-def test_a_worlds_model_is_the_same_whichever_worlds_it_is_trained_beside() -> None:
+def test_a_model_is_the_same_whichever_models_are_trained_in_one_batch_with_it() -> None:
     """Results therefore do not depend on how corpora are distributed over processes. Another seed gives another
     model."""
     (first, second), (alone,) = small_models(TRAINED, (0, 1)), small_models(TRAINED, (1,))

@@ -148,7 +148,7 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
         assert sorted(places) == sorted(differing), control
 
 
-def test_every_planted_world_is_complete_and_is_what_its_name_and_all_worlds_say(tmp_path: Path) -> None:
+def test_each_synthetic_model_is_complete_and_combines_shared_and_own_settings(tmp_path: Path) -> None:
     """Settings of one kind of corpus override those of all kinds, and these override those of the grid."""
     values = composed(tmp_path)
     shared, differing = values["calibrate"], values["calibrate"]["synthetic_models"]
@@ -158,11 +158,11 @@ def test_every_planted_world_is_complete_and_is_what_its_name_and_all_worlds_say
         for part, settings in model.items():
             cells = {} if part == "corpus" else values[part]
             assert settings == {**cells, **shared[part], **differing[name].get(part, {})}
-    plants = {"n_skip_trigrams", "questions", "n_answers", "repeat_share", "two_back_spread"}
-    assert all(any(model["corpus"][key] for model in values["synthetic_models"].values()) for key in plants)
+    rules = {"n_skip_trigrams", "questions", "n_answers", "repeat_share", "two_back_spread"}
+    assert all(any(model["corpus"][key] for model in values["synthetic_models"].values()) for key in rules)
 
 
-def test_a_change_for_all_worlds_reaches_every_one_and_that_of_one_it_alone(tmp_path: Path) -> None:
+def test_a_setting_of_all_synthetic_models_changes_all_and_that_of_one_it_alone(tmp_path: Path) -> None:
     before = composed(tmp_path)["synthetic_models"]
     one = composed(tmp_path, "calibrate.synthetic_models.copies.corpus.repeat_share=0.3")["synthetic_models"]
     assert [name for name in before if before[name] != one[name]] == ["copies"]
@@ -177,7 +177,7 @@ def test_a_change_for_all_worlds_reaches_every_one_and_that_of_one_it_alone(tmp_
     assert {model["corpus"]["n_words"] for name, model in every.items() if name not in own} == {53}
 
 
-def test_a_misspelt_key_in_a_world_is_named(tmp_path: Path) -> None:
+def test_a_misspelt_key_of_a_synthetic_model_is_named(tmp_path: Path) -> None:
     copy(tmp_path)
     compose(tmp_path / "params.yaml", ["++calibrate.synthetic_models.copies.corpus.repeat_shar=0.3"])
     found = check(tmp_path, DVC_EXP_NAME="trial")
@@ -200,7 +200,7 @@ def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -
     assert "Traceback" not in found.stderr
 
 
-def test_a_world_whose_documents_fill_no_window_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_synthetic_corpus_whose_documents_fill_no_window_is_refused_by_name(tmp_path: Path) -> None:
     copy(tmp_path)
     compose(
         tmp_path / "params.yaml",

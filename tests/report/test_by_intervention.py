@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from pathsum.claims.causal import CLAIMS, edge_label, strongest_edge
+from pathsum.claims.causal import CLAIMS, edge_label
 from pathsum.claims.judging import NOT, REPRODUCED, judge
-from pathsum.records.ablations import EdgeContrastRow
+from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.report.figures.causal import ablations
 from pathsum.report.themes.causal import section
 from tests.report import synthetic
@@ -25,8 +25,8 @@ def test_the_strongest_edge_of_each_kind_stands_in_the_table_with_its_interval()
     heads, edges, terms = section(results, {}).blocks
     assert [entry.text for entry in heads.rows[0][:4]] == ["L2H4S0", "L0H0", "+2.09", "L1H0"]
     assert [row[1].text[-3:] for row in edges.rows] == ["(K)", "(Q)", "(V)"]
-    strongest = strongest_edge(cell, "resample")
-    assert strongest is not None
+    ablated = [a for a in cell.rows(AblationRow) if a.target == "edge" and a.method == "resample"]
+    strongest = max(ablated, key=lambda a: a.second_copy_nats)
     assert edges.rows[0][1].text == edge_label(strongest) == "L0H0 → L1H0 (K)"
     assert edges.rows[0][4].text.startswith(f"{strongest.second_copy_nats:.2f} [{strongest.second_copy_low:.2f}, ")
     assert [row[1].text for row in terms.rows] == ["direct path", "single heads", "virtual heads"]

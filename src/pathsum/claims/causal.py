@@ -11,12 +11,6 @@ from pathsum.records.results import Cell
 METHODS = ("zero", "resample")  # ablation methods; a claim must hold with both
 
 
-def strongest_edge(cell: Cell, method: str) -> AblationRow | None:
-    """Return the edge whose ablation by ``method`` raises the loss on the second copy most; None without edges."""
-    edges = [a for a in cell.rows(AblationRow) if a.target == "edge" and a.method == method]
-    return max(edges, key=lambda a: a.second_copy_nats, default=None)
-
-
 def _key_edge(cell: Cell) -> Finding:
     found = {c.method: c for c in cell.rows(EdgeContrastRow)}
     zero, resample = (found.get(method) for method in METHODS)

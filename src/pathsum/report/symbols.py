@@ -16,7 +16,6 @@ FAINT = "#9a9a9a"  # reference lines and bands: chance, thresholds, corpus model
 DIRECT_PATH = r"$W_U W_E$"
 OV_CIRCUIT = r"$W_U W_{OV} W_E$"
 PAIR_CIRCUIT = r"$(M_q W_E)^\top W_{QK} M_k W_E$"
-EIGENVALUE = r"$\lambda$"
 POSITIVITY = r"$\sum\mathrm{Re}\,\lambda\,/\,\sum|\lambda|$"
 
 TOKENS_SEEN = "tokens seen (millions)"

@@ -134,6 +134,19 @@ def test_the_presets_show_induction_and_cut_its_key_edge(page: Browser) -> None:
     assert "intact" in text(page, "#lab-summary")
 
 
+def test_the_tour_goes_from_zero_to_two_layers_and_cuts_the_key_edge(page: Browser) -> None:
+    page.ask("document.querySelector('#lab-tour').open = true")
+    page.until("document.querySelector('#lab-tour li')")
+    seen = []
+    for at in range(len(texts(page, "#lab-tour li"))):
+        page.ask("location.hash = ''")
+        click(page, f"#lab-tour li:nth-child({at + 1}) button")
+        seen.append((page.ask("document.querySelector('#lab-model').value"), text(page, "#lab-changes")))
+    assert [model for model, _ in seen] == ["L0S0", "L1H2S0", *["L2H2S0"] * 5]
+    assert [at for at, (_, changes) in enumerate(seen) if "keys cut" in changes] == [4]
+    assert "frobnicate" in page.ask("document.querySelector('#lab-text').value")
+
+
 def test_tokens_and_pairs_are_reached_by_keys(page: Browser) -> None:
     page.ask(f"document.querySelectorAll('{TOKENS}')[2].focus()")
     page.press("ArrowRight")

@@ -41,7 +41,7 @@ SCRIPTS = ("tables.js", "pieces.js")  # scripts of the page
 EXPLORER = ("explorer.js",)  # only if it has an explorer
 WATCH = ("watch/watch.js",)  # only if it shows patterns over training
 HEADS = ("heads/heads.js",)  # only if it shows the map of heads
-LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/lab.js")  # only if it has a lab
+LAB = ("lab/tokenizer.js", "lab/model.js", "lab/paths.js", "lab/tour.js", "lab/lab.js")  # only if it has a lab
 
 _COORDINATE = re.compile(r"\d+\.\d{3,}")
 

@@ -71,13 +71,33 @@
   // The presets: the induction head, at the token of the second copy whose next token is predicted best, and the key
   // edge intact or cut.
   async function example(cut) {
-    const shown = await load(deepest);
-    const { induction, previous } = shown;
-    const [seed, block] = [state.text === null ? state.seed : 1, blockOf(shown)];
-    const second = new Run(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
-    const token = block + second.indexOf(Math.min(...second));
+    const { induction, previous } = await load(deepest);
+    const seed = state.text === null ? state.seed : 1;
     const cuts = cut && previous && induction ? [`${previous}-${induction}-K`] : [];
-    await change({ ...FRESH, model: deepest, text: null, seed, head: induction ?? "", token, cuts });
+    await change({ ...FRESH, model: deepest, text: null, seed, ...(await bestCopied(seed)), cuts });
+  }
+
+  async function bestCopied(seed) {
+    const shown = await load(deepest);
+    const block = blockOf(shown);
+    const second = new Run(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
+    return { head: shown.induction ?? "", token: block + second.indexOf(Math.min(...second)) };
+  }
+
+  // ---- the tour ----
+
+  async function drawTour() {
+    const named = await Promise.all([...blocks.keys()].map(async (name) => [name, await load(name)]));
+    const ofLayers = (n) => named.find(([, about]) => about.n_layers === n)?.[0];
+    const two = { ...FRESH, text: null, seed: 1, model: deepest, ...(await bestCopied(1)) };
+    const items = tourSteps({ fresh: FRESH, ofLayers, two, ...(await load(deepest)) }).map(([shown, said]) => {
+      const button = Object.assign(make("button", "Show"), { type: "button" });
+      button.addEventListener("click", () => act(shown));
+      const item = make("li", `${said} `);
+      item.append(button);
+      return item;
+    });
+    $("tour").querySelector("ol").replaceChildren(...items);
   }
 
   // ---- the address ----
@@ -422,6 +442,7 @@
     $("random").addEventListener("click", () => act({ text: null, seed: anySeed(), target: null, key: null }));
     $("show").addEventListener("click", () => act(() => example(false)));
     $("cut").addEventListener("click", () => act(() => example(true)));
+    $("tour").addEventListener("toggle", drawTour, { once: true });
     $("undo").addEventListener("click", () => act({ modes: {}, cuts: [] }));
     $("mode").addEventListener("change", () => act({ modes: { ...state.modes, [state.head]: $("mode").value } }));
     $("tokens").addEventListener("keydown", moveToken);

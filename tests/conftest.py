@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # a worker is one core's; before torch is imported. Stages say their own number,
 os.environ["OMP_WAIT_POLICY"] = "passive"  # and their threads, more than there are cores, do not wait by spinning
 os.environ["GOMP_SPINCOUNT"] = "0"
 
 import pytest
+from filelock import FileLock
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Return a function that makes a folder, once for all workers. No test may write in such a folder."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        folder, whole = shared / name, shared / f"{name}.whole"
+        with FileLock(f"{folder}.lock"):
+            if not whole.exists():
+                make(folder)
+                whole.touch()
+        return folder
+
+    return made
 
 
 @pytest.fixture(autouse=True)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from pipelines.paths import ROOT
 from tests.pipelines.workspace import sh
 
 
 @pytest.fixture(scope="session")
-def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make every stage, one model at a time. All workers share the folder, so no test writes in it."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "smoke"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "reports" / "index.html").exists():
-            sh(ROOT, "env", "JOBS=1", "bash", "pipelines/smoke.sh", str(folder))
-    return folder
+def graph(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """Make every stage, one model at a time."""
+    return made_once("smoke", lambda folder: sh(ROOT, "env", "JOBS=1", "bash", "pipelines/smoke.sh", str(folder)))
 
 
 @pytest.fixture(scope="module")

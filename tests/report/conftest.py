@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from pathsum.claims.registry import judge_all
 from pathsum.lab.export import export
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
-from pathsum.report.figures.base import Figure
 from tests.lab.small import HOSTILE, documents, random_model, tokenizer, windows
 from tests.report import synthetic
 from tests.report.watched import NAME, with_torch_patterns
@@ -36,17 +36,8 @@ def results() -> Results:
 
 
 @pytest.fixture(scope="session")
-def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Figure]]:
-    """Return the folder of their report with its figures."""
-    folder = tmp_path_factory.mktemp("reports")
-    return folder, write_report(results, judge_all(results), folder, exported=exported_models())
-
-
-@pytest.fixture(scope="session")
-def full(written: tuple[Path, dict[str, Figure]]) -> Path:
-    return written[0]
-
-
-@pytest.fixture(scope="session")
-def figures(written: tuple[Path, dict[str, Figure]]) -> dict[str, Figure]:
-    return written[1]
+def full(results: Results, made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """Return the folder of their report."""
+    return made_once(
+        "reports", lambda folder: write_report(results, judge_all(results), folder, exported=exported_models())
+    )

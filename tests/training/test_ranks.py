@@ -27,6 +27,7 @@ from pipelines.train import run as train_by_hydra
 from tests.training.small import CELL, D_VOCAB, TRAIN, text
 
 ONE = (sys.executable, "-m", "pipelines.train_cell", "cell")
+LONG = 10 * TRAIN.tokens  # time enough to kill a process
 TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *ONE[1:])
 
 
@@ -69,7 +70,7 @@ def curve(folder: Path) -> list[Evaluation]:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the runs of the same model by one process and by two."""
-    one, two = (project(tmp_path_factory.mktemp(name)) for name in ("one", "two"))
+    one, two = (project(tmp_path_factory.mktemp(name), tokens=LONG) for name in ("one", "two"))
     finish(start(one, ONE))
     finish(start(two, TWO))
     return one, two
@@ -94,9 +95,10 @@ def test_it_is_the_same_run_and_the_first_alone_writes(pair: tuple[Path, Path]) 
     assert str(devices[1]) == f"2 × {devices[0]}"
 
 
-def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_state(tmp_path: Path) -> None:
-    whole, broken = (project(tmp_path / name, tokens=10 * TRAIN.tokens) for name in ("whole", "broken"))
-    finish(start(whole, TWO))
+def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_state(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    broken = project(tmp_path, tokens=LONG)
     child = start(broken, TWO)
     while child.poll() is None and not list(broken.glob("runs/*/state.bin")):
         time.sleep(0.002)
@@ -106,7 +108,7 @@ def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_sta
     assert child.returncode != 0, "it was done before it could be killed"
     assert "SIGKILL" in output
     finish(start(broken, TWO))
-    assert contents(broken) == contents(whole)
+    assert contents(broken) == contents(pair[1])
 
 
 def test_torchrun_trains_one_model_at_a_time(

@@ -34,10 +34,10 @@ def parameters(shape: Shape) -> int:
 def training_bytes(shape: Shape) -> int:
     """Return the peak memory of a training step in bytes.
 
-    Each weight needs six float32 numbers: its value, two copies of its gradient, two optimizer states, and one for
-    copies in bf16. The gradient of the logits is in bf16. For the backward pass, each layer keeps the residual stream
-    and its normalized copy in float32 and bf16, the queries, keys, values and head outputs in bf16 in two layouts, and,
-    with relative positions, the attention patterns.
+    Each weight needs 24 bytes: five float32 numbers (its value, two copies of its gradient, two optimizer states) and
+    two copies in bf16. The gradient of the logits is in bf16. For the backward pass, each layer keeps the residual
+    stream and its normalized copy in float32 and bf16, the queries, keys, values and head outputs in bf16 in two
+    layouts, and, with relative positions, the attention patterns.
     """
     heads = shape.n_heads * shape.d_head
     kept = shape.n_layers * shape.tokens * (2 * 2 * 4 * heads + (4 + 4 + 2 + 2) * shape.d_model)

@@ -54,7 +54,8 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Return the measurements on verdict documents at the evaluations of ``across_onset``; None without an onset."""
+    """Return the rows of the record ``formation`` before and after the phase change, at the evaluations of
+    ``across_onset``. Measured on verdict documents. None without an onset."""
     if (around := across_onset(cell)) is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}

@@ -1,1 +1,1 @@
-"""Trained models packed for the page, where they run."""
+"""Pack trained models for the report, where they run in the reader's browser."""

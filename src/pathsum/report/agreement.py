@@ -53,7 +53,7 @@ class Judged:
     text_nats: float | None  # rise of the held-out loss under the intervention
 
     def of(self, kind: str) -> Evidence | None:
-        """Return the evidence of one kind: weights, behaviour or intervention."""
+        """Return the evidence of one kind: ``weights``, ``behaviour`` or ``intervention``."""
         return {"weights": self.weights, "behaviour": self.behaviour, "intervention": self.intervention}[kind]
 
     def says(self, kind: str) -> bool:

@@ -1,4 +1,4 @@
-"""Data of “Heads and what they read” for one model: each head with its evidence, each edge with what cutting it costs.
+"""Data of “Heads and what they read” for one model: the evidence on each head, and the effect of cutting each edge.
 
 ``templates/heads/heads.js`` reads them.
 """

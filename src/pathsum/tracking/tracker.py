@@ -1,4 +1,4 @@
-"""Logging to Weights & Biases (W&B). It copies results that are also stored on disk, and no stage reads it.
+"""Logging to Weights & Biases (W&B). It copies results that are also stored on disk. No stage reads from it.
 
 The x-axis is tokens seen instead of W&B's step, so that a resumed run continues its curves. The environment variable
 ``WANDB_MODE`` overrides the configured mode, except ``off``.

@@ -1,1 +1,1 @@
-"""The chapters of the report: the story in plain words, with the figures that carry it. Details are in the appendix."""
+"""The chapters of the report: the main results, with their figures. Details are in the appendix."""

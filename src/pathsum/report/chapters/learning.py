@@ -18,7 +18,7 @@ TITLE = "Learning: a phase change"
 
 
 def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult]) -> Section:
-    """Describe when induction heads form, what comes first, and what they are worth."""
+    """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them."""
     more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE)
     text = (_onset(results), _order(claims["previous_token_first"]), _joint(claims["joint_ablation"]))
     return Section.of(TITLE, text, drawn(figures, "phase_change"), more)

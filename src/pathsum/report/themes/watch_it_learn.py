@@ -1,4 +1,4 @@
-"""The section in which attention patterns form: every checkpoint of a few models, with their learning curves."""
+"""The section that shows how attention patterns form: every checkpoint of a few models, with learning curves."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
     assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "; 0.40 of all confirmed candidates; 0.016 of triples drawn from the text and confirmed" in text
+    assert "; 0.40 of all confirmed candidates; 0.016 of confirmed triples sampled from the text" in text
     assert "whatever the heads do there (n = 250); 0.30 of all candidates, confirmed or not." in text
 
 
@@ -62,7 +62,7 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
-    assert "; – of all confirmed candidates; – of triples drawn from the text" in text
+    assert "; – of all confirmed candidates; – of confirmed triples sampled from the text" in text
     assert "whatever the heads do there (n = 0); " in text
 
 

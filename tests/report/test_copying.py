@@ -63,9 +63,7 @@ def test_the_chapter_the_section_and_the_table_give_all_three() -> None:
     results = with_cell(behaving(WORKS.cells[NAME], 1))
     said = "(OV) circuit > 0.5), 5 of 8 by their behavior and 2 of 8 by intervention"
     chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
-    assert (
-        "8 of 8 heads copy, but only 5 do so on random tokens, and ablation shows 2 that the model relies on" in chapter
-    )
+    assert "8 of 8 heads copy, but only 5 on random tokens, and 2 by ablation" in chapter
     assert said in paragraph(list(results.cells.values()))
     row = [e.text for e in table(results).rows[0]]
     assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]

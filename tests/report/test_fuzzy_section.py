@@ -19,17 +19,15 @@ WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
     variants, renamed = section(only(WORKS), {}).paragraphs
-    assert "induction head matches a token that differs only in case: the follower of such a token gets 0.30 more" in (
-        variants
-    )
-    assert variants.count("For an equal token the differences are 0.60 (attention) and 2.40 nats.") == 2
+    assert "A token that differs only in case is matched: its follower gets 0.30 more attention" in (variants)
+    assert variants.count("For an equal token: 0.60 (attention) and 2.40 nats.") == 2
     assert "is: case 2.10; equal (case) 4.20; leading space 2.10; equal (leading space) 4.20." in variants
     assert (
         "first copy helps: the gain is 0.20 more than from the control, and 0.30 more than from another passage"
         in renamed
     )
     assert (
-        "is predicted worse after the first copy than after the control (difference of the gain −1.20; from another"
+        "is predicted worse after the first copy than after the control (difference of the gain −1.20; against another"
         in renamed
     )
     assert "It has no verdict: the claims were frozen before it was measured." in variants
@@ -37,15 +35,15 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
 
 def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
     variants, renamed = section(only(FAILS), {}).paragraphs
-    assert variants.count("The induction head is not shown to match a token") == 2
+    assert variants.count("is not shown to be matched: its follower") == 2
     assert "first copy is not shown to help: the gain is 0.00 more" in renamed
     assert "is not shown to be predicted better after the first copy" in renamed
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
     variants, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
-    assert variants.count("The induction head does not match a token") == 2
+    assert variants.count("is not matched: its follower") == 2
     assert "first copy does not help: the gain is −1.00 more" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
-    assert "induction head matches in 1 of 2 models a token" in mixed[0]
+    assert "that differs only in case is matched in 1 of 2 models" in mixed[0]
     assert "first copy helps in 1 of 2 models: the gain is 0.00 to 0.20 more" in mixed[1]
 
 

@@ -31,9 +31,9 @@ def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effec
     assert "these sequences were not used to choose it" in method
     assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour
     assert "With three tokens against two, the head prefers the longer match in 0 of 1" in behaviour
-    assert "Without previous token → queries: shares of 0.05 of the advantage and 1.00 of the attention" in edges
-    assert "Without other heads → queries and keys (control): shares of 1.00 of the advantage" in edges
-    assert "rises by 0.80 nats per token" in edges
+    assert "Without previous token → queries: 0.05 of the advantage, 1.00 of the attention; the loss rises by" in edges
+    assert "Without other heads → queries and keys (control): 1.00 of the advantage" in edges
+    assert "raises the loss on the second copy by 0.80 nats per token" in edges
 
 
 def test_where_no_head_prefers_the_longer_match_the_text_says_so_and_no_edge_is_credited() -> None:

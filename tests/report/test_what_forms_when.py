@@ -33,9 +33,10 @@ def test_the_section_tells_the_order_and_which_losses_bend() -> None:
     assert "previous-token head earlier in 4 of 4 models (−0.70 M tokens)" in told.paragraphs[1]
     assert "in-context loss drop earlier in 0 of 4 models (0.10 M tokens)" in told.paragraphs[1]
     assert "In 0 of 4 models, the K-composition" in told.paragraphs[2]
-    assert "fires in 0 of 4 models whose prefix" in told.paragraphs[3]
-    assert "in 2 of 6 models (0 whichever windows are sampled) whose prefix matching does not" in told.paragraphs[3]
-    assert "It fires more often where prefix matching does not rise. This is a negative result" in told.paragraphs[3]
+    assert "fires in 0 of 4 models with a rise of prefix matching" in told.paragraphs[3]
+    assert (
+        "in 2 of 6 models (0 for every sample of windows) without one. This is a negative result" in told.paragraphs[3]
+    )
 
 
 def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
@@ -52,7 +53,7 @@ def test_an_edge_that_rises_before_its_head_is_said_to() -> None:
         for name, c in WORKS.cells.items()
     }
     told = section(dataclasses.replace(WORKS, cells=early), {}).paragraphs[2]
-    assert "in 4 of these an evaluation lies between the two." in told
+    assert "an evaluation lies between the two in 4 of these." in told
     assert "formation does not follow the order of the mechanism" in told
 
 

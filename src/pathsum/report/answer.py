@@ -33,8 +33,8 @@ def setup(results: Results) -> str:
     seeds = ", ".join(str(seed) for seed in sorted({s.seed for s in grid}))
     parts = (
         f"{plural(len(grid), 'model')} and {plural(len(results.controls), 'control')}",
-        f"{span([s.n_layers for s in grid], 0)} layers of {' or '.join(map(str, heads)) or 'no'} heads, "
-        f"d_model {span([s.d_model for s in summaries], 0)}, seeds {seeds}",
+        f"{span([s.n_layers for s in grid], 0)} layers of {', '.join(map(str, heads)) or 'no'} heads, d_model "
+        f"{span([s.d_model for s in summaries], 0)}, seeds {seeds}",
         f"{corpus_name(results)}: {number(results.corpus.train_tokens)} training tokens, vocabulary "
         f"{results.corpus.d_vocab:,}",
         f"{span([s.tokens_seen / 1e6 for s in grid], 1)} M tokens seen by each model",
@@ -102,8 +102,8 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: these heads match more than the paper's one token. Between two earlier matches, they prefer the "
-        f"one that also repeats the token before, in {longer} of {plural(len(rows), 'model')}.",
+        "A surprise: these heads match more than the paper's one token. Of two earlier matches, they prefer the one "
+        f"that also matches the previous token, in {longer} of {plural(len(rows), 'model')}.",
     )
 
 

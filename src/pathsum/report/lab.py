@@ -24,7 +24,7 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
         "Trained models run on this page. Type any text, then switch off a head, cut an edge between two heads, or "
         "split a prediction or an attention score into paths. “Cut the key edge” removes what the induction head's "
         "keys read from the previous-token head.",
-        "The models have the lowest loss of those with the middle number of heads; weights are in float16.",
+        "Models: lowest loss of those with the middle number of heads; weights in float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
 

@@ -79,7 +79,7 @@ def _suffices(_: Results) -> str:
 
 
 def _coincides(_: Results) -> str:
-    return "Skip-trigrams use the context too: the others had more of the drop before the phase change."
+    return "Skip-trigrams also use the context: the other models had more of the drop before the phase change."
 
 
 WHY: Mapping[str, Callable[[Results], str]] = {

@@ -46,8 +46,8 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
         return ""
     return (
         f"Other documents confirm {sum(r.confirmed for r in rows)} of the {len(rows)} strongest skip-trigrams: there, "
-        "the output follows more often than the destination alone predicts. Only a share of "
-        f"{span(shares)} copies the source, against {span(base)} of skip-trigrams drawn from the text."
+        f"the output follows more often than the destination alone predicts. Only a share of {span(shares)} copies the "
+        f"source, against {span(base)} of skip-trigrams sampled from the text."
     )
 
 
@@ -58,9 +58,9 @@ def _surprise(cells: Sequence[Cell]) -> str:
     )
     return (
         f"A surprise: by the paper's criterion (positivity of the OV eigenvalues > {COPYING}) {weights} of "
-        f"{plural(len(found), 'head')} copy, but only {behaviour} do so on random tokens, and ablation shows "
-        f"{intervention} that the model relies on. Positive eigenvalues mean that attention to a token raises its own "
-        "logit on average, not that the head's job is to copy."
+        f"{plural(len(found), 'head')} copy, but only {behaviour} on random tokens, and {intervention} by ablation. "
+        "Positive eigenvalues mean that attention to a token raises its own logit on average, not that copying is the "
+        "head's function."
     )
 
 

@@ -37,7 +37,7 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
-        "Detectors were tried on models of synthetic text whose circuits are known. Precision and recall reach "
+        "Detectors were tested on models of synthetic text whose circuits are known. Precision and recall reach "
         f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}. Sections that rest on these say so." if weak else text
@@ -49,7 +49,7 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        "Weights, behavior and intervention are asked separately. Heads or edges that all three find, of those that "
+        "Weights, behavior and intervention are separate evidence. Heads or edges that all three find, of those that "
         f"any finds: {'; '.join(parts)}."
     )
 

@@ -40,8 +40,8 @@ def _mechanism(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     how = (
         "The paper's mechanism takes two heads. One in the first layer attends to the previous token. One in the "
-        "second, the induction head, reads this in its keys (K-composition), compares it with its query, the current "
-        "token, and so finds the token after an earlier copy; its OV circuit copies that."
+        "second, the induction head, reads this in its keys (K-composition). Its query reads the current token, so it "
+        "attends to the token after an earlier copy, and its OV circuit copies that."
     )
     if not found:
         return f"{how} No such head has formed in {plural(len(cells), 'model')}."
@@ -57,7 +57,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            f"Of the score by which it prefers that token, {span(shares)} compares the query's current token with the "
+            f"Of its preference for that token, a share of {span(shares)} compares the query's current token with the "
             "key's previous token."
         )
     if edge.values:
@@ -76,11 +76,11 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         return ""
     return (
         "A surprise: induction heads match more than one token. If two earlier places match the current token, and one "
-        f"also the token before it, the longer match gets {span([r.longer for r in rows])} of the attention and the "
-        f"shorter one {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
+        f"also matches the previous token, the longer match gets {span([r.longer for r in rows])} of the attention and "
+        f"the shorter one {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
         f"{len(edges.values) - len(edges.short)} of {len(edges.values)} models, most of this preference needs two "
-        "edges: previous-token heads into the queries, and heads that attend two tokens back into the keys"
-        f"{_control(cells)}."
+        "edges: to the queries from previous-token heads, and to the keys from heads that attend two tokens "
+        f"back{_control(cells)}."
     )
 
 

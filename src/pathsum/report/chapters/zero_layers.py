@@ -36,9 +36,8 @@ def _loss(results: Results) -> str:
     corpus = results.corpus
     return (
         "Without attention, a model sees only the current token: W_U W_E is a table of log P(next | current). Its "
-        f"held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token, that of the best smoothed "
-        f"bigram model {number(corpus.bigram_loss_nats, 3)}, of a unigram model "
-        f"{number(corpus.unigram_loss_nats, 3)}."
+        f"held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token (best smoothed bigram model "
+        f"{number(corpus.bigram_loss_nats, 3)}, unigram model {number(corpus.unigram_loss_nats, 3)})."
     )
 
 
@@ -48,6 +47,6 @@ def _surprise(results: Results) -> str:
         return ""
     return (
         "A surprise: with attention heads, W_U W_E still correlates with bigram statistics "
-        f"({span([s.bigram_correlation for s in deep])}), but word frequencies alone reach "
-        f"{(chance := span([s.unigram_correlation for s in deep]))}, so chance is {chance}, not 0."
+        f"({span([s.bigram_correlation for s in deep])}), but token frequencies alone reach "
+        f"{span([s.unigram_correlation for s in deep])}: chance is not 0."
     )

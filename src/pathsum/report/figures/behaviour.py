@@ -71,11 +71,11 @@ def trajectories(results: Results) -> Figure | None:
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (
-        "Losses on the same held-out tokens at each checkpoint of all models, projected on their first two principal "
+        "Losses on the same held-out tokens at each checkpoint of all models, projected onto their first two principal "
         f"components ({shares} of the variance). Each line is the training of one model. The circle marks its first "
-        "checkpoint, and the black dot its first checkpoint after the onset of induction. Where the lines of two "
-        "numbers of layers separate, the models begin to predict different tokens well. A bend of a line alone is no "
-        "evidence of a transition, because principal components of any smooth curve bend."
+        "checkpoint, and the black dot its first checkpoint after the onset of induction. Where lines of different "
+        "depth separate, the models begin to predict different tokens well. A bend of a line alone is no evidence of a "
+        "transition, because principal components of any smooth curve bend."
     )
     return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 

@@ -98,7 +98,7 @@ def mechanism_one(results: Results) -> Figure | None:
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"{cell.name}: the confirmed skip-trigram of words with the largest summed effect. Its output follows "
+        f"{cell.name}: the confirmed skip-trigram between words with the largest summed effect. Its output follows "
         f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)

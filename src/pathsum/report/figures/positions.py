@@ -14,7 +14,6 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row
-from pathsum.report.figures.learning import levels
 
 LEAST_BIN, WIDENING = 4, 1.12  # least number of positions per bin; ratio of the ends of successive bins
 
@@ -48,7 +47,7 @@ def loss_by_position(results: Results) -> Figure | None:
     caption = (
         "Held-out loss by position at the end of training. The in-context loss drop is the mean loss in the left gray "
         "band minus the mean loss in the right gray band. Lines are means over models, and over positions in bins that "
-        f"widen to the right; colored areas are the range over models. {levels(results)}"
+        "widen to the right; colored areas are the range over models."
     )
     return picture("loss_by_position", "Loss by position in the window", caption, data, (7.4, 4.2), paint)
 

@@ -84,8 +84,8 @@ def _edges(items: Sequence[Judged]) -> str:
         text += f" Intervention confirms most {' and '.join(holds)} that compose."
     if fails := confirmed[False]:
         text += (
-            f" It does not confirm most {' and '.join(fails)} that compose: heads share directions of the residual "
-            "stream that this task does not use."
+            f" It does not confirm most {' and '.join(fails)} that compose: a composition score is also high if two "
+            "heads share directions of the residual stream that this task does not use."
         )
     unneeded = _split([i for i in edges if not i.says("intervention")])
     claimed_nats, other_nats = ([i.text_nats for i in part if i.text_nats is not None] for part in unneeded)
@@ -127,8 +127,8 @@ def _copying(items: Sequence[Judged]) -> str:
         text += (
             f" Ablation of one of the {len(unneeded)} heads that copy by their weights but are not needed changes the "
             f"loss on the second copy by {repeats} nats and the held-out loss by {held_out} nats (ranges over heads). "
-            "A head that raises the held-out loss when ablated is used on text: repeated random tokens are the wrong "
-            "task to test it on."
+            "If ablation of a head raises the held-out loss, the model uses it on text, and repeated random tokens do "
+            "not test this use."
         )
     return text
 
@@ -154,11 +154,10 @@ def _counts(items: Sequence[Judged]) -> Table:
         *(Column(f"{KINDS[kind]}: yes", lambda *row, kind=kind: _measured(row[-1], kind)) for kind in KINDS),
         Column("all: yes", lambda *row: f"{sum(i.agreed for i in row[-1])} of {len(row[-1])}"),
         *(Column(f"{KINDS[a]} – {KINDS[b]} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
-        caption="Number of heads or edges for which each kind of evidence says yes, and for which all kinds that were "
-        "measured do. The last three columns give, for each two kinds of evidence, the share of heads or edges on "
-        "which they agree and in brackets Cohen's κ. Models of the same depth are pooled. If most answers are no, the "
-        "share is high by chance; κ is 0 at chance and 1 at complete agreement (–: both kinds give one answer for "
-        "all).",
+        caption="Number of heads or edges for which each kind of evidence, and all measured kinds together, say yes. "
+        "The last three columns give, for two kinds of evidence, the share of heads or edges on which they agree, and "
+        "in brackets Cohen's κ. Models of the same depth are pooled. If most answers are no, the share is high by "
+        "chance; κ is 0 at chance and 1 at complete agreement (–: both kinds give one answer for all).",
         csv="agreement.csv",
     )
 
@@ -180,10 +179,9 @@ def _named(items: Sequence[Judged]) -> Table:
         Text("all say yes", lambda _, some: _agreed(some)),
         Text("yes by weights, no by intervention", lambda _, some: _widest(some, "weights", "intervention")),
         Text("yes by intervention, no by weights", lambda _, some: _widest(some, "intervention", "weights")),
-        caption="For each model, the heads and edges for which all evidence that was measured says yes, and the two "
-        "largest disagreements among edges (with one layer, among heads): the weights' score that exceeds its "
-        "threshold most although intervention says no, and the largest rise of the loss on the second copy although "
-        "weights say no.",
+        caption="For each model, the heads and edges for which all measured evidence says yes, and the two largest "
+        "disagreements among edges (with one layer, among heads): the score by weights that most exceeds its threshold "
+        "although intervention says no, and the largest rise of the loss on the second copy although weights say no.",
         csv="agreement.csv",
     )
 

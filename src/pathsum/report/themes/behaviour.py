@@ -112,8 +112,8 @@ def _table(cells: Sequence[Cell]) -> Table:
         "to 1 (offset: at the distance in tokens that receives most attention, chosen on other windows). Copies the "
         "next token: mean sign of the head's contribution to the logit of the token that follows in the repeated "
         "block, −1 to 1. From the weights alone: eigenvalue positivity of the OV circuit and of QK matching with the "
-        "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is the largest, or among "
-        "the five largest, that attention to them raises. The CSV also has the value-weighted scores.",
+        "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is the one, or among the "
+        "five, that attention to them raises most. The CSV also has the value-weighted scores.",
         csv="labels.csv",
         levels=2,
         fold=False,

@@ -31,14 +31,14 @@ def section(results: Results, figures: Figures) -> Section:
         "corpora are independent: each has its own rules, text and model, and the intervals count corpora. "
         f"{plural(left_out, 'model')} had not learned the rules of the text, judged by the held-out loss, and "
         f"{'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models contain no "
-        "positives for a detector. Precision is the share of found units that are present in the ground truth. Recall "
-        "is the share of present units that are found."
+        "positives. Precision is the share of found units that are present in the ground truth. Recall is the share of "
+        "present units that are found."
     )
     composition = (
         "Composition is judged on all twelve edges of each model with two layers of two heads. Intervention decides "
         "which edges are present. An edge is present, because the model relies on it, if the loss at words that a rule "
-        "produced rises by at least half a nat when the edge is removed, or if it falls by as much when this edge "
-        "alone is kept of all edges of its kind. An edge is absent if both effects are at most a tenth of a nat. Edges "
+        "produced rises by at least half a nat when the edge is removed, or if it falls by as much when this edge is "
+        "the only one of its kind that is kept. An edge is absent if both effects are at most a tenth of a nat. Edges "
         "in between are left out. Edges into a head whose own effect, by the same two tests, is below half a nat are "
         "also left out, because the loss cannot show what such a head reads; one row of the table counts them as "
         "absent. An edge is found if it composes (rule in the section “Two layers”)."
@@ -72,13 +72,10 @@ def _doubt(row: CalibrationRow) -> str:
     name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
         return (
-            f"Caution: on synthetic corpora, the detector of {name} has {shares} (95 % intervals); both should be at "
+            f"Caution: on synthetic corpora, the detector “{name}” has {shares} (95 % intervals); both should be at "
             f"least {TRUSTED}."
         )
-    return (
-        f"On synthetic corpora the detector of {name} has {shares}: too few corpora to show that both are above "
-        f"{TRUSTED}."
-    )
+    return f"The detector “{name}” has {shares} on synthetic corpora, too few to show that both exceed {TRUSTED}."
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:

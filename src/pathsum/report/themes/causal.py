@@ -21,11 +21,11 @@ Place = tuple[int, int]  # layer, head
 ORDERS = ("direct path", "single heads", "virtual heads")
 METHOD = (
     "The output of a head is replaced by zero (zero ablation), by its mean over windows (mean ablation), or by its "
-    "output on another window (resample ablation). Everything after the head is recomputed. The control removes as "
-    "much in random directions: a randomly rotated copy of the head's output is subtracted. An edge is the part of the "
-    "queries, keys or values of a later head that comes from one earlier head. It is ablated by path patching: only "
-    "this part changes, at the norm scale of the intact model. The effect of an edge is compared with the effects of "
-    "the other edges of the same kind (Q, K or V).",
+    "output on another window (resample ablation). Everything after the head is recomputed. The control subtracts a "
+    "randomly rotated copy of the head's output. An edge is the part of the queries, keys or values of a later head "
+    "that comes from one earlier head. It is ablated by path patching: only this part changes, at the norm scale of "
+    "the intact model. The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or "
+    "V).",
     "The last table adds the paths to the logits order by order, with attention patterns fixed: the direct path, then "
     "paths through one head (single heads), then paths through two heads (virtual heads). At their own scale, as in "
     "AMF, the norms are those of the paths added so far. With scales frozen at those of the whole model, the terms add "
@@ -127,10 +127,10 @@ def heads(cells: Sequence[Cell]) -> Table:
             "exact pattern in another first-layer head (nats)",
             lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
         ),
-        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) when one head is "
-        "resampled. Last two columns: change of the same loss when a first-layer head's attention pattern is replaced "
-        "by an exact previous-token pattern. One column is for the previous-token head (near 0 if the head already has "
-        "this pattern), the other for the other first-layer heads (range over heads).",
+        caption="Rise of the loss on the second copy of repeated random tokens (nats per token) under resample "
+        "ablation of one head. Last two columns: change of the same loss when an exact previous-token pattern replaces "
+        "the attention pattern of the previous-token head (near 0 if it has this pattern already) or of another "
+        "first-layer head (range over heads).",
         csv="ablations.csv",
     )
 
@@ -171,7 +171,8 @@ def terms(cells: Sequence[Cell]) -> Table:
         Column("removed last (nats)", ("removed_nats", "removed_low", "removed_high")),
         caption="Loss reduction by each order of paths (nats per token, held-out text): the fall of the loss when the "
         "order is added to the lower orders, starting from log d_vocab, and the rise when the order is removed from "
-        "the whole sum. 95 % intervals over windows. The CSV also has each layer and each head.",
+        "the whole sum. 95 % intervals over windows. In AMF's term importance analysis, virtual heads reduce the loss "
+        "least. The CSV also has each layer and each head.",
         csv="terms.csv",
     )
 

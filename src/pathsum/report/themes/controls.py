@@ -34,7 +34,7 @@ def section(results: Results, figures: Figures) -> Section:
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    first = "Controls are models outside the grid for which it is known whether induction must form."
+    first = "Controls are models outside the grid. For these, it is known whether induction must form."
     text = " ".join([first, *(KINDS[kind][0] for kind in kinds)])
     table = Table.of(
         results.controls.values(),
@@ -77,7 +77,7 @@ def _expected(results: Results) -> str:
     """State which controls should form induction heads and which should not."""
     kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
     said = []
-    for wanted, text in ((True, "Should rise"), (False, "Should stay near zero")):
+    for wanted, text in ((True, "Prefix matching should rise"), (False, "Should stay near zero")):
         if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
             said.append(f"{text}: {', '.join(names)}.")
     if len(kinds) < len(results.controls):

@@ -12,7 +12,7 @@ TITLE = "Circuits of single tokens"
 TEXT = (
     "From the weights alone. OV: outputs that a head raises when it attends to a token. QK: destinations that attend "
     "to a token most (without positions; in later layers, the part that reads tokens directly). Direct path: the next "
-    "tokens it predicts. Values are minus their mean over outputs (OV) or keys (QK), without the final norm."
+    "tokens it predicts. Values: minus their mean over outputs (OV) or keys (QK); no final norm."
 )
 
 

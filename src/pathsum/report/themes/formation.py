@@ -79,7 +79,7 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     clear = sum(k.high <= p.low for k, p in first)
     text = (
         f"In {len(first)} of {plural(len(pairs), 'model')}, the K-composition of the pair reaches half of its rise "
-        f"before the attention of the previous-token head does; in {clear} of these an evaluation lies between the two."
+        f"before the attention of the previous-token head does; an evaluation lies between the two in {clear} of these."
     )
     if not first:
         return text
@@ -118,7 +118,7 @@ def _bends(results: Results) -> str:
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
         bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
         certain = sum(bend.low_documents is not None for bend in bends)
-        sure = f" ({certain} whichever windows are sampled)" if bends else ""
+        sure = f" ({certain} for every sample of windows)" if bends else ""
         return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
     with_onset, without = by_onset(results)
@@ -132,13 +132,12 @@ def _bends(results: Results) -> str:
         verdict = "It does not distinguish the two: a negative result, and no claim uses it."
     else:
         verdict = (
-            "It fires more often where prefix matching does not rise. This is a negative result: a bend of the loss "
-            "does not indicate the phase change here, and no claim uses it."
+            "This is a negative result: a bend of the loss does not indicate the phase change here, and no claim uses "
+            "it."
         )
     return (
-        f"The detector of a bend of the loss to a steeper slope fires in {true} whose prefix matching rises, and in "
-        f"{false} whose prefix matching does not. {verdict} A falling learning rate or a change of the training text "
-        "also bends the loss."
+        f"The detector of a bend of the loss to a steeper slope fires in {true} with a rise of prefix matching, and in "
+        f"{false} without one. {verdict} A falling learning rate or a change of the training text also bends the loss."
     )
 
 

@@ -75,10 +75,9 @@ def _variants(cells: Sequence[Cell]) -> str:
             for name in (kind, FuzzyKind.equal(kind))
         )
         text += (
-            f" The induction head {_verb(rows, 'matches', 'is not shown to match', 'does not match')} a token "
-            f"{DIFFERS[kind]}: the follower of such a token gets {attention} more attention than the follower of an "
-            f"unrelated token, and a log-probability that is {nats} nats higher. For an equal token the differences "
-            f"are {equal_attention} (attention) and {equal_nats} nats."
+            f" A token {DIFFERS[kind]} {_verb(rows, 'is matched', 'is not shown to be matched', 'is not matched')}: "
+            f"its follower gets {attention} more attention than that of an unrelated token, and {nats} nats more "
+            f"log-probability. For an equal token: {equal_attention} (attention) and {equal_nats} nats."
         )
     if not shown:
         return text + " This vocabulary has too few such tokens to test."
@@ -90,9 +89,9 @@ def _variants(cells: Sequence[Cell]) -> str:
     ]
     if scores:
         text += (
-            " The match score computed from the weights compares the current token at the query with the previous "
-            "token at the key. Its excess over that of the unrelated token, in standard deviations over all pairs of "
-            f"tokens, is: {'; '.join(scores)}."
+            " The match score, computed from the weights, compares the current token at the query with the previous "
+            "token at the key. Its excess over the score of an unrelated token, in standard deviations over all pairs "
+            f"of tokens, is: {'; '.join(scores)}."
         )
     return text
 
@@ -122,7 +121,7 @@ def _renamed(cells: Sequence[Cell]) -> str:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
         text += (
             f" A new name that has already occurred in the second copy {better} after the first copy than after the "
-            f"control (difference of the gain {over[FuzzyMeasure.NEW]}; from another passage "
+            f"control (difference of the gain {over[FuzzyMeasure.NEW]}; against another passage "
             f"{another[FuzzyMeasure.NEW]})."
         )
     return text

@@ -1,4 +1,4 @@
-"""The section with the map of heads: what each head does, which heads it reads, and what each edge is worth."""
+"""The section with the map of heads: what each head does, which heads it reads, and the effect of cutting each edge."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Heads and what they read"
 TEXT = (
-    "Click a head or an edge. An edge is as wide as its composition score exceeds chance, and orange if cutting it "
-    "raises the loss on the second copy of random tokens (interval above 0). In the paper's two-layer model, too, the "
-    "clearest edges are keys of second-layer heads that read one previous-token head."
+    "Click a head or an edge. Width: composition score above chance. Orange: cutting the edge raises the loss on the "
+    "second copy of random tokens (interval above 0). In the paper's two-layer model, too, the clearest edges lead "
+    "from one previous-token head to keys of second-layer heads."
 )
 
 

@@ -34,9 +34,9 @@ def section(results: Results, figures: Figures) -> Section:
         f"All heads with a prefix-matching score of at least {MATCHES} at the last evaluation of training are ablated "
         "together, at each checkpoint, on windows that were not used to choose them. One control ablates as many other "
         "heads of the same layers by the same method; the two are compared window by window. The other control removes "
-        "what heads of the same patterns and sizes would have written in random directions; it is compared with the "
-        "method that has the smallest effect for the induction heads. If the layers have too few other heads, fewer "
-        "are ablated, and the model has no control of the first kind; the table marks these models."
+        "writes of the same patterns and sizes in random directions; it is compared with the method that has the "
+        "smallest effect for the induction heads. If the layers have too few other heads, all of them are ablated, "
+        "which does not count as a control; the table marks these models."
     )
     return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 

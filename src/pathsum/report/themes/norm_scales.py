@@ -58,7 +58,7 @@ def _table(cells: list[Cell]) -> Table:
         ),
         caption="Fall of the held-out loss (nats per token) when a path is added to the direct path and the "
         "single-head paths of its own heads, with attention patterns fixed: at frozen norm scales, at the path's own "
-        "scale, and the difference. Shown is the path of each order that reduces the loss of a model most. Last: the "
+        "scale, and the difference. Rows: for each model, the path of each order that reduces the loss most. Last: the "
         "control, in which the path writes as much in random directions. 95 % intervals.",
         csv="norm_scales.csv",
     )

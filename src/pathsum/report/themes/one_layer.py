@@ -56,14 +56,13 @@ def paragraph(cells: Sequence[Cell]) -> str:
     top1 = span([c.head.copying_top1 for c in by_weights])
     return (
         f"{counts(cells)}; {sum(c.shown for c in found)} of {plural(len(found), 'head')} copy by weights and behavior. "
-        "By weights: the OV circuit W_U W_OV W_E has mostly positive eigenvalues (AMF's criterion). Attention to a "
-        "token then raises the token's own logit on average, but not necessarily more than other logits: among the "
-        f"heads that copy by weights, the share of tokens that raise their own logit most is {top1} (range over "
-        "heads). By behavior: on repeated random tokens (a block of random tokens given twice), the head's output "
-        "raises the logit of the next token (95 % interval of the mean sign above the same score for tokens of another "
-        "window). By intervention: resample ablation of the head, which replaces its output by that on another window, "
-        "raises the loss on the second copy of the block (95 % interval above 0 and above that of the control). If "
-        "several heads copy, ablation of one of them understates its effect."
+        "By weights (AMF's criterion): the OV circuit W_U W_OV W_E has mostly positive eigenvalues. Attention to a "
+        "token then raises the token's own logit on average, but may raise other logits more: in the heads that copy "
+        f"by weights, a share of {top1} of the tokens raise their own logit most (range over heads). By behavior: on "
+        "repeated random tokens (a block of random tokens given twice), the head's output raises the logit of the next "
+        "token (95 % interval of the mean sign above that for tokens of another window). By intervention: resample "
+        "ablation of the head raises the loss on the second copy of the block (95 % interval above 0 and above that of "
+        "the control). If several heads copy, ablation of one understates its effect."
     )
 
 
@@ -81,8 +80,8 @@ def table(results: Results) -> Table:
         Column(
             "positivity (median over heads)", lambda _, found: median_high(c.head.copying_positivity for c in found)
         ),
-        caption="Number of heads that copy by each kind of evidence, of the heads for which it was measured. The "
-        "controls shuffled and untrained show how many heads pass although copying is of no use.",
+        caption="Number of heads that copy by each kind of evidence, of those measured. The controls shuffled and "
+        "untrained show how many heads pass although copying is of no use.",
         csv="heads.csv",
         source="copying",
     )

@@ -21,10 +21,10 @@ METHOD = (
     "How the atlas is made. Half of the held-out documents, the choosing documents, rank the skip-trigrams of each "
     "head by their effect on the logit of the output, summed over the places where this output comes next. Those with "
     "the largest sums are candidates. A head can have a large sum by raising common tokens, whatever the source. The "
-    "atlas therefore lists the candidates that occur in the choosing documents more often than chance: with the source "
-    "before it, the destination is followed by the output more often than in general, by more than three standard "
-    "errors. Attention patterns and norm scales are fixed; with one layer this is exact. Neither the first position "
-    "nor the destination itself counts as a source."
+    "atlas therefore lists the candidates that occur in the choosing documents more often than chance: the output "
+    "follows the destination more often after the source than overall, by more than three standard errors. Attention "
+    "patterns and norm scales are fixed; with one layer this is exact. Neither the first position nor the destination "
+    "itself counts as a source."
 )
 NAMES = (
     HEAD,
@@ -55,10 +55,10 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         "Skip-trigram bugs. A head's attention depends on source and destination, but its output on the source alone. "
         "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
         "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
-        f"skip-trigram that occurs in the text no more often than chance. The most expensive bugs of each head, "
-        f"{len(bugs)} in all, raise the loss by {prices} nats where another token follows (price). Over all places, "
-        f"including those where the output does follow, {_share(b.balance_nats > 0 for b in bugs)} raise the loss on "
-        "balance.",
+        "skip-trigram that occurs in the text no more often than chance. The most expensive bugs of each head, "
+        f"{len(bugs)} in all, raise the loss by {prices} nats where another token follows (price). Averaged over all "
+        f"places, including those where the output follows, {_share(b.balance_nats > 0 for b in bugs)} raise the loss "
+        "(on balance).",
     )
 
 
@@ -68,17 +68,17 @@ def _copying(cells: Sequence[Cell]) -> str:
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     text = (
-        "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. Share that "
-        "copies, where confirmed means that the test is passed in both halves: "
-        f"{shares} of the listed and confirmed (range over models)"
+        "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. It is "
+        f"confirmed if it passes the test in both halves. Share that copies: {shares} of the listed and confirmed "
+        "(range over models)"
     )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
         n = span([t.base_passing for t in tallies], 0)
         text += (
-            f"; {number(passing_share(tallies))} of all confirmed candidates; {span(base, 3)} of triples drawn from "
-            f"the text and confirmed, whatever the heads do there (n = {n}); {number(before)} of all candidates, "
+            f"; {number(passing_share(tallies))} of all confirmed candidates; {span(base, 3)} of confirmed triples "
+            f"sampled from the text, whatever the heads do there (n = {n}); {number(before)} of all candidates, "
             "confirmed or not"
         )
     far = [
@@ -171,10 +171,10 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("QK (nats)", "qk_nats"),
         Column("OV (logit)", "ov_logit"),
         LIFT,
-        caption=f"Skip-trigram bugs of {best.name}, in order of their total cost over the text. Price: mean rise of "
-        "the loss, by the head's effect on the logit of the output, at places where another token follows; on balance: "
-        "the mean over all places. QK and OV: entries of the head's query–key and output–value circuits. Lift as in "
-        "the atlas (judging documents).",
+        caption=f"Skip-trigram bugs of {best.name} that raise the loss most in total (price × places). Price: mean "
+        "rise of the loss where another token follows, due to the head's effect on the logit of the output. On "
+        "balance: the same mean over all places. QK and OV: entries of the head's query–key and output–value circuits. "
+        "Lift: as in the atlas.",
         csv="skip_trigram_bugs.csv",
     )
     return (atlas, bugs) if bugs.rows else (atlas,)

@@ -37,9 +37,9 @@ def _table(cells: list[Cell]) -> Table:
         Column("the match itself", lambda _, at: _preference(at["match"])),
         Column("token before the match", lambda _, at: _preference(at["before"])),
         Column("change of other keys (nats)", lambda _, at: at["after"].inhibition_nats),
-        caption="Does a match make a head prefer the token after it? If so, the interval in that column lies above 0. "
+        caption="If a match makes a head prefer the token after it, the interval in that column lies above 0. "
         "Preference: log attention to the key minus its mean over keys two to five tokens away from it (nats), on "
-        "repeated random tokens minus windows that do not repeat; chance is 0. Shown is the head of each model that "
+        "repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the head that "
         "prefers the token after the match most. Last: the change of the log attention to every other key when the "
         "score of a query's strongest key rises by one nat. In brackets: 95 % intervals over windows.",
         csv="softmax_competition.csv",

@@ -55,7 +55,7 @@ def section(results: Results, figures: Figures) -> Section:
     method = (
         "In AMF's mechanism, an induction head matches the current token alone: all earlier occurrences of this token "
         "score alike. Here two earlier matches compete in one sequence of random tokens that are otherwise all "
-        "different. Both matches end with the current token; the longer one also repeats the token before it. The "
+        "different. Both matches end with the current token; the longer one also matches the previous token. The "
         "follower of a match is the token directly after it. Each sequence is used with the two matches in both "
         "orders, so that neither their distance nor the follower favors one of them. The head is the one with the best "
         "prefix matching at training's last evaluation; these sequences were not used to choose it."
@@ -82,8 +82,8 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
     return (
         f"{text} The model's log-probability of the follower of the longer match is {span(gains)} nats above that of "
-        f"the other follower. With three tokens against two, the head prefers the longer match in "
-        f"{sum(r.low > 0 for r in third)} of {len(third)} (difference of attention over all of them: "
+        "the other follower. With three tokens against two, the head prefers the longer match in "
+        f"{sum(r.low > 0 for r in third)} of {len(third)} (difference of attention in all models: "
         f"{span([r.advantage for r in third])})."
     )
 
@@ -99,10 +99,12 @@ def _edges(cells: Sequence[Cell]) -> str:
         "In models with such a preference, edges into the induction head are ablated (mean and resample ablation; "
         "ranges over models and methods): from previous-token heads to its queries, from heads that attend two tokens "
         "back to its keys, and, as a control, from all other heads to both. The advantage is the attention to the "
-        f"follower of the longer match minus that to the follower of the shorter match. {' '.join(text)} One-token "
-        "matching leaves the queries only the current token, and the keys only the current and the previous token. "
-        "With all other paths into the head ablated, the loss on the second copy of repeated random tokens rises by "
-        f"{span(second_copy)} nats per token. This is the effect of all these paths, including two-token matching."
+        "follower of the longer match minus that to the follower of the shorter match. The results are the remaining "
+        "share of the advantage, the remaining share of the attention to the follower of a single match of one token, "
+        f"and the rise of the loss on the second copy of repeated random tokens (nats per token). {' '.join(text)} In "
+        "one-token matching, the queries read only the current token, and the keys only the current and the previous "
+        "token. Ablation of all other paths into the head, including two-token matching, raises the loss on the second "
+        f"copy by {span(second_copy)} nats per token."
     )
 
 
@@ -113,9 +115,8 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
     left = [r.left for r in rows if r.left is not None]
     kept = [r.alone_left for r in rows if r.alone_left is not None]
     return (
-        f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: shares of {span(left)} of "
-        f"the advantage and {span(kept)} of the attention to the follower of a lone match of one token remain, and the "
-        f"loss on the second copy rises by {span([r.second_copy_nats for r in rows])} nats per token."
+        f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: {span(left)} of the "
+        f"advantage, {span(kept)} of the attention; the loss rises by {span([r.second_copy_nats for r in rows])}."
     )
 
 

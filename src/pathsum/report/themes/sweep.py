@@ -40,8 +40,9 @@ def _text(results: Results) -> tuple[str, ...]:
     counts = [f"{len(results.with_layers(n))} with {layers_label(n)}" for n in results.layer_counts()]
     missing = ", ".join(results.missing) or "none"
     return (
-        f"The grid has {plural(len(results.cells), 'model')}: {', '.join(counts) or 'none'}. A name gives the layers "
-        f"(L), the heads per layer (H) and the seed (S). Models that are declared but have no records: {missing}.",
+        f"The grid has {plural(len(results.cells), 'model')}: {', '.join(counts) or 'none'}. In files, the name of a "
+        "model gives its layers (L), heads per layer (H) and seed (S). Models that are declared but have no records: "
+        f"{missing}.",
     )
 
 

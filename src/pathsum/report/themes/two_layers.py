@@ -68,8 +68,8 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
     if bounds := [e.p_floor for e in differ if e.at_floor]:
         counts += (
-            f" Of those that differ, {len(bounds)} lie beyond every random rotation: their p-value is only bounded, < "
-            f"{number(max(bounds), 3)}, and cannot rank them."
+            f" Of those that differ, {len(bounds)} lie beyond every random rotation: their p-values are only known to "
+            f"be < {number(max(bounds), 3)}, which cannot rank them."
         )
     null = ""
     if len(differ) >= MANY * len(edges):
@@ -77,9 +77,9 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         null = (
             "Chance comes from the random-rotation null, which rotates one of the two heads at random and keeps the "
             f"singular values of both. {len(differ)} of {len(edges)} edges differ from it, by a median of "
-            f"{number(distance, 3)}. This is expected if trained heads share a few directions of the residual stream, "
-            "or avoid each other's. A difference from chance then shows only that two heads are not independent. Which "
-            "edges form a circuit must be judged by the size of the excess and by interventions."
+            f"{number(distance, 3)}. This is expected if trained heads share a few directions of the residual stream "
+            "or avoid those of other heads. A difference from chance then shows only that two heads are not "
+            "independent. Which edges form a circuit must be judged by the size of the excess and by interventions."
         )
     rule = (
         f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose. The rule was tuned on synthetic "

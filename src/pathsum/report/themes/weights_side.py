@@ -62,10 +62,9 @@ def _joint(cells: Sequence[Cell]) -> str:
     return (
         "Joint copying. Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head "
         f"with the sum of their OV circuits. There are {plural(len(groups), 'such group')}; "
-        f"{sum(g.top1 > g.best_top1 for _, g in groups)} of them copy more of the vocabulary than the best of their "
-        f"heads alone. The group that copies most is {cell.name} {names}: attention to a token raises that token's own "
-        f"logit most for a share of {number(best.top1)} of all tokens, against {number(best.best_top1)} for the best "
-        f"of these heads alone{others}."
+        f"{sum(g.top1 > g.best_top1 for _, g in groups)} of them copy more of the vocabulary than their best head "
+        f"alone. In the group that copies most ({cell.name}, heads {names}), a share of {number(best.top1)} of all "
+        f"tokens raise their own logit most, against {number(best.best_top1)} for its best head alone{others}."
     )
 
 
@@ -95,10 +94,9 @@ def _overlaps(cells: Sequence[Cell]) -> str:
         return ""
     below, above = (sum(s * (o.share - o.chance) > BEYOND * o.spread for o in edges) for s in (-1, 1))
     text = (
-        f"Overlap. For {len(edges)} pairs of a head that writes and a reader (queries, keys or values) of a head in a "
-        "later layer, the overlap is the share of the writes that lies in the subspace that is read. It exceeds that "
-        f"under random rotations by more than {BEYOND} standard deviations in {above} pairs, and falls below it by as "
-        f"much in {below}."
+        "Overlap of an earlier head with the queries, keys or values of a later head: the share of the writes that "
+        f"lies in the subspace that these read. Of {len(edges)} overlaps, {above} exceed the mean under random "
+        f"rotations by more than {BEYOND} standard deviations, and {below} are below it by as much."
     )
     keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
     if keys:
@@ -116,9 +114,9 @@ def _deleting(cells: Sequence[Cell]) -> str:
     return (
         "Deletion. A head may delete what earlier layers wrote. "
         f"{sum(d.alignment < -BEYOND * d.spread for d in heads)} of {plural(len(heads), 'head')} write the opposite of "
-        f"what they read of it, beyond chance (alignment {span([d.alignment for d in heads])}; −1 would be deletion, 1 "
-        f"repetition). No head cancels more than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what "
-        "earlier layers wrote at its own position."
+        f"what they read of it, beyond chance (alignment of all heads {span([d.alignment for d in heads])}; −1: "
+        "deletion, 1: repetition). No head cancels more than a share of "
+        f"{number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers wrote at its own position."
     )
 
 
@@ -135,8 +133,8 @@ def _virtual(cells: Sequence[Cell]) -> str:
         "W_OV^late W_OV^early. In each model, removal of the path through the most important virtual head, with all "
         f"patterns and norm scales frozen, raises the held-out loss by {span([v.cost_nats for _, v in tops])} nats per "
         f"token (most in {cell.name}, {_pair(most)}). In {sum(ends)} of the {plural(len(ends), 'model')} with an "
-        f"induction head, the later head of this virtual head is the induction head. Removal of {clear} of "
-        f"{plural(len(known), 'virtual head')} raises the loss by more than {BEYOND} standard errors."
+        f"induction head, the later head of this virtual head is the induction head. For {clear} of "
+        f"{plural(len(known), 'virtual head')}, removal raises the loss by more than {BEYOND} standard errors."
     )
 
 

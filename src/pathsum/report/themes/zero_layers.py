@@ -18,7 +18,7 @@ from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Zero layers"
 BIGRAMS = 12  # rows of the table
-POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labelled
+POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labeled
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -87,10 +87,10 @@ def bigrams(results: Results) -> Figure | None:
         for c in shown
     )
     caption = (
-        "Points on the diagonal are bigrams to which the direct path W_U W_E gives the probability that they have in "
-        f"the corpus. Correlation of the two log-probabilities over all pairs, weighted by frequency: {fits}. In "
-        "brackets: the correlation of the unigram log P(next) with the corpus, and the partial correlation of the "
-        "direct path with the unigram held constant (0 for a unigram model)."
+        "On the diagonal, the direct path W_U W_E gives a bigram its probability in the corpus. Correlation of the two "
+        f"log-probabilities over all pairs, weighted by frequency: {fits}. In brackets: the correlation of the unigram "
+        "log P(next) with that of the corpus, and the partial correlation of the direct path given the unigram (0 for "
+        "a unigram model)."
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]

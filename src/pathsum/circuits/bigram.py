@@ -53,8 +53,8 @@ class BigramPair:
 
 @dataclass(frozen=True)
 class UnigramControl:
-    """The correlation of token frequencies alone with the corpus, compared with that of the direct path
-    (docs/framework.md §3.2)."""
+    """The correlation of the corpus log P(next | token) with that of a unigram model, compared with its correlation
+    with the direct path (docs/framework.md §3.2)."""
 
     unigram: float  # r_yu: of log P(next) with log P(next | token); −1..1
     excess_low: float  # r_xy − r_yu: ends of its 95 % bootstrap interval over current tokens

@@ -121,10 +121,11 @@ class Measured:
 def intervened(
     benches: Benches, block: int, documents: Int[Tensor, "batch"], roles: HeadRoles, generator: torch.Generator
 ) -> dict[str, list[Any]]:
-    """Measure the effect of every intervention (the value with it minus the value without it), and the paired contrast
-    of edges.
+    """Measure how every intervention changes the losses, the loss drop and prefix matching, and compare the K-edge from
+    the previous-token head with other edges.
 
-    ``documents`` are those of the windows of text."""
+    A change is the value with the intervention minus the value without it. ``documents`` has the document of each
+    window of text."""
     without = _measure(benches, block, tuple(bench.clean for bench in benches))
     trials, found = [], []
     for trial, runs in itertools.chain(_heads(benches), _edges(benches), _patterns(benches)):

@@ -130,9 +130,10 @@ def report_without(failed: list[str]) -> None:
     )
 
 
-def models(jobs: int) -> int:
-    """Train and extract every model that is out of date. Return the exit code."""
-    left = stale()
+def models(jobs: int, left: set[str] | None = None) -> int:
+    """Train and extract every model that is out of date. ``left`` are the stages that are, if that is known. Return the
+    exit code."""
+    left = stale() if left is None else left
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
     return side_by_side(cells(stale() if left & SHARED else left), jobs)
@@ -140,10 +141,10 @@ def models(jobs: int) -> int:
 
 def repro(jobs: int) -> int:
     """Compute every result that is out of date, including the report. Return the exit code."""
-    if not stale():
+    if not (left := stale()):
         print("Data and pipelines are up to date.")  # the message of DVC
         return 0
-    code = models(jobs) or dvc("repro")
+    code = models(jobs, left) or dvc("repro")
     if not code:
         note_outputs()
     if code and not (left := stale()) & SHARED and (failed := cells(left)):

@@ -21,6 +21,21 @@ def stored(folder: Path) -> set[str]:
     return {p.parent.name for p in (folder / "runs").glob("*/log.jsonl")}
 
 
+def test_a_fresh_clone_pulls_every_result_and_has_nothing_to_do(workspace: Path, tmp_path: Path) -> None:
+    sh(workspace, "dvc", "remote", "add", "--default", "store", str(tmp_path / "store"))
+    sh(workspace, "dvc", "push")
+    commit(workspace)
+    sh(tmp_path, "git", "clone", "--quiet", str(workspace), "clone")
+    clone = tmp_path / "clone"
+    sh(clone, "dvc", "pull")
+    out = sh(clone, sys.executable, "-m", "pipelines.repro", "1")
+    assert not started(out)
+    assert "Data and pipelines are up to date." in out
+    model = Path("models") / "L2H2S0" / "log.jsonl"
+    assert (clone / model).read_bytes() == (workspace / model).read_bytes()
+    shutil.rmtree(tmp_path / "store")
+
+
 def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None:
     edit(workspace / "conf" / "config.yaml", "tracking: wandb #", "tracking: none #")
     before = stored(workspace)
@@ -66,21 +81,6 @@ def test_the_slurm_launcher_composes(workspace: Path) -> None:
     launcher = yaml.safe_load(shown)["hydra"]["launcher"]
     assert launcher["_target_"].endswith("SlurmLauncher")
     assert (launcher["cpus_per_task"], launcher["max_num_timeout"]) == (2, 9)
-
-
-def test_a_fresh_clone_pulls_every_result_and_has_nothing_to_do(workspace: Path, tmp_path: Path) -> None:
-    sh(workspace, "dvc", "remote", "add", "--default", "store", str(tmp_path / "store"))
-    sh(workspace, "dvc", "push")
-    commit(workspace)
-    sh(tmp_path, "git", "clone", "--quiet", str(workspace), "clone")
-    clone = tmp_path / "clone"
-    sh(clone, "dvc", "pull")
-    out = sh(clone, sys.executable, "-m", "pipelines.repro", "1")
-    assert not started(out)
-    assert "Data and pipelines are up to date." in out
-    model = Path("models") / "L2H2S0" / "log.jsonl"
-    assert (clone / model).read_bytes() == (workspace / model).read_bytes()
-    shutil.rmtree(tmp_path / "store")
 
 
 def test_dvc_shows_metrics_params_and_plots(workspace: Path) -> None:

@@ -94,13 +94,13 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
 
 def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
     """Kills a training process twice, each time some steps after it has made progress."""
-    longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 16 * TRAIN.tokens}})
+    longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 8 * TRAIN.tokens}})
     run(tmp_path / "whole", longer)
     code = (
         "from pathlib import Path; import torch; torch.set_num_threads(2)\n"
         "from tests.training.small import CELL, TRAIN, run\n"
         "from pathsum.config import CellConfig\n"
-        "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 16 * TRAIN.tokens}}\n"
+        "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 8 * TRAIN.tokens}}\n"
         f"run(Path({str(tmp_path / 'broken')!r}), CellConfig(**longer))"
     )
     state = tmp_path / "broken" / STATE

@@ -136,12 +136,13 @@ def test_the_presets_show_induction_and_cut_its_key_edge(page: Browser) -> None:
 
 def test_the_tour_goes_from_zero_to_two_layers_and_cuts_the_key_edge(page: Browser) -> None:
     page.ask("document.querySelector('#lab-tour').open = true")
-    page.until("document.querySelector('#lab-tour li')")
+    page.until("document.querySelector('#lab-step').textContent.startsWith('1 of 7.')")
+    assert page.ask("document.querySelector('#lab-back').disabled")
     seen = []
-    for at in range(len(texts(page, "#lab-tour li"))):
-        page.ask("location.hash = ''")
-        click(page, f"#lab-tour li:nth-child({at + 1}) button")
+    for at in range(1, 8):
+        page.until(f"document.querySelector('#lab-step').textContent.startsWith('{at} of 7.')")
         seen.append((page.ask("document.querySelector('#lab-model').value"), text(page, "#lab-changes")))
+        page.ask("document.querySelector('#lab-next').click()")  # disabled at the last step
     assert [model for model, _ in seen] == ["L0S0", "L1H2S0", *["L2H2S0"] * 5]
     assert [at for at, (_, changes) in enumerate(seen) if "keys cut" in changes] == [4]
     assert "frobnicate" in page.ask("document.querySelector('#lab-text').value")

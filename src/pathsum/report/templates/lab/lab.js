@@ -86,18 +86,19 @@
 
   // ---- the tour ----
 
-  async function drawTour() {
+  let steps;
+  let stepNow = 0;
+
+  async function goToStep(to) {
     const named = await Promise.all([...blocks.keys()].map(async (name) => [name, await load(name)]));
     const ofLayers = (n) => named.find(([, about]) => about.n_layers === n)?.[0];
     const two = { ...FRESH, text: null, seed: 1, model: deepest, ...(await bestCopied(1)) };
-    const items = tourSteps({ fresh: FRESH, ofLayers, two, ...(await load(deepest)) }).map(([shown, said]) => {
-      const button = Object.assign(make("button", "Show"), { type: "button" });
-      button.addEventListener("click", () => act(shown));
-      const item = make("li", `${said} `);
-      item.append(button);
-      return item;
-    });
-    $("tour").querySelector("ol").replaceChildren(...items);
+    steps ??= tourSteps({ fresh: FRESH, ofLayers, two, ...(await load(deepest)) });
+    stepNow = to;
+    await act(steps[to][0]);
+    $("step").textContent = `${to + 1} of ${steps.length}. ${steps[to][1]}`;
+    $("back").disabled = to === 0;
+    $("next").disabled = to === steps.length - 1;
   }
 
   // ---- the address ----
@@ -442,7 +443,9 @@
     $("random").addEventListener("click", () => act({ text: null, seed: anySeed(), target: null, key: null }));
     $("show").addEventListener("click", () => act(() => example(false)));
     $("cut").addEventListener("click", () => act(() => example(true)));
-    $("tour").addEventListener("toggle", drawTour, { once: true });
+    $("tour").addEventListener("toggle", () => $("tour").open && goToStep(stepNow));
+    $("back").addEventListener("click", () => goToStep(stepNow - 1));
+    $("next").addEventListener("click", () => goToStep(stepNow + 1));
     $("undo").addEventListener("click", () => act({ modes: {}, cuts: [] }));
     $("mode").addEventListener("change", () => act({ modes: { ...state.modes, [state.head]: $("mode").value } }));
     $("tokens").addEventListener("keydown", moveToken);

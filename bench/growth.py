@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.contenders import ours
 from bench.measuring import alone, peak_mb, seconds
 from bench.memory import training_bytes
-from bench.train_step import Shape, flop, model_config, ours
+from bench.shapes import Shape, flop, model_config
 from experiments.fits import slopes
 from pathsum.config import CellConfig, ExtractConfig, TextCorpus, TokenizerConfig, TrainConfig
 from pathsum.core.storage import read_lines
@@ -36,6 +37,7 @@ from pathsum.data.windows import Windows
 from pathsum.extraction.cell import extract
 from pathsum.imported.extraction import eval_data
 from pathsum.probes.evaluation import Evaluation
+from pathsum.training.device import product_dtype
 from pathsum.training.loop import train
 from pipelines.paths import ROOT, params
 
@@ -49,13 +51,13 @@ AXES = (  # what is measured, name of the size, its values, and the exponents of
     ("step", "d_model", (128, 256, 512, 1024), (1, 1)),
     ("step", "n_heads", (2, 4, 8, 16), (1, 1)),
     ("step", "n_layers", (1, 2, 4, 8), (1, 1)),
-    ("step", "n_ctx", (128, 256, 512, 1024), (2, 2)),
-    ("extract", "d_vocab", (1024, 2048, 4096, 8192), (2, 1)),  # every pair of tokens; counts, one block at a time
-    ("extract", "d_model", (64, 128, 256, 512), (3, 2)),  # a random rotation
+    ("step", "n_ctx", (128, 256, 384, 512, 768, 1024), (2, 2)),
+    ("extract", "d_vocab", (512, 1024, 2048, 4096), (2, 1)),  # every pair of tokens; counts, one block at a time
+    ("extract", "d_model", (32, 64, 128, 256), (3, 2)),  # a random rotation
     ("extract", "n_heads", (2, 4, 8, 12), (2, 2)),  # every pair of heads on every window
     ("extract", "n_layers", (1, 2, 3, 4), (math.inf, math.inf)),  # (1 + heads) ^ layers paths
-    ("extract", "n_ctx", (128, 256, 512, 1024), (2, 2)),  # patterns
-    ("tokenize", "megabytes", (32, 64, 128), (1, 0)),  # more text than the spool, the sample and one batch hold
+    ("extract", "n_ctx", (64, 128, 256, 512), (2, 2)),  # patterns
+    ("tokenize", "megabytes", (32, 48, 64, 96), (1, 0)),  # more text than the spool, the sample and one batch hold
 )
 HOW = ExtractConfig(
     held_out_windows=40, windows_per_document=1, windows=8, repeated_windows=8, exactness_windows=1, top_k=20,
@@ -137,7 +139,8 @@ def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
     if what == "step":
         shape = replace(STEP, **{axis: size})
         time, peak = alone(LIBRARY, step, shape)
-        peak, counted = peak - floor_mb, {"flop": flop(shape), "bytes": training_bytes(shape)}
+        peak, width = peak - floor_mb, product_dtype("cpu").itemsize
+        counted = {"flop": flop(shape), "bytes": training_bytes(shape, width)}
     elif what == "extract":
         time, peak = extraction(replace(CELL, **{axis: size}))
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import platform
 import resource
 import sys
 import time
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+
+from pathsum.training.device import describe
 
 T = TypeVar("T")
 RESULTS = Path(__file__).with_name("results.json")
@@ -41,10 +42,17 @@ def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
         return pool.submit(work, *args).result()
 
 
-def record(rows: Mapping[str, Mapping[str, Any]], device: str = "cpu") -> None:
-    """Add ``rows`` to results.json by name, each with the machine on which it was measured."""
-    gpu = f"{torch.cuda.get_device_name()}, " if device == "cuda" else ""
-    machine = f"{gpu}{platform.machine()}, {THREADS} threads, torch {torch.__version__}"
+def machine(device: str, threads: int = THREADS) -> str:
+    """Name the processor or the GPU, the type of matrix products in training, and the version of torch."""
+    if device == "cuda":
+        return f"{torch.cuda.get_device_name()}, bfloat16 products, torch {torch.__version__}"
+    return f"{describe(torch.device(device)).name}, threads: {threads}, torch {torch.__version__}"
+
+
+def record(start: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Replace the rows of results.json whose names begin with ``start`` by ``rows``, so that all stem from one run. A
+    row that names no machine was measured on the CPU of this one."""
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    found |= {name: {**row, "machine": machine} for name, row in rows.items()}
+    kept = {name: row for name, row in found.items() if not name.startswith(start)}
+    found = kept | {name: {"machine": machine("cpu"), **row} for name, row in rows.items()}
     RESULTS.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")

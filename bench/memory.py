@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.markdown import table
-from bench.train_step import Shape
+from bench.shapes import Shape
 from pathsum.model.positions import SCHEMES, Relative
 from pathsum.training.evaluate import TRACED
 from pipelines.compose import compose
@@ -31,19 +31,20 @@ def parameters(shape: Shape) -> int:
     return 2 * shape.d_vocab * shape.d_model + 4 * shape.n_layers * shape.n_heads * shape.d_head * shape.d_model
 
 
-def training_bytes(shape: Shape) -> int:
-    """Return the peak memory of a training step in bytes.
+def training_bytes(shape: Shape, width: int = 2) -> int:
+    """Return the peak memory of a training step in bytes, if a number of its matrix products takes ``width`` bytes: 2
+    in bf16, 4 in float32.
 
-    Each weight needs 24 bytes: five float32 numbers (its value, two copies of its gradient, two optimizer states) and
-    two copies in bf16. The gradient of the logits is in bf16. For the backward pass, each layer keeps the residual
-    stream and its normalized copy in float32 and bf16, the queries, keys, values and head outputs in bf16 in two
-    layouts, and, with relative positions, the attention patterns.
+    Each weight needs five float32 numbers: its value, two copies of its gradient and two optimizer states. bf16 needs a
+    sixth, for copies. The gradient of the logits is as wide as products. For the backward pass, each layer keeps the
+    residual stream and its normalized copy in float32 and, for bf16, again in bf16; the queries, keys, values and head
+    outputs in two layouts; and, with relative positions, the attention patterns up to each query.
     """
-    heads = shape.n_heads * shape.d_head
-    kept = shape.n_layers * shape.tokens * (2 * 2 * 4 * heads + (4 + 4 + 2 + 2) * shape.d_model)
+    heads, copies = shape.n_heads * shape.d_head, width < 4
+    kept = shape.n_layers * shape.tokens * (2 * width * 4 * heads + 2 * (4 + copies * width) * shape.d_model)
     if issubclass(SCHEMES[shape.positions], Relative):
-        kept += shape.n_layers * shape.batch * shape.n_heads * shape.n_ctx**2
-    return 6 * 4 * parameters(shape) + 2 * shape.tokens * shape.d_vocab + kept
+        kept += shape.n_layers * shape.batch * shape.n_heads * shape.n_ctx**2 * width // 2
+    return (5 + copies) * 4 * parameters(shape) + width * shape.tokens * shape.d_vocab + kept
 
 
 def trace_bytes(shape: Shape, windows: int) -> int:

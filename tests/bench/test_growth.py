@@ -10,7 +10,7 @@ import torch
 
 from bench.growth import CELL, FLOOR, extraction, fit, zipf
 from bench.memory import need, parameters
-from bench.train_step import Shape
+from bench.shapes import Shape
 from pathsum.config import ModelConfig
 from pathsum.model.transformer import Transformer
 from pipelines.paths import ROOT

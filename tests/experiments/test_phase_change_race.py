@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench.train_step import PlainTransformer, Shape
+from bench.contenders import PlainTransformer
+from bench.shapes import Shape
 from experiments.curves import band, draw
 from experiments.phase_change import ours, paper_recipe, plain_loop, race, rows, table
 from experiments.runs import Point, Run, Text

@@ -1,0 +1,88 @@
+"""Measure where the time of our training step goes: `python -m bench.step_profile`
+
+The step of the default batch runs on one thread under torch's profiler. The time of an operation, without that of the
+operations that it calls, belongs to one part of the step. Each share is computed from medians over steps, because other
+work on the machine interrupts single operations. Writes step_profile.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from bench.contenders import Step, ours
+from bench.measuring import machine
+from bench.shapes import DEFAULT
+
+PROFILE = Path(__file__).with_name("step_profile.json")
+PRODUCTS = {f"aten::{name}" for name in ("mm", "bmm", "addmm", "addmm_", "baddbmm", "baddbmm_")}
+MODEL = "matrix products of the model"
+WITHIN = (  # an operation within one of these belongs to this part
+    ("Muon", "Muon, its orthogonalization included"),
+    ("AdamW", "AdamW"),
+    ("_NextTokenLoss", "loss without its products: softmax over the vocabulary"),
+    ("softmax", "softmax of attention and its gradient"),
+    ("_BiasedAttention", "attention's masks, position biases and copies"),
+    ("_RMSNorm", "RMS norm and its gradient"),
+    ("mbedding", "embedding and its gradient"),
+)
+REST = "sums, copies, autograd and Python"
+
+
+def part(names: Sequence[str]) -> str:
+    """Return the part of the step to which an operation belongs. ``names`` are its name and those of its callers."""
+    if names[0] in PRODUCTS and not any("Optimizer" in name for name in names):
+        return MODEL
+    return next((title for within, title in WITHIN if any(within in name for name in names)), REST)
+
+
+def callers(event: Any) -> Iterator[str]:
+    """Yield the name of a profiled operation and those of its callers."""
+    while event is not None:
+        yield event.name
+        event = event.cpu_parent
+
+
+def microseconds(step: Step) -> Counter[str]:
+    """Return the time of each part of one ``step``. What no operation accounts for belongs to the rest."""
+    with profile(activities=[ProfilerActivity.CPU]) as run:
+        step()
+    found: Counter[str] = Counter()
+    events = run.events() or []
+    for event in events:
+        found[part(list(callers(event)))] += event.self_cpu_time_total
+    span = max(e.time_range.end for e in events) - min(e.time_range.start for e in events)
+    found[REST] += max(0, span - sum(found.values()))
+    return found
+
+
+def shares(steps: Sequence[Counter[str]]) -> dict[str, float]:
+    """Return the share of each part, largest first, from its median time over ``steps``."""
+    medians = {name: statistics.median(step[name] for step in steps) for name in {n for step in steps for n in step}}
+    total = sum(medians.values())
+    return {name: round(medians[name] / total, 4) for name in sorted(medians, key=lambda n: -medians[n])}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=15)
+    steps = parser.parse_args().steps
+    torch.set_num_threads(1)
+    step = ours(DEFAULT)
+    for _ in range(3):
+        step()
+    found = {"machine": machine("cpu", threads=1), "shares": shares([microseconds(step) for _ in range(steps)])}
+    PROFILE.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

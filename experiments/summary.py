@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.markdown import NOT_MEASURED, table
 from experiments.curves import NAMES
@@ -40,13 +40,28 @@ def onset_law() -> str:
     found = json.loads(path.read_text())
     if "law" not in found:
         return "Too few models have a phase change for a fit."
-    fits = [(key.replace("_", " "), found[key]) for key in ("batch_times_context", "batch", "context")]
-    exponents = ", ".join(f"{name} {f['exponent']} ({f['low']} to {f['high']})" for name, f in fits)
-    return (
-        f"Tokens at the phase change grow with these exponents: {exponents} (95 % intervals, {found['points']} models)"
-        f". {found['unchanged']} further models had no phase change. The law tokens ∝ √(batch · context) predicts "
-        f"{found['law']} for batch times context."
+    product, batch, context = (_exponent(found[key]) for key in ("batch_times_context", "batch", "context"))
+    verdict = (
+        "The law tokens ∝ √(batch · context) did not hold: batch and context do not share an exponent."
+        if not shared_exponent(found)
+        else "Batch and context may share an exponent, as the law tokens ∝ √(batch · context) demands."
     )
+    return (
+        f"{verdict} Tokens at the phase change grow with batch to the power of {batch}, and with context to the power "
+        f"of {context}. With one exponent for batch times context it is {product}, where the law predicts "
+        f"{found['law']} (95 % intervals, {found['points']} models). {found['unchanged']} further models had no phase "
+        "change."
+    )
+
+
+def shared_exponent(found: Mapping[str, Any]) -> bool:
+    """Return whether the 95 % intervals of the exponents of batch and context overlap."""
+    batch, context = found["batch"], found["context"]
+    return bool(batch["low"] <= context["high"] and context["low"] <= batch["high"])
+
+
+def _exponent(fit: Mapping[str, float]) -> str:
+    return f"{fit['exponent']:.2f} ({fit['low']:.2f} to {fit['high']:.2f})"
 
 
 def dilution() -> str:
@@ -59,12 +74,43 @@ def dilution() -> str:
         kinds.setdefault((cell["share"], cell["repetitive"]), []).append(cell)
     rows = [(_windows(*kind), cells[0]["saving"], _tokens(cells)) for kind, cells in kinds.items()]
     head = ("training windows", "saving by ideal induction (nats per token)", "tokens at the phase change, per model")
-    parts = [table(head, rows)]
     if law := found.get("law"):
-        parts.append(_prediction(law, found, kinds))
-    else:
-        parts.append("Too few of these models have a phase change for a fit.")
-    return "\n\n".join(parts)
+        return "\n\n".join(filter(None, (_verdict(found), table(head, rows), _prediction(law, found, kinds))))
+    return f"Too few of these models have a phase change for a fit.\n\n{table(head, rows)}"
+
+
+class Late(NamedTuple):
+    """How many models on repetitive prose had their phase change later than the law predicts."""
+
+    late: int
+    beyond: int  # later than the 95 % interval of the prediction
+    models: int
+
+
+def late(found: Mapping[str, Any]) -> Late:
+    """Count the late models on the windows of prose that repeat most, which are not part of the fit."""
+    counts = Late(0, 0, 0)
+    for part, predicted in found.get("chosen", {}).items():
+        cells = [c for c in found["cells"] if not c["share"] and c["repetitive"] == float(part)]
+        tokens = [cell["tokens"] or cell["tokens_seen"] for cell in cells]
+        counts = Late(
+            counts.late + sum(t > predicted["tokens"] for t in tokens),
+            counts.beyond + sum(t > predicted["tokens_high"] for t in tokens),
+            counts.models + len(tokens),
+        )
+    return counts
+
+
+def _verdict(found: Mapping[str, Any]) -> str:
+    """Say first whether the law of mixtures holds on windows of prose alone."""
+    counts = late(found)
+    if not counts.models:
+        return ""
+    held = "did not hold" if 2 * counts.late > counts.models else "held"
+    return (
+        f"The law of mixtures {held} on repetitive prose: of {counts.models} models, {counts.late} had their phase "
+        f"change later than predicted, {counts.beyond} of them later than the 95 % interval."
+    )
 
 
 def _prediction(law: Mapping[str, Any], found: Mapping[str, Any], kinds: Mapping[Any, list[Mapping[str, Any]]]) -> str:
@@ -79,19 +125,11 @@ def _prediction(law: Mapping[str, Any], found: Mapping[str, Any], kinds: Mapping
     ]
     if alone := [cell["tokens_seen"] for cell in kinds.get((0, 1), []) if cell["tokens"] is None]:
         sentences.append(f"Models on prose alone had no phase change within {min(alone) / 1e6:.1f} M tokens.")
-    late, beyond, models = 0, 0, 0
-    for part, predicted in found.get("chosen", {}).items():
-        cells = kinds[0, float(part)]
-        tokens = [cell["tokens"] or cell["tokens_seen"] for cell in cells]
-        models += len(tokens)
-        late += sum(t > predicted["tokens"] for t in tokens)
-        beyond += sum(t > predicted["tokens_high"] for t in tokens)
-        sentences.append(
-            f"The {float(part):.0%} of prose windows that repeat most: predicted {_interval(predicted)}, found "
-            f"{_tokens(cells)}."
-        )
-    if models:
-        sentences.append(f"Models later than predicted: {late} of {models}; later than the interval: {beyond}.")
+    sentences += [
+        f"The {float(part):.0%} of prose windows that repeat most: predicted {_interval(predicted)}, found "
+        f"{_tokens(kinds[0, float(part)])}."
+        for part, predicted in found.get("chosen", {}).items()
+    ]
     return " ".join(sentences)
 
 

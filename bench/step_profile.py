@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, record_function
 
 from bench.contenders import Step, ours
 from bench.measuring import machine
@@ -34,6 +34,7 @@ WITHIN = (  # an operation within one of these belongs to this part
     ("_RMSNorm", "RMS norm and its gradient"),
     ("mbedding", "embedding and its gradient"),
 )
+STEP = "training step"
 REST = "sums, copies, autograd and Python"
 
 
@@ -44,24 +45,26 @@ def part(names: Sequence[str]) -> str:
     return next((title for within, title in WITHIN if any(within in name for name in names)), REST)
 
 
-def callers(event: Any) -> Iterator[str]:
-    """Yield the name of a profiled operation and those of its callers."""
-    while event is not None:
-        yield event.name
-        event = event.cpu_parent
-
-
-def microseconds(step: Step) -> Counter[str]:
-    """Return the time of each part of one ``step``. What no operation accounts for belongs to the rest."""
+def microseconds(step: Step, count: int) -> list[Counter[str]]:
+    """Return the time of each part of ``step``, for each of ``count`` steps."""
     with profile(activities=[ProfilerActivity.CPU]) as run:
-        step()
-    found: Counter[str] = Counter()
-    events = run.events() or []
-    for event in events:
-        found[part(list(callers(event)))] += event.self_cpu_time_total
-    span = max(e.time_range.end for e in events) - min(e.time_range.start for e in events)
-    found[REST] += max(0, span - sum(found.values()))
-    return found
+        for _ in range(count):
+            with record_function(STEP):
+                step()
+    found: dict[int, Counter[str]] = {}
+    for event in run.events() or ():
+        *inner, outer = callers(event)
+        if outer.name == STEP:
+            names = [e.name for e in inner] or [STEP]
+            found.setdefault(outer.id, Counter())[part(names)] += event.self_cpu_time_total
+    return list(found.values())
+
+
+def callers(event: Any) -> Iterator[Any]:
+    """Yield a profiled operation, its caller, the caller of this, and so on."""
+    while event is not None:
+        yield event
+        event = event.cpu_parent
 
 
 def shares(steps: Sequence[Counter[str]]) -> dict[str, float]:
@@ -79,7 +82,7 @@ def main() -> None:
     step = ours(DEFAULT)
     for _ in range(3):
         step()
-    found = {"machine": machine("cpu", threads=1), "shares": shares([microseconds(step) for _ in range(steps)])}
+    found = {"machine": machine("cpu", threads=1), "shares": shares(microseconds(step, steps))}
     PROFILE.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 

@@ -57,7 +57,7 @@ AXES = (  # what is measured, name of the size, its values, and the exponents of
     ("extract", "n_heads", (2, 4, 8, 12), (2, 2)),  # every pair of heads on every window
     ("extract", "n_layers", (1, 2, 3, 4), (math.inf, math.inf)),  # (1 + heads) ^ layers paths
     ("extract", "n_ctx", (64, 128, 256, 512), (2, 2)),  # patterns
-    ("tokenize", "megabytes", (32, 48, 64, 96), (1, 0)),  # more text than the spool, the sample and one batch hold
+    ("tokenize", "megabytes", (16, 24, 32, 48), (1, 0)),  # more text than the sample and one batch hold
 )
 HOW = ExtractConfig(
     held_out_windows=40, windows_per_document=1, windows=8, repeated_windows=8, exactness_windows=1, top_k=20,

@@ -1,8 +1,8 @@
 """Measure where the time of our training step goes: `python -m bench.step_profile`
 
 The step of the default batch runs on one thread under torch's profiler. The time of an operation, without that of the
-operations that it calls, belongs to one part of the step. Each share is computed from medians over steps, because other
-work on the machine interrupts single operations. Writes step_profile.json.
+operations that it calls, belongs to one part of the step. The time of each operation is its median over steps, because
+other work on the machine interrupts single operations. Writes step_profile.json.
 """
 
 from __future__ import annotations
@@ -36,27 +36,28 @@ WITHIN = (  # an operation within one of these belongs to this part
 )
 STEP = "training step"
 REST = "sums, copies, autograd and Python"
+Names = tuple[str, ...]  # of an operation and of its callers
 
 
-def part(names: Sequence[str]) -> str:
+def part(names: Names) -> str:
     """Return the part of the step to which an operation belongs. ``names`` are its name and those of its callers."""
     if names[0] in PRODUCTS and not any("Optimizer" in name for name in names):
         return MODEL
     return next((title for within, title in WITHIN if any(within in name for name in names)), REST)
 
 
-def microseconds(step: Step, count: int) -> list[Counter[str]]:
-    """Return the time of each part of ``step``, for each of ``count`` steps."""
+def microseconds(step: Step, count: int) -> list[Counter[Names]]:
+    """Return the time of each operation of ``step``, for each of ``count`` steps."""
     with profile(activities=[ProfilerActivity.CPU]) as run:
         for _ in range(count):
             with record_function(STEP):
                 step()
-    found: dict[int, Counter[str]] = {}
+    found: dict[int, Counter[Names]] = {}
     for event in run.events() or ():
         *inner, outer = callers(event)
         if outer.name == STEP:
-            names = [e.name for e in inner] or [STEP]
-            found.setdefault(outer.id, Counter())[part(names)] += event.self_cpu_time_total
+            names = tuple(e.name for e in inner) or (STEP,)
+            found.setdefault(outer.id, Counter())[names] += event.self_cpu_time_total
     return list(found.values())
 
 
@@ -67,11 +68,12 @@ def callers(event: Any) -> Iterator[Any]:
         event = event.cpu_parent
 
 
-def shares(steps: Sequence[Counter[str]]) -> dict[str, float]:
-    """Return the share of each part, largest first, from its median time over ``steps``."""
-    medians = {name: statistics.median(step[name] for step in steps) for name in {n for step in steps for n in step}}
-    total = sum(medians.values())
-    return {name: round(medians[name] / total, 4) for name in sorted(medians, key=lambda n: -medians[n])}
+def shares(steps: Sequence[Counter[Names]]) -> dict[str, float]:
+    """Return the share of each part, largest first, from the median time of each operation over ``steps``."""
+    found: Counter[str] = Counter()
+    for names in {names for step in steps for names in step}:
+        found[part(names)] += statistics.median(step[names] for step in steps)
+    return {title: round(time / found.total(), 4) for title, time in found.most_common()}
 
 
 def main() -> None:

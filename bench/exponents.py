@@ -46,8 +46,8 @@ def dropped(fits: list[Mapping[str, Any]]) -> str:
         return ""
     names = "; ".join(" in ".join(_subject(f)) for f in fits)
     return (
-        f"Left out, because their 95 % interval is wider than {WIDEST:g}: {names}. Between the sizes that a minute "
-        "allows, these curves bend, so that no single power describes them."
+        f"Left out, because their 95 % interval is wider than {WIDEST:g}: {names}. At so few "
+        "and so small sizes, noise and terms of lower order hide the power."
     )
 
 

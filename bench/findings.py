@@ -72,8 +72,8 @@ def laws(growth: Any, onset: Any, dilution: Any) -> str:
     times = [f for f in growth or () if (f["what"], f["of"]) == ("step", "seconds") and f["high"] - f["low"] <= WIDEST]
     if not times:
         return NOT_MEASURED.format("python -m bench.growth")
-    low, high = (least(f["exponent"] for f in times) for least in (min, max))
-    grows = f"The time of a training step grows with each size to the power of {low} to {high}"
+    *first, last = (f"{f['axis']} to the power of {f['exponent']}" for f in times)
+    grows = f"The time of a training step grows with {_listed(first, last)}"
     failed = []
     if onset and "law" in onset and not shared_exponent(onset):
         exponents = f"{onset['batch']['exponent']} and {onset['context']['exponent']}"

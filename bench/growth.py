@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
@@ -47,11 +46,11 @@ CELL = Shape("extract", n_layers=2, batch=2, n_heads=2, d_head=16, d_model=64, n
 # The time and memory of this model are those of threads and kernels, which do not grow with the sizes.
 FLOOR = Shape("tiny", n_layers=1, batch=1, n_heads=1, d_head=2, d_model=4, n_ctx=16, d_vocab=64)
 AXES = (  # what is measured, name of the size, its values, and the exponents of time and memory in the limit
-    ("step", "d_vocab", (1024, 2048, 4096, 8192), (1, 1)),
-    ("step", "d_model", (128, 256, 512, 1024), (1, 1)),
-    ("step", "n_heads", (2, 4, 8, 16), (1, 1)),
-    ("step", "n_layers", (1, 2, 4, 8), (1, 1)),
-    ("step", "n_ctx", (128, 256, 384, 512, 768, 1024), (2, 2)),
+    ("step", "d_vocab", (1024, 2048, 3072, 4096, 8192), (1, 1)),
+    ("step", "d_model", (128, 256, 384, 512, 1024), (1, 1)),
+    ("step", "n_heads", (2, 4, 6, 8, 16), (1, 1)),
+    ("step", "n_layers", (1, 2, 3, 4, 8), (1, 1)),
+    ("step", "n_ctx", (128, 256, 384, 512, 1024), (2, 2)),
     ("extract", "d_vocab", (512, 1024, 2048, 4096), (2, 1)),  # every pair of tokens; counts, one block at a time
     ("extract", "d_model", (32, 64, 128, 256), (3, 2)),  # a random rotation
     ("extract", "n_heads", (2, 4, 8, 12), (2, 2)),  # every pair of heads on every window
@@ -67,13 +66,14 @@ SECONDS = 1.5  # least total time of the measured training steps
 
 
 def step(shape: Shape) -> tuple[float, float]:
-    """Return the median time of a training step in seconds, and its peak memory in MiB."""
+    """Return the least time of a training step in seconds, which other work on the machine affects least, and its peak
+    memory in MiB."""
     work, times = ours(shape), list[float]()
     before = peak_mb()
     work()
     while sum(times) < SECONDS or len(times) < 3:
         times.append(seconds(work))
-    return statistics.median(times), peak_mb() - before
+    return min(times), peak_mb() - before
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
@@ -86,9 +86,12 @@ def extraction(shape: Shape) -> tuple[float, float]:
     """Measure the extraction of an untrained model. The model is made in another process, because the peak memory of
     its initialization could exceed that of extraction."""
     with tempfile.TemporaryDirectory() as folder:
-        return alone(
-            LIBRARY, extract_last, [alone(LIBRARY, untrained, s, Path(folder) / s.name) for s in (FLOOR, shape)]
-        )
+        return alone(LIBRARY, extract_last, alone(LIBRARY, all_untrained, (FLOOR, shape), Path(folder)))
+
+
+def all_untrained(shapes: Sequence[Shape], folder: Path) -> list[tuple[Any, ...]]:
+    """Return the arguments of ``extract`` for an untrained model of each shape."""
+    return [untrained(shape, folder / shape.name) for shape in shapes]
 
 
 def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.findings import laws, peak, phase_change, speed
 
-TIME = {"what": "step", "of": "seconds", "low": 0.4, "high": 0.6, "exponent": 0.5}
+TIME = {"what": "step", "axis": "n_ctx", "of": "seconds", "low": 0.4, "high": 0.6, "exponent": 0.5}
 ONSET = {"law": 0.5, "batch": {"exponent": 0.4, "low": 0.3, "high": 0.5}, "context": {"exponent": 0.8, "low": 0.7, "high": 0.9}}  # fmt: skip # noqa: E501
 
 
@@ -47,11 +47,12 @@ def test_a_bound_on_the_phase_change_is_said_with_the_tuning_of_each_side() -> N
 
 
 def test_laws_that_did_not_hold_are_counted() -> None:
-    other = TIME | {"exponent": 0.9, "low": 0.5, "high": 1.3}
+    other = TIME | {"axis": "d_model", "exponent": 0.9, "low": 0.5, "high": 1.3}
     wide = TIME | {"exponent": 3.0, "low": 0.0, "high": 6.0}
-    assert laws([TIME, other, wide], None, None).endswith("grows with each size to the power of 0.5 to 0.9.")
+    said = laws([TIME, other, wide], None, None)
+    assert said.endswith("grows with n_ctx to the power of 0.5 and d_model to the power of 0.9.")
     shared = ONSET | {"context": {"exponent": 0.5, "low": 0.4, "high": 0.6}}
-    assert laws([TIME], shared, prose(1_000_000)).endswith("to the power of 0.5 to 0.5.")
+    assert laws([TIME], shared, prose(1_000_000)).endswith("to the power of 0.5.")
     assert "; one law did not hold: " in laws([TIME], ONSET, prose(1_000_000))
     both = laws([TIME], ONSET, prose(2_500_000))
     assert "; two laws did not hold: " in both

@@ -93,7 +93,7 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=11)
     rounds = parser.parse_args().rounds
     torch.set_num_threads(THREADS)
     if not importlib.util.find_spec("transformer_lens"):

@@ -53,7 +53,7 @@ AXES = (  # what is measured, name of the size, its values, and the exponents of
     ("step", "n_ctx", (128, 256, 384, 512, 1024), (2, 2)),
     ("extract", "d_vocab", (512, 1024, 2048, 4096), (2, 1)),  # every pair of tokens; counts, one block at a time
     ("extract", "d_model", (32, 64, 128, 256), (3, 2)),  # a random rotation
-    ("extract", "n_heads", (2, 4, 8, 12), (2, 2)),  # every pair of heads on every window
+    ("extract", "n_heads", (2, 4, 6, 8), (2, 2)),  # every pair of heads on every window
     ("extract", "n_layers", (1, 2, 3, 4), (math.inf, math.inf)),  # (1 + heads) ^ layers paths
     ("extract", "n_ctx", (64, 128, 256, 512), (2, 2)),  # patterns
     ("tokenize", "megabytes", (16, 24, 32, 48), (1, 0)),  # more text than the sample and one batch hold
@@ -155,7 +155,7 @@ def fit(found: Sequence[dict[str, Any]], of: str, count: str, limit: float) -> d
     """Fit the exponent of the column ``of`` along one axis, with its 95 % interval (Student's t), and the exponent of
     the column ``count``. In the result, a limit of None means growth faster than any power."""
     x = np.log([m["size"] for m in found])
-    exponent, low, high = (round(v, 2) for v in slopes(np.log([m[of] for m in found]), x)[0])
+    exponent, low, high = (round(v, 2) + 0.0 for v in slopes(np.log([m[of] for m in found]), x)[0])
     counts = [m[count] for m in found]
     counted = None if None in counts else round(slopes(np.log(counts), x)[0][0], 2)
     about = {name: found[0][name] for name in ("what", "axis")} | {"of": of}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ MEANING = {
     "transformerlens_float32": "TransformerLens 3.x, attention only, default settings: float32, AdamW",
     "transformerlens_autocast": "TransformerLens 3.x, attention only: bf16 autocast, AdamW",
     "matmul_peak": "only the matrix products of our step, outputs allocated before",
-    "top_entries_50k": "1,000 largest entries of a head's OV and QK circuits; theirs: topk on all rows",
+    "top_entries_50k": "the 1000 largest entries of a head's OV and QK circuits; theirs: topk on all rows",
     "eigenvalues_50k": "OV eigenvalues of 12 heads; theirs: of the d_model × d_model product",
     "top_entries_50k_memory": "peak memory of the search for the 1,000 largest entries",
     "eigenvalues_50k_memory": "peak memory of the OV eigenvalues",
@@ -85,7 +86,9 @@ def installing(results: Results) -> str:
 def draw_ratios(results: Results, path: Path) -> None:
     """Draw one bar per ratio to ``path``. Bars of lower bounds are hatched."""
     shown = {name: found for name, found in results.items() if found["ratio"] is not None}
-    labels = [f"{named(name)}:\n{MEANING[name.split('.')[-1]].split(':')[0].replace('`', '')}" for name in shown]
+    labels = [
+        f"{named(name)}:\n{re.split('[:;,]', MEANING[name.split('.')[-1]])[0].replace('`', '')}" for name in shown
+    ]
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(8, 0.45 * len(shown) + 0.8))
     axes = figure.subplots()

@@ -49,8 +49,7 @@ def onset_law() -> str:
     return (
         f"{verdict} Tokens at the phase change grow with batch to the power of {batch}, and with context to the power "
         f"of {context}. With one exponent for batch times context it is {product}, where the law predicts "
-        f"{found['law']} (95 % intervals, {found['points']} models). {found['unchanged']} further models had no phase "
-        "change."
+        f"{found['law']} (95 % intervals, {found['points']} models; without a phase change: {found['unchanged']})."
     )
 
 
@@ -135,7 +134,7 @@ def _prediction(law: Mapping[str, Any], found: Mapping[str, Any], kinds: Mapping
 
 def _windows(share: float, part: float) -> str:
     if share:
-        return f"{share:.3g} source code" if share == 1 else f"{share:.3g} source code, {1 - share:.3g} prose"
+        return "source code alone" if share == 1 else f"{share:.3g} source code, {1 - share:.3g} prose"
     return "prose alone" if part == 1 else f"prose alone, the {part:.0%} that repeat most"
 
 

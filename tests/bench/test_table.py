@@ -79,7 +79,7 @@ def test_a_model_that_has_not_changed_is_said_to_be_a_bound(tmp_path: Path, monk
         (tmp_path / "dilution.json").write_text(json.dumps({"saving": {"other": 0.1}, "cells": cells} | found))
         assert said in summary.dilution()
         assert "| 0.5 source code, 0.5 prose | 0.5 | none within 2.0 M |" in summary.dilution()
-        assert "| 1 source code | 0.5 | 1.50 M |" in summary.dilution()
+        assert "| source code alone | 0.5 | 1.50 M |" in summary.dilution()
         assert "| prose alone | 0.5 | none within 2.0 M |" in summary.dilution()
         assert "| prose alone, the 5% that repeat most | 0.5 | 3.00 M |" in summary.dilution()
 

@@ -35,10 +35,10 @@ def training_bytes(shape: Shape, width: int = 2) -> int:
     """Return the peak memory of a training step in bytes, if a number of its matrix products takes ``width`` bytes: 2
     in bf16, 4 in float32.
 
-    Each weight needs five float32 numbers: its value, two copies of its gradient and two optimizer states. bf16 needs a
-    sixth, for copies. The gradient of the logits is as wide as products. For the backward pass, each layer keeps the
-    residual stream and its normalized copy in float32 and, for bf16, again in bf16; the queries, keys, values and head
-    outputs in two layouts; and, with relative positions, the attention patterns up to each query.
+    Each weight needs five float32 numbers: its value, two copies of its gradient and two optimizer states. bf16 needs
+    two copies, as large as a sixth. The gradient of the logits is as wide as products. For the backward pass, each
+    layer keeps the residual stream and its normalized copy in float32 and, for bf16, again in bf16; the queries, keys,
+    values and head outputs in two layouts; and, with relative positions, the attention patterns up to each query.
     """
     heads, copies = shape.n_heads * shape.d_head, width < 4
     kept = shape.n_layers * shape.tokens * (2 * width * 4 * heads + 2 * (4 + copies * width) * shape.d_model)

@@ -271,6 +271,7 @@ def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure 
 
 def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> None:
     results = synthetic.results(seeds=(0,))
+    results = replace(results, corpus=replace(results.corpus, bigram_loss_nats=123 + 1 / 3))
     write_json(tmp_path / "metrics.json", metrics(results, judge_all(results)))
     found = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
     promised = (
@@ -290,6 +291,7 @@ def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> Non
         "unigram_loss_nats",
     }
     assert {frozenset(c) for c in found["claims"].values()} == {frozenset({"value", "threshold", "verdict"})}
+    assert found["corpus"]["bigram_loss_nats"] == 123.333
     assert found["cells"]["L1H2S0"]["onset_tokens"] is None
     assert found["cells"]["L0S0"]["prefix_matching"] is None
     assert found["provenance"] == results.provenance

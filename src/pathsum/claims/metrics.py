@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,8 +46,9 @@ CORPUS_METRICS = (
 
 
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the content of metrics.json. ``onset_tokens`` is None for a model without a phase change."""
-    return {
+    """Return the content of metrics.json, with six significant digits as in the tables. ``onset_tokens`` is None for a
+    model without a phase change."""
+    found = {
         "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
         "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},
         "corpus": {key: getattr(results.corpus, key) for key in CORPUS_METRICS},
@@ -55,6 +57,8 @@ def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
         "missing_cells": list(results.missing),
         "provenance": results.provenance,
     }
+    rounded: dict[str, Any] = json.loads(json.dumps(found), parse_float=lambda digits: float(f"{float(digits):.6g}"))
+    return rounded
 
 
 def _cell(summary: CellSummary) -> dict[str, Any]:

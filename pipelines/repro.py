@@ -57,14 +57,14 @@ def told(code: int) -> int:
 
 
 def at_a_time() -> int:
-    """Return the default number of models that are processed at a time: one per core and per 3.5 GiB of memory (a model
-    of the default grid needs up to 3 GiB), or one on a GPU."""
+    """Return the default number of models that are processed at a time: one per core and per 2.5 GiB of memory (a model
+    of the default grid needs up to 1.7 GiB), or one on a GPU."""
     import torch  # takes two seconds, so it is imported only if a result is out of date
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if CONTAINER.exists() and (most := CONTAINER.read_text().strip()).isdecimal():  # "max" if there is no limit
         memory = min(memory, int(most))
-    return 1 if torch.cuda.is_available() else max(1, min(cores(), memory // (7 * 2**29)))
+    return 1 if torch.cuda.is_available() else max(1, min(cores(), memory // (5 * 2**29)))
 
 
 def stale() -> set[str]:

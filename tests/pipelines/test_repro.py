@@ -134,14 +134,14 @@ def test_a_failed_cell_is_named_and_the_report_is_not_promised(
     ("cores", "gib", "limit", "gpu", "jobs"),
     [
         (2, 24, None, False, 2),
-        (16, 15, None, False, 4),
+        (16, 15, None, False, 6),
         (1, 2, None, False, 1),
         (16, 128, None, True, 1),
         (16, 128, "max", False, 16),
-        (16, 128, "8589934592", False, 2),
+        (16, 128, "8589934592", False, 3),
     ],
 )
-def test_without_jobs_a_cell_a_core_where_memory_allows(
+def test_without_jobs_one_model_per_core_where_memory_allows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cores: int, gib: int, limit: str | None, gpu: bool, jobs: int
 ) -> None:
     if limit:

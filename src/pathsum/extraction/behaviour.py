@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from pathsum.behaviour.labels import (
 from pathsum.circuits.logit_lens import lens_losses
 from pathsum.circuits.value_weighted import value_weighted
 from pathsum.config import ExtractConfig
-from pathsum.core.weights import Weights
+from pathsum.core.weights import Head
 from pathsum.data.repeated import repeated_random
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.transformer import Trace, Transformer
@@ -44,33 +44,38 @@ _SEED = 2022
 
 @dataclass(frozen=True)
 class Shown:
-    """The attention patterns of all heads, layer by layer, on one kind of windows."""
+    """The attention patterns of the heads of one layer, on one kind of windows."""
 
     pattern: Pattern
     even: Float[Tensor, "n head query key"]  # chance level: uniform causal attention, treated in the same way
 
     @staticmethod
-    def plain(trace: Trace) -> Shown:
-        """Return the attention patterns of a trace."""
-        pattern = torch.cat(trace.patterns, 1)
+    def plain(pattern: Pattern) -> Shown:
         return Shown(pattern, uniform_attention(pattern.shape[-1]).expand(1, pattern.shape[1], -1, -1))
 
     @staticmethod
-    def weighted(trace: Trace, read: Sequence[Tensor], weights: Weights) -> Shown:
-        """Return the attention patterns weighted by the norm of what each head moves (docs/framework.md §3.14)."""
-        even = [uniform_attention(p.shape[-1]).expand_as(p) for p in trace.patterns]
-        pattern, chance = (torch.cat(weighted_layers(layers, read, weights), 1) for layers in (trace.patterns, even))
-        return Shown(pattern, chance)
+    def weighted(pattern: Pattern, read: Tensor, heads: Sequence[Head]) -> Shown:
+        """Weight the patterns by the norm of what each head moves (docs/framework.md §3.14)."""
+        even = uniform_attention(pattern.shape[-1]).expand_as(pattern)
+        return Shown(value_weighted(pattern, read, heads), value_weighted(even, read, heads))
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The scores of all heads, layer by layer, for one behavior."""
+    """The scores of heads for one behavior."""
 
     behaviour: str
     values: Float[Tensor, "head batch"]
     chance: Float[Tensor, "head"]
     documents: Int[Tensor, "batch"]
+
+
+def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
+    """Join the measures of each layer to those of all heads. Layer by layer, patterns need less memory."""
+    return [
+        Measure(of[0].behaviour, torch.cat([m.values for m in of]), torch.cat([m.chance for m in of]), of[0].documents)
+        for of in zip(*measured, strict=True)
+    ]
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
@@ -94,28 +99,26 @@ def reads(model: Transformer, tokens: Int[Tensor, "batch pos"], trace: Trace) ->
     return found
 
 
-def weighted_layers(patterns: Sequence[Tensor], read: Sequence[Tensor], weights: Weights) -> list[Tensor]:
-    """Return the value-weighted attention patterns of each layer (docs/framework.md §3.14). ``read`` is what ``reads``
-    returns."""
-    return [value_weighted(p, x, heads) for p, x, heads in zip(patterns, read, weights.layers, strict=False)]
-
-
 def label_rows(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, read: Sequence[Tensor], generator: torch.Generator
 ) -> list[LabelRow]:
     """Score every head for every behavior, and label it (docs/framework.md §5.7).
 
     Half of the documents choose each head's offset, and the other half scores it."""
-    text = Shown.plain(trained.natural)
-    documents = data.window_documents
+    documents, patterns = data.window_documents, trained.natural.patterns
     judged = documents.unique(return_inverse=True)[1] % 2 == 1
-    offsets = best_offset(text.pattern[~judged])
-    at_best = partial(at_offset, distances=offsets)
+    best = [best_offset(pattern[~judged]) for pattern in patterns]
+    offsets = torch.cat(best)
+
+    def at_best(pattern: Pattern, distances: Int[Tensor, "head"]) -> list[Measure]:
+        score = partial(at_offset, distances=distances)
+        return [_measure("offset", score, Shown.plain(pattern[judged]), documents[judged])]
+
     found = [
-        _measure("offset", at_best, Shown(text.pattern[judged], text.even), documents[judged]),
-        *_on_text(text, Shown.weighted(trained.natural, read, trained.weights), data),
+        *by_layer(map(at_best, patterns, best)),
+        *by_layer(_on_text(*layer, data) for layer in zip(patterns, read, trained.weights.layers, strict=False)),
         *_on_repeats(trained),
-        _by_frequency(trained, data, config, generator),
+        *_by_frequency(trained, data, config, generator),
     ]
     some = [m for m in found if len(m.documents.unique()) > 1]  # windows of text may lack repeats
     known = [(m, mean_intervals(m.values, m.documents, generator)) for m in some]
@@ -130,7 +133,8 @@ def label_rows(
     return rows
 
 
-def _on_text(text: Shown, weighted: Shown, data: EvalData) -> list[Measure]:
+def _on_text(pattern: Pattern, read: Tensor, heads: Sequence[Head], data: EvalData) -> list[Measure]:
+    text, weighted = Shown.plain(pattern), Shown.weighted(pattern, read, heads)
     keys, documents = followers(data.windows[:, :-1]), data.window_documents
     repeating = documents[keys.any((-2, -1))]
     return [
@@ -145,9 +149,15 @@ def _on_text(text: Shown, weighted: Shown, data: EvalData) -> list[Measure]:
 
 def _on_repeats(trained: TrainedModel) -> list[Measure]:
     block, trace, tokens = trained.block, trained.repeated, trained.repeated_tokens
-    copies = Shown.plain(trace)
-    weighted = Shown.weighted(trace, reads(trained.model, tokens, trace), trained.weights)
     matching = partial(induction.prefix_matching, block=block)
+
+    def matched(pattern: Tensor, read: Tensor, heads: Sequence[Head]) -> list[Measure]:
+        copies = Shown.plain(pattern)
+        return [
+            _measure("duplicate token", partial(duplicate_token, block=block), copies),
+            _measure("induction: uniform", matching, copies),
+            _measure("uniform, value-weighted", matching, Shown.weighted(pattern, read, heads)),
+        ]
 
     def copying(output: Tensor, tokens: Tensor) -> Tensor:
         return induction.copying(output, tokens, trained.weights.W_U, block)
@@ -156,20 +166,22 @@ def _on_repeats(trained: TrainedModel) -> list[Measure]:
     copied = by_window(copying, outputs, tokens)
     # A head that always writes the same vector raises some tokens, so chance is the score on another window's tokens.
     copied_by_chance = by_window(copying, outputs, tokens.roll(1, 0)).mean(-1)
+    layers = zip(trace.patterns, reads(trained.model, tokens, trace), trained.weights.layers, strict=False)
     return [
-        _measure("duplicate token", partial(duplicate_token, block=block), copies),
-        _measure("induction: uniform", matching, copies),
-        _measure("uniform, value-weighted", matching, weighted),
+        *by_layer(matched(*layer) for layer in layers),
         Measure("copies the next token", copied, copied_by_chance, independent(copied)),
     ]
 
 
-def _by_frequency(trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator) -> Measure:
+def _by_frequency(
+    trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator
+) -> list[Measure]:
     """Score induction on repeated random tokens that are sampled by corpus frequency. Unlike in text, no token predicts
     another."""
     n_ctx = trained.model.config.n_ctx
     tokens, _ = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.unigram)
-    return _after("induction: by frequency", Shown.plain(trained.model.trace(tokens)), followers(tokens))
+    keys, patterns = followers(tokens), trained.model.trace(tokens).patterns
+    return by_layer([_after("induction: by frequency", Shown.plain(pattern), keys)] for pattern in patterns)
 
 
 def _measure(

@@ -84,13 +84,17 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     generator = torch.Generator().manual_seed(_SEED)
     trials = draw_trials(SEQUENCES, pos, data.present, generator)
     nothing = trained.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
-    shown = {name: Shown.of(trained.model, trials, *kinds) for name, kinds in CONDITIONS.items()}
-    for name, windows in shown.items():
-        found["suffix_matches"] += _match_rows(name, windows, pos, generator)
-        found["suffix_predictions"].append(_prediction_row(name, windows, nothing, generator))
+    kept = {}
+    for name, kinds in CONDITIONS.items():  # a run takes much memory, so only those are kept that are ablated
+        shown = Shown.of(trained.model, trials, *kinds)
+        found["suffix_matches"] += _match_rows(name, shown, pos, generator)
+        found["suffix_predictions"].append(_prediction_row(name, shown, nothing, generator))
+        if name in (RIVALS, ALONE):
+            kept[name] = shown
+        del shown
     roles = Roles.of(trained)
     if roles is not None:
-        found["suffix_cuts"] = _cut_rows(trained, roles, shown, generator)
+        found["suffix_cuts"] = _cut_rows(trained, roles, kept, generator)
     return found
 
 

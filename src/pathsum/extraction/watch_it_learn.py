@@ -10,9 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pathsum.circuits.value_weighted import value_weighted
 from pathsum.config import ExtractConfig
 from pathsum.data.repeated import repeated_random
-from pathsum.extraction.behaviour import reads, weighted_layers
+from pathsum.extraction.behaviour import reads
 from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.records.tokens import JOINER
@@ -41,7 +42,9 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
             patterns += pattern_rows(number, at.tokens_seen, False, model.trace(passage.tokens).patterns)
     for number, passage in enumerate(shown):
         trace = trained.model.trace(passage.tokens)
-        weighted = weighted_layers(trace.patterns, reads(trained.model, passage.tokens, trace), trained.weights)
+        read = reads(trained.model, passage.tokens, trace)
+        layers = zip(trace.patterns, read, trained.weights.layers, strict=False)
+        weighted = [value_weighted(*layer) for layer in layers]
         patterns += pattern_rows(number, log[-1].tokens_seen, True, weighted)
     return {
         "passages": [PassageRow(p.kind, JOINER.join(data.words[t] for t in p.tokens[0].tolist())) for p in shown],

@@ -135,6 +135,7 @@ def test_the_presets_show_induction_and_cut_its_key_edge(page: Browser) -> None:
 
 
 def test_the_tour_goes_from_zero_to_two_layers_and_cuts_the_key_edge(page: Browser) -> None:
+    assert page.ask("document.querySelector('#lab-next').disabled")  # until the models are read
     page.ask("document.querySelector('#lab-tour').open = true")
     page.until("document.querySelector('#lab-step').textContent.startsWith('1 of 7.')")
     assert page.ask("document.querySelector('#lab-back').disabled")
@@ -146,6 +147,39 @@ def test_the_tour_goes_from_zero_to_two_layers_and_cuts_the_key_edge(page: Brows
     assert [model for model, _ in seen] == ["L0S0", "L1H2S0", *["L2H2S0"] * 5]
     assert [at for at, (_, changes) in enumerate(seen) if "keys cut" in changes] == [4]
     assert "frobnicate" in page.ask("document.querySelector('#lab-text').value")
+    for _ in range(2):
+        click(page, "#lab-back")
+    assert text(page, "#lab-step").startswith("5 of 7. Test")
+    assert "keys cut" in text(page, "#lab-changes")
+
+
+def test_a_screen_reader_hears_the_step_before_what_it_changes(page: Browser) -> None:
+    page.ask("document.querySelector('#lab-tour').open = true")
+    page.until("!document.querySelector('#lab-next').disabled")
+    page.ask("""window.changed = []; new MutationObserver((all) => changed.push(...all.map(({target}) => target.id)))
+        .observe(document.querySelector('#lab'), {childList: true, subtree: true})""")
+    click(page, "#lab-next")
+    changed = page.ask("changed")
+    assert changed.index("lab-step") < changed.index("lab-summary")
+
+
+@pytest.mark.parametrize(
+    ("models", "titles"),
+    [
+        ("{name: 'A'}, {name: 'B', previous: 'L0H1', induction: null}, undefined", ["Zero", "One", "Your"]),
+        ("undefined, undefined, {name: 'C', previous: 'L0H1', induction: null}", ["Your"]),
+        ("undefined, undefined, undefined", ["Your"]),
+        (
+            "undefined, {name: 'B'}, {name: 'C', previous: 'L0H1', induction: 'L1H0'}",
+            ["One", "Two", "Two", "Test", "Paths.", "Your"],
+        ),
+    ],
+)
+def test_the_tour_leaves_out_steps_whose_model_or_induction_head_is_absent(
+    page: Browser, models: str, titles: list[str]
+) -> None:
+    said = page.ask(f"tourSteps([{models}], {{}}, () => ({{}})).map(([, text]) => text)")
+    assert [words.split()[0] for words in said] == titles
 
 
 def test_tokens_and_pairs_are_reached_by_keys(page: Browser) -> None:

@@ -71,14 +71,14 @@
   // The presets: the induction head, at the token of the second copy whose next token is predicted best, and the key
   // edge intact or cut.
   async function example(cut) {
-    const { induction, previous } = await load(deepest);
+    const shown = await load(deepest);
+    const { induction, previous } = shown;
     const seed = state.text === null ? state.seed : 1;
     const cuts = cut && previous && induction ? [`${previous}-${induction}-K`] : [];
-    await change({ ...FRESH, model: deepest, text: null, seed, ...(await bestCopied(seed)), cuts });
+    await change({ ...FRESH, model: deepest, text: null, seed, ...bestCopied(shown, seed), cuts });
   }
 
-  async function bestCopied(seed) {
-    const shown = await load(deepest);
+  function bestCopied(shown, seed) {
     const block = blockOf(shown);
     const second = new Run(shown, tokenizer.randomTwice(seed, block)).losses.slice(block);
     return { head: shown.induction ?? "", token: block + second.indexOf(Math.min(...second)) };
@@ -86,19 +86,23 @@
 
   // ---- the tour ----
 
-  let steps;
+  let tour; // a promise of its steps
   let stepNow = 0;
 
+  async function readTour() {
+    const all = await Promise.all([...blocks.keys()].map(load));
+    const models = [0, 1, 2].map((n) => all.find((shown) => shown.n_layers === n));
+    return tourSteps(models, FRESH, (shown) => bestCopied(shown, 1));
+  }
+
   async function goToStep(to) {
-    const named = await Promise.all([...blocks.keys()].map(async (name) => [name, await load(name)]));
-    const ofLayers = (n) => named.find(([, about]) => about.n_layers === n)?.[0];
-    const two = { ...FRESH, text: null, seed: 1, model: deepest, ...(await bestCopied(1)) };
-    steps ??= tourSteps({ fresh: FRESH, ofLayers, two, ...(await load(deepest)) });
+    tour ??= readTour();
+    const steps = await tour;
     stepNow = to;
-    await act(steps[to][0]);
-    $("step").textContent = `${to + 1} of ${steps.length}. ${steps[to][1]}`;
+    $("step").textContent = `${to + 1} of ${steps.length}. ${steps[to][1]}`; // first, so that it is read out first
     $("back").disabled = to === 0;
     $("next").disabled = to === steps.length - 1;
+    await act(steps[to][0]);
   }
 
   // ---- the address ----

@@ -1,4 +1,4 @@
-"""`make corpora`: the corpora that it uses, the rows that it writes, and one run on two tiny texts."""
+"""`make corpora`: the corpora that it uses, the rows that it writes, and one run on a tiny text."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from pathsum.claims import registry
 from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
+from pipelines import corpora as module
 from pipelines.corpora import arguments, corpora
 from pipelines.paths import ROOT
 from pipelines.scratch import copy_tree
@@ -112,9 +113,26 @@ def test_rows_that_were_judged_by_other_claims_go(tmp_path: Path) -> None:
     assert list(read(tmp_path)) == ["new"]
 
 
-def prose(path: Path, seed: int) -> None:
-    """Return two thousand short documents."""
-    rng = random.Random(seed)
+def test_each_corpus_has_a_row_of_its_own_results_and_one_that_fails_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No model is trained here: the results of a folder are made up."""
+    monkeypatch.chdir(ROOT)
+    made = {"a": synthetic.results(heads=(2,)), "c": synthetic.results(heads=(2,), works=False)}
+    prepared: dict[str, Any] = {}
+    monkeypatch.setattr(module, "REPORTS", tmp_path)
+    monkeypatch.setattr(module, "prepare", lambda folder, profile: prepared.update({folder.name: profile["corpus"]}))
+    monkeypatch.setattr(module, "run", lambda folder, *_: folder.name in made)
+    monkeypatch.setattr(module, "read_results", lambda folder: made[folder.name])
+    with pytest.raises(ValueError, match="no verdicts on b, whose errors are above"):
+        module.sweep(arguments(["--text", "a=1.txt b=2.txt c=3.txt", "--only"]))
+    assert [corpus["paths"] for corpus in prepared.values()] == [[str(ROOT / f"{n}.txt")] for n in (1, 2, 3)]
+    assert {name: r["onsets"] for name, r in read(tmp_path).items()} == {"a": "2 of 2", "c": "0 of 2"}
+
+
+def prose(path: Path) -> None:
+    """Write two thousand short documents."""
+    rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghij", k=5)) for _ in range(80)]
     path.write_text("\n\n".join(" ".join(rng.choices(words, k=100)) for _ in range(2000)))
 
@@ -129,7 +147,7 @@ def test_a_text_gives_a_row_and_a_second_run_makes_nothing_again(
     smoke = project / "conf" / "profile" / "smoke.yaml"
     edit(smoke, "n_heads: [2]", "n_layers: [2]\n  n_heads: [2]")
     smoke.write_text(smoke.read_text().partition("  controls:")[0])
-    prose(project / "a.txt", seed=0)
+    prose(project / "a.txt")
     command = (sys.executable, "-m", "pipelines.corpora", "--profile", "smoke", "--only", "--separator", r"\n\n")
     command += ("--text", "a=a.txt", "--jobs", "1")
     done = run(project, *command)

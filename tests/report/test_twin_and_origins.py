@@ -76,8 +76,9 @@ def test_every_figure_and_table_leads_to_its_records_and_each_record_to_its_code
     assert {record for shown in sources().values() for record in shown} <= names
     assert {anchor(name) for name in names} <= set(re.findall(r'<td[^>]* id="([^"]*)"', source))
     assert all((ROOT / "src" / "pathsum" / o.code).is_file() for o in registry.origins().values())
-    names_of_figures = [path.stem for path in (full / "figures").glob("*.svg")]
-    figures = {name: Figure(name, "", "", b"", b"", pd.DataFrame(), False) for name in names_of_figures}
+    drawn = [path.stem for path in (full / "figures").glob("*.svg")]
+    assert drawn
+    figures = {name: Figure(name, "", "", b"", b"", pd.DataFrame(), False) for name in drawn}
     told = story(results, judge_all(results), figures)
     blocks = [*told.headline, *(b for s in told.sections for b in s.blocks)]
     bare = [b.name for b in blocks if not told.records(b.name)]

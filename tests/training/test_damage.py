@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,15 +103,19 @@ def test_a_run_with_a_damaged_file_is_not_finished(tmp_path: Path, name: str, ha
 
 
 @pytest.mark.parametrize(
-    "edit", [lambda listed: listed.clear(), dict.popitem, lambda listed: listed.update({FIRST: "0" * 64})]
+    "edit",
+    [
+        dict.clear,
+        lambda manifest: manifest["files"].clear(),
+        lambda manifest: manifest["files"].popitem(),
+        lambda manifest: manifest["files"].update({FIRST: "0" * 64}),
+    ],
 )
-def test_an_edited_manifest_is_damaged(tmp_path: Path, edit: Callable[[dict[str, str]], object]) -> None:
+def test_an_edited_manifest_is_damaged(tmp_path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
     trained(tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_bytes())
-    edit(manifest["files"])
+    edit(manifest)
     (tmp_path / MANIFEST).write_text(json.dumps(manifest))
-    assert damage(tmp_path) == f"{MANIFEST} is damaged"
-    (tmp_path / MANIFEST).write_text("{}")
     assert damage(tmp_path) == f"{MANIFEST} is damaged"
 
 

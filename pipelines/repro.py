@@ -131,8 +131,8 @@ def report_without(failed: list[str]) -> None:
 
 
 def models(jobs: int, left: set[str] | None = None) -> int:
-    """Train and extract every model that is out of date. ``left`` are the stages that are, if that is known. Return the
-    exit code."""
+    """Train and extract every model that is out of date. Return the exit code. ``left``: the result of ``stale``, if it
+    is known."""
     left = stale() if left is None else left
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code

@@ -201,9 +201,9 @@ class TransformerLensModel:
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
     ) -> Tensor:
-        """Return the sum of the paths from all extras and b_U, for the output tokens ``kept``.
+        """Return the logits of the output tokens ``kept`` that are due to b_U and to all paths from extras (``Extra``).
 
-        ``weights`` hold these tokens only.
+        ``weights`` has W_E and W_U of these tokens only.
         """
         paths = (extra_paths(extra, weights, tokens, trace) for extra in self.extras)
         return sum(paths, self.b_U[kept])

@@ -65,10 +65,10 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
 
 
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
-    """Return A v of each head by layer, the mean over windows at each position.
+    """Return, for each layer, the mean of A v of each head over windows, at each position.
 
-    W_O maps it to the mean write of ``Run.mean`` (docs/framework.md §5.8) and needs d_head numbers where that has
-    d_model. Costs a trace.
+    W_O maps this mean, d_head numbers, to the mean write of ``Run.mean`` (docs/framework.md §5.8), d_model numbers.
+    Costs a trace.
     """
     x, means = model.embed(inputs), []
     for layer in range(len(model.layers)):

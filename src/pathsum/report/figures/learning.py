@@ -33,8 +33,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: means over models; thin: each model. Measured on a few held-out windows, in the "
-        f"text on all.{curriculum_caption(results)}"
+        f"{_contrast(results)}Thick: means over models; thin: each model. The curves are "
+        f"measured on a few held-out windows, the numbers in the text on all.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)

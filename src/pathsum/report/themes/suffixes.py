@@ -166,10 +166,10 @@ def _table(cells: Sequence[Cell]) -> Table:
         "followers. Without an edge: the difference of attention under resample ablation of the edge. Second copy: "
         "rise of the loss on the second copy of repeated random tokens when all but one-token matching is ablated. In "
         f"brackets: 95 % bootstrap intervals over {sequences} sequences ({windows} windows for the second copy). "
-        "Score: share of the head's preference for the token after the earlier occurrence, on repeated random tokens, "
-        "by the content at the query × at the key. A match of one token compares current × previous, a second token "
-        "previous × two back, a third token two back × three back; the last share includes all keys further back. The "
-        "CSV has both ablation methods and every set of edges.",
+        "Score: shares of the head's preference for the token after the earlier occurrence, on repeated random tokens, "
+        "by what is compared (at the query × at the key). Current × previous is the match of one token. Previous × two "
+        "back adds the second token. Two back × three back adds the third; this share includes all keys further back. "
+        "The CSV has both ablation methods and every set of edges.",
         csv="suffix_cuts.csv",
     )
 

@@ -177,7 +177,7 @@ def tokens(_: int) -> int:
 def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
     """Return what to compute, and the number of models to process at a time (0: the default). Raises ValueError for
     another command line."""
-    parts = {"--models": models, "--report": report, "--tokens": tokens}
+    parts: dict[str, Callable[[int], int]] = {"--models": models, "--report": report, "--tokens": tokens}
     chosen = [argument for argument in given if argument in parts]
     jobs = [argument for argument in given if argument not in parts]
     if len(chosen) > 1:

@@ -21,6 +21,7 @@ def test_the_metrics_have_what_a_script_needs(graph: Path) -> None:
         assert keys <= set(cell), name
         assert cell["exactness"] < 1e-10
         assert cell["onset_tokens"] is None  # twenty thousand tokens: the report must not claim a phase change
+    assert metrics["missing_cells"] == []
     assert metrics["cells"]["L0S0"]["prefix_matching"] is None
     assert {
         "name",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def test_a_fresh_clone_pulls_every_result_and_has_nothing_to_do(workspace: Path,
     assert "Data and pipelines are up to date." in out
     model = Path("models") / "L2H2S0" / "log.jsonl"
     assert (clone / model).read_bytes() == (workspace / model).read_bytes()
-    shutil.rmtree(tmp_path / "store")
+    sh(workspace, "dvc", "remote", "remove", "store")
 
 
 def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None:

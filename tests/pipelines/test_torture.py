@@ -6,11 +6,15 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from pipelines import torture
+from pipelines.interrupts import INTERRUPTED
+from pipelines.paths import ROOT
+from tests.commands import command
 
 CHEAP = ["train@L0S0"]  # its results are the same bytes again, so nothing after it is out of date
 
@@ -73,3 +77,14 @@ def test_a_damage_changes_one_file(tmp_path: Path, seed: int) -> None:
     torture.damage(tmp_path, random.Random(seed))
     left = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert left.count("content") == len(torture.DAMAGED) - 1
+
+
+def test_an_interrupt_deletes_the_scratch_folder(graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        assert [path.name[:8] for path in tmp_path.iterdir()] == ["torture-"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "copytree", interrupt)
+    assert command(ROOT, "pipelines.torture", "--graph", str(graph)).returncode == INTERRUPTED
+    assert list(tmp_path.iterdir()) == []

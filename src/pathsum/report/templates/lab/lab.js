@@ -157,7 +157,8 @@
     options.unshift(...passages.map((_, i) => [String(i), `held-out text ${i + 1}`]));
     const at = passages.indexOf(state.text);
     fill($("passage"), options, state.text === null ? "random" : at < 0 ? "own" : String(at));
-    if ($("text").value !== (state.text ?? "")) $("text").value = state.text ?? "";
+    // Random tokens leave the reader's text where it is.
+    if (state.text !== null && $("text").value !== state.text) $("text").value = state.text;
     $("attention").hidden = $("score").hidden = !hasHeads;
     drawSummary(length);
     drawTokens();

@@ -3,6 +3,7 @@ page."""
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Sequence
@@ -127,7 +128,9 @@ def controls(*, works: bool) -> list[Cell]:
     ]
 
 
+@functools.cache
 def cell(n_layers: int, n_heads: int, seed: int, *, works: bool = True) -> Cell:
+    """Return a made-up model. Tests share it, so they change copies."""
     rng = random.Random(f"{n_layers} {n_heads} {seed}")
     name = f"L{n_layers}H{n_heads}S{seed}" if n_layers else f"L0S{seed}"
     log = [_evaluation(i, n_layers, n_heads, works, rng) for i in range(EVALS)]

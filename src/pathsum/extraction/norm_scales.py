@@ -64,9 +64,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
-    """Return the residual stream to which a path is added, and what the path writes.
+    """Return two parts of the residual stream: the shorter paths through the heads of ``path``, and ``path`` itself.
 
-    The norms take the scales of these paths alone if ``own``, else those of the whole model."""
+    For one head, the first part is the embedding; for two, the embedding and what each head writes from it. If ``own``,
+    each norm takes the scale of these paths alone, otherwise that of the whole model."""
     x, heads = clean.streams[0], list(path)
 
     def scale(layer: int, read: Stream) -> Scale:

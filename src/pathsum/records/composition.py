@@ -53,7 +53,7 @@ class CompositionRow:
     def composes(self) -> bool:
         """Return whether the edge composes by COMPOSITION_RULE.
 
-        The mean write is excluded because a head with uniform attention writes almost the same vector at every
+        The score is taken without the mean write: a head with uniform attention writes almost the same vector at every
         position. Later heads align with this vector, but its removal does not raise the loss.
         """
         return (

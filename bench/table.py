@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def main() -> None:
         memory=needs(),
         untested=untested(results),
     )  # fmt: skip
-    (HERE / "README.md").write_text(page)
+    (HERE / "README.md").write_text(re.sub(r"\n{3,}", "\n\n", page))  # a part may be empty
     draw_ratios(results, HERE / "ratios.png")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,9 @@ os.environ["GOMP_SPINCOUNT"] = "0"
 
 import pytest
 from filelock import FileLock
+
+# What a shell without job control starts in the background ignores interrupts, and so would every command of a test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ corpora: setup ## train the same models on several corpora, and write a row of v
 dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## measure training steps, circuits, growth of cost and the phase change, and write bench/README.md (10 to 20 minutes)
+bench: setup ## measure training steps, circuits, growth of cost and the phase change, and write bench/README.md (about 20 minutes)
 	python -m pipelines.repro --tokens
 	python -m bench.train_step
 	python -m bench.step_profile

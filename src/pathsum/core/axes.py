@@ -6,7 +6,7 @@
 | ``all``      | every window of a split                                        |              |
 | ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
 | ``copies``   | windows of repeated random tokens                              |              |
-| ``window``   | n_ctx + 1 tokens: inputs are all but the last, targets the rest |              |
+| ``window``   | n_ctx + 1 tokens; the input is [:-1], the targets are [1:]     |              |
 | ``query``    | position that attends (destination)                            | destination  |
 | ``key``      | position attended to (source)                                  | source       |
 | ``vocab``    | token identity, where it is read or predicted                  | n_vocab      |
@@ -14,7 +14,7 @@
 | ``source``   | token identity of the key                                      | source       |
 | ``dest``     | token identity of the query                                    | destination  |
 | ``distance`` | query − key, from 0                                            |              |
-| ``wave``     | one sinusoid of a position                                     |              |
+| ``wave``     | index of a sinusoid that encodes position                      |              |
 | ``d_model``  | residual stream coordinate                                     | d_model      |
 | ``read``     | residual coordinate that a matrix reads (its column index)     | d_model      |
 | ``write``    | residual coordinate that a matrix writes (its row index)       | d_model      |
@@ -24,20 +24,20 @@
 | ``late``     | head of a later layer                                          | h2           |
 | ``edge``     | pair of an early and a late head                               |              |
 | ``document`` | generated text, one row                                        |              |
-| ``word``     | place of a word in a document, from 0                          |              |
+| ``word``     | position of a word in a document, from 0                       |              |
 | ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
 | ``path``     | path through heads; ``path_`` is a second such axis             |              |
 | ``part``     | summand of the residual stream: embedding or write of one head |              |
-| ``group``    | group of content, by hops or by offset                         |              |
+| ``group``    | group of routes, by hops or by offset (docs/framework.md §2.5) |              |
 | ``model``    | models trained together in one set of tensors                  |              |
 | ``place``    | window and position, flattened                                 |              |
 | ``cut``      | one ablated edge or path                                       |              |
 | ``trial``    | one method of ablation                                         |              |
 | ``kind``     | which of several counts                                        |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis   |              |
-| ``top``      | place in a list of the largest                                 |              |
-| ``token``    | place in a token stream                                        |              |
+| ``top``      | index in a list of the largest values                          |              |
+| ``token``    | position in a token stream                                     |              |
 | ``rows``     | any matrix's rows                                              |              |
 | ``columns``  | any matrix's columns                                           |              |
 | ``shape``    | any shape                                                      |              |

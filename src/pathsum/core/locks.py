@@ -11,8 +11,11 @@ from pathlib import Path
 
 @contextmanager
 def held(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock file ``path``, which states the id of this process. If another process holds it, call ``busy`` with
-    the id of that process, and then wait, unless ``busy`` raises."""
+    """Hold a lock on the file ``path`` during the block, and write the id of this process to it.
+
+    If another process holds the lock, call ``busy`` with the id of that process ("unknown" if the file is empty), and
+    then wait for the lock, unless ``busy`` raises.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         try:

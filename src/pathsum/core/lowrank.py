@@ -43,10 +43,10 @@ class LowRank:
         return ((self.left.mT @ self.left) * (self.right @ self.right.mT).mT).sum().clamp(min=0).sqrt()
 
     def eigenvalues(self) -> Complex[Tensor, "rank"]:
-        """Return the non-zero eigenvalues of a square product, as the eigenvalues of the rank × rank matrix ``right @
-        left``.
+        """Return the eigenvalues of the rank × rank matrix ``right @ left``. The product must be square.
 
-        AB and BA have the same non-zero eigenvalues. Needs float32 or float64.
+        AB and BA have the same non-zero eigenvalues, so these include every non-zero eigenvalue of ``left @ right``.
+        Needs float32 or float64.
         """
         assert self.shape[0] == self.shape[1], f"eigenvalues need a square product, got {self.shape}"
         return torch.linalg.eigvals(self.right @ self.left)
@@ -58,7 +58,7 @@ class LowRank:
         return torch.linalg.svdvals(r_left @ r_right.mT)
 
     def svd(self) -> tuple[Float[Tensor, "write rank"], Float[Tensor, "rank"], Float[Tensor, "rank read"]]:
-        """Return U, S and Vᵀ with U S Vᵀ = self, in descending order of S. Costs as ``singular_values``."""
+        """Return U, S and Vᵀ with U S Vᵀ = self, in descending order of S. Costs the same as ``singular_values``."""
         (q_left, r_left), (q_right, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right.mT)
         U, S, V_T = torch.linalg.svd(r_left @ r_right.mT, full_matrices=False)
         return q_left @ U, S, V_T @ q_right.mT

@@ -20,7 +20,10 @@ def sha256(path: Path) -> str:
 
 
 def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None) -> None:
-    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, by default those of all files."""
+    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path.
+
+    By default it lists all files except drafts (``.draft``) and the manifest itself.
+    """
     if hashes is None:
         files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
         hashes = {p.relative_to(folder).as_posix(): sha256(p) for p in files}
@@ -32,8 +35,8 @@ def _of_list(hashes: Mapping[str, str]) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """Return the hashes that the manifest lists. Raises FileNotFoundError if there is none, and ValueError if it is not
-    as it was written."""
+    """Return the hashes that the manifest lists. Raises FileNotFoundError if there is no manifest, and ValueError if it
+    has changed since it was written."""
     match json.loads((folder / MANIFEST).read_bytes()):
         case {"files": dict(hashes), "sha256": str(own)} if own == _of_list(hashes):
             return hashes
@@ -41,7 +44,10 @@ def read_manifest(folder: Path) -> dict[str, str]:
 
 
 def damage(folder: Path) -> str:
-    """Return what differs from the manifest of ``folder``, in words; an empty string if nothing does."""
+    """Describe the first difference between ``folder`` and its manifest. Return an empty string if there is none.
+
+    Files that the manifest does not list are not checked.
+    """
     try:
         listed = read_manifest(folder)
     except FileNotFoundError:
@@ -57,6 +63,6 @@ def damage(folder: Path) -> str:
 
 
 def require_whole(folder: Path) -> None:
-    """Raise ValueError if a file of ``folder`` is not as its manifest says."""
+    """Raise ValueError if the manifest of ``folder``, or a file that it lists, is missing or has changed."""
     if found := damage(folder):
         raise ValueError(f"{folder}: {found}; delete this folder and run `make repro`, which makes it again")

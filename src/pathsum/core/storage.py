@@ -40,12 +40,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, kind: type[R]) -> R:
-    """Read the record of type ``kind`` at ``path``. Raises ValueError unless its fields are those of ``kind``."""
+    """Read the record of type ``kind`` at ``path``. Raises ValueError if the file is not JSON, or if a
+    field is missing, unknown or of another type."""
     return _typed(kind, read_value(path), path)
 
 
 def read_value(path: Path) -> Any:
-    """Read any JSON value. Raises ValueError, with the name of the file, if it is none."""
+    """Read any JSON value. Raises ValueError, which names the file, if the content is not JSON."""
     return parse_json(_text(path), str(path))
 
 
@@ -58,8 +59,10 @@ def read_records(path: Path, kind: type[R]) -> dict[str, R]:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Return the value of a JSON ``text``. Raises ValueError, with ``where`` it stood, for other text and for NaN and
-    infinity."""
+    """Parse ``text`` as JSON and return its value. Raises ValueError if it is not JSON or contains NaN or infinity.
+
+    The message begins with ``where``, the place that the text was read from.
+    """
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
@@ -95,7 +98,8 @@ def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
 
 
 def read_rows(path: Path, kind: type[R]) -> list[R]:
-    """Read the records of type ``kind`` from a parquet table. Raises ValueError as ``read_json`` does."""
+    """Read the records of type ``kind`` from a parquet table. Raises ValueError if the file is not a parquet table or
+    its columns are not the fields of ``kind``. Neither types nor the columns of an empty table are checked."""
     try:
         rows = pq.read_table(path).to_pylist()
     except pa.ArrowException as error:
@@ -111,7 +115,7 @@ def frame(rows: Iterable[Any], kind: type[Any]) -> pd.DataFrame:
 
 
 def _text(path: Path) -> str:
-    """Read a file as UTF-8. Raises ValueError, with its name, for other bytes."""
+    """Read a file as UTF-8. Raises ValueError, which names the file, if its bytes are not UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -119,7 +123,8 @@ def _text(path: Path) -> str:
 
 
 def _typed(kind: type[R], values: Any, path: Path) -> R:
-    """Return a record of parsed JSON. Raises ValueError if a field is absent, unknown or of another type."""
+    """Build a record of type ``kind`` from parsed JSON. Raises ValueError if a field is missing, unknown or of another
+    type."""
     if not isinstance(values, dict):
         raise ValueError(f"{path}: expected the fields of a {kind.__name__}, got another JSON value; {WRITE_AGAIN}")
     _require_fields(kind, values, path)

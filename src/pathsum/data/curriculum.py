@@ -15,12 +15,12 @@ def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
     """Return the repetition of each window, in nats per token (docs/framework.md §6.7).
 
     It is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window, with p(b | a)
-    = c(a b) / c(a ·) counted over all windows. It is 0 for a window in which no pair occurs twice.
+    = c(a b) / c(a ·) from the counts c over all windows. It is 0 for a window in which no pair occurs twice.
 
     Repetition ranks windows as the loss reduction by an induction head does (r = 0.99 on prose in windows of 1,024
-    tokens). It is not an upper bound of this reduction: a head cannot know whether a pair will be repeated, and a pair
-    that occurs in a single window adds little, because p counts that window too. Costs two passes over the text, a sort
-    of each window, and about 40 bytes per distinct pair.
+    tokens). It is not an upper bound on this reduction: a head cannot know whether a pair will be repeated, and a pair
+    that occurs in only one window adds little, because the counts include that window. Costs two passes over the text,
+    a sort of each window, and about 40 bytes per distinct pair.
     """
     counts = pair_counts(windows, d_vocab)
     counts.sort_indices()

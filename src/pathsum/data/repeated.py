@@ -18,16 +18,17 @@ def repeated_random(
 ) -> tuple[Int64[Tensor, "batch pos"], int]:
     """Sample windows of BOS and a random block given twice. Return the tokens and the length of the block.
 
-    The block has (n_ctx − 1) // 2 tokens, so a window has 2 · block + 1. Tokens are drawn independently: uniformly from
-    all ids except BOS, or in proportion to ``probabilities``, a weight for each id (that of BOS is ignored). The counts
-    of the training text, or their sign, exclude ids that never occur in training.
+    The block has (n_ctx − 1) // 2 tokens, so a window has 2 · block + 1. Tokens are sampled independently: uniformly
+    from all ids except BOS, or in proportion to ``probabilities``, a weight for each id (that of BOS is ignored). To
+    exclude ids that never occur in training, pass their counts in the training text, or 1 for each id that occurs.
 
     The second copy is at the positions p = block + 1 … 2 · block. There, an induction head attends to key p − block +
     1, the token after the earlier occurrence of the current token. This key is at least 2, so it is never BOS. Its
     token is the correct prediction at p, except at p = 2 · block, where the sequence ends. A token that occurs twice in
     a block has more than one matching key, so a perfect head scores slightly below 1 if the vocabulary is small.
 
-    Raises ValueError if n_ctx is below 3, or if no token can be drawn.
+    Raises ValueError if n_ctx is below 3, or if ``probabilities`` have another length than d_vocab, are negative or not
+    finite, or leave no token to sample.
     """
     block = (n_ctx - 1) // 2
     if block < 1:

@@ -19,7 +19,7 @@ from tokenizers.trainers import BpeTrainer
 from pathsum.config import TokenizerConfig
 from pathsum.data.bos import BOS, BOS_TEXT
 
-RUN = 2048  # letters, other signs or spaces in a row from which merges are learned as one word
+RUN = 2048  # longest run of letters, of other signs or of spaces from which merges are learned as one word
 MIN_FREQUENCY = 2  # smallest count of a pair that is merged
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 JOINER = "\u241f"  # joins the tokens of an n-gram, so no printed token may contain it
@@ -31,7 +31,7 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
     Merges are learned from the first ``train_bytes`` bytes of the documents in the order of their sha256. This is a
     random sample that does not depend on the order in which the documents arrive. Memory is bounded by ``train_bytes``
     and the longest document. No text is encoded as BOS: the text "<|bos|>" becomes ordinary bytes. Raises ValueError if
-    the text supports fewer than ``d_vocab`` tokens. The message states how many it supports.
+    there is no text, or if it supports fewer than ``d_vocab`` tokens. The message states how many it supports.
     """
     sample = _sample(documents, config.train_bytes)
     n_bytes = sum(len(text.encode()) for text in sample)
@@ -92,8 +92,9 @@ def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
 def printable(token_bytes: bytes) -> str:
     r"""Return the printed form of a token. Different bytes have different printed forms.
 
-    Space, newline and tab are printed as ␣ ↵ ⇥. Bytes that are not UTF-8, invisible characters, and characters that are
-    used as signs here are printed as ``\xNN``, one for each byte. All other characters are printed as they are.
+    Space, newline and tab are printed as ␣ ↵ ⇥. The following are printed as ``\xNN``, one for each byte: bytes that
+    are not UTF-8, invisible characters, the characters ␣ ↵ ⇥ and ``JOINER``, and a backslash before ``xNN``. All other
+    characters are printed as they are.
     """
     text = re.sub(r"\\(?=x[0-9a-f]{2})", r"\\x5c", token_bytes.decode("utf-8", "surrogateescape"))
     return "".join(_shown(character) for character in text)
@@ -115,7 +116,8 @@ def _shown(character: str) -> str:
 def _byte_of_letter() -> dict[str, int]:
     """Return the byte that each letter of byte-level BPE stands for.
 
-    A byte that is printable in Latin-1 is its own letter. The other bytes have the letters from U+0100 on.
+    The letter of a byte that is a visible character in Latin-1 is that character. The other bytes have the letters from
+    U+0100 on.
     """
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]
@@ -123,9 +125,10 @@ def _byte_of_letter() -> dict[str, int]:
 
 
 def _without_long_runs(text: str) -> Iterator[str]:
-    """Cut runs of one kind of character into parts of RUN characters. Any other text is yielded whole.
+    """Yield ``text`` in parts, cut after every RUN characters within a run of one kind of character.
 
-    Merging in a run takes time that grows with the square of its length: hours for a line of megabytes without spaces.
+    Learning merges from a run takes time that grows with the square of its length: hours for a line of megabytes
+    without spaces.
     """
     kinds = (r"[^\W_]", r"(?:[^\w\s]|_)", r"\s")  # letters and digits; other signs; space
     start = 0
@@ -137,7 +140,8 @@ def _without_long_runs(text: str) -> Iterator[str]:
 
 
 def _sample(documents: Iterable[str], n_bytes: int) -> list[str]:
-    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256. The last document is cut."""
+    """Return the first ``n_bytes`` bytes of the documents in the order of their sha256. The last document is cut to
+    fit."""
     kept: list[tuple[int, str]] = []  # a heap whose top has the largest hash
     size = 0
     for document in documents:

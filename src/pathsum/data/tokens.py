@@ -19,8 +19,8 @@ from pathsum.data.bos import BOS
 
 Part: TypeAlias = Literal["train", "tuning", "verdict"]
 PARTS: tuple[Part, ...] = ("train", "tuning", "verdict")  # parts of a corpus; each has a token file of this name
-PIECE = 1 << 18  # characters encoded as one string
-BATCH = 1 << 22  # characters encoded together, in parallel
+PIECE = 1 << 18  # characters after which a long document is cut; a piece has at most 2 · PIECE
+BATCH = 1 << 22  # about this many characters are encoded together, in parallel
 MAKE_AGAIN = "delete data/tokens and run `make repro`, which makes it again"
 
 
@@ -92,8 +92,8 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 def read_tokens(path: Path) -> TokenFile:
     """Open a token file as a memory map. Its tokens stay on disk until they are accessed.
 
-    Raises FileNotFoundError if the file or its header is missing, and ValueError if the two do not match. Reads the
-    whole file once, for its hash.
+    Raises FileNotFoundError if the file or its header is missing, and ValueError if the two do not match or there are
+    no tokens. Reads the whole file once, for its hash.
     """
     for needed in (path, header_path(path)):
         if not needed.is_file():
@@ -126,7 +126,8 @@ def pieces(document: str) -> list[str]:
     """Cut a long document into pieces, so that encoding takes little memory.
 
     Each cut lies between a word character and a space or newline. Pre-tokens always end there, so the tokens of the
-    pieces are exactly those of the document. Only where ``PIECE`` characters have no such place, the cut is anywhere.
+    pieces are exactly those of the document. The exception is a stretch of ``PIECE`` characters without such a place:
+    there the cut may split a pre-token.
     """
     cuts, start = [0], 0
     boundary = re.compile(r"(?<=\w)(?=[ \n])")
@@ -140,7 +141,7 @@ def pieces(document: str) -> list[str]:
 
 
 def _encoded(texts: list[str], tokenizer: Tokenizer) -> Iterator[list[int]]:
-    """Yield the ids of each text. About BATCH characters are encoded at a time, also of a single long document."""
+    """Yield the ids of each text. About BATCH characters are encoded at a time, even of a single long document."""
     start = size = 0
     for end, text in enumerate(texts, start=1):
         size += len(text)

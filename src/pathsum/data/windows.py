@@ -20,8 +20,8 @@ class Windows:
 
     The targets of window i are the tokens s[a .. a + n_ctx) with a = i · n_ctx. Its input is BOS and all targets but
     the last. So every token of the stream is predicted exactly once, except those of an incomplete last window.
-    Position 0 is always BOS, and the context never reaches before the window. Raises ValueError if ``tokens`` has fewer
-    than n_ctx + 1 tokens.
+    Position 0 is always BOS, and no prediction uses text from before its window. Raises ValueError if ``tokens`` has
+    fewer than n_ctx + 1 tokens.
     """
 
     def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
@@ -71,7 +71,7 @@ class HeldOut:
     """Windows of held-out text, balanced over documents."""
 
     windows: Windows  # first one window of each document, then a second one of each, and so on
-    documents: Int64[Tensor, "window"]  # number of each window's document, in the order of the text
+    documents: Int64[Tensor, "window"]  # for each window, the index of its document in the text, from 0
 
     @staticmethod
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
@@ -89,8 +89,8 @@ class HeldOut:
 
 
 def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
-    """Return the number of the document that most tokens of each window belong to. In a tie, the earlier document
-    counts.
+    """Return, for each window, the index (from 0) of the document that most of its tokens belong to. In a tie, the
+    earlier document counts.
 
     A window may span several documents. Each document begins with BOS.
     """
@@ -113,7 +113,7 @@ def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Ten
 
 
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
-    """Return the indices, out of ``count``, of the windows in training step ``step`` (from 0).
+    """Return the indices (0 to ``count`` − 1) of the windows in the batch of training step ``step`` (from 0).
 
     Every epoch is a new permutation, seeded by (seed, epoch). A batch may span two epochs. The result depends on the
     arguments alone, so a resumed run has the same batches as an uninterrupted one.

@@ -38,7 +38,7 @@ class Attention(nn.Module):
         self.W_V = matrix(heads, d_head, d_model, scale=d_model**-0.5)
         self.W_O = matrix(heads, d_model, d_head, scale=(2 * d_model) ** -0.5)
         self.add_positions(config)
-        # α^h (docs/framework.md §1.5); at initialization σ(2) = 0.88 of each key is its own
+        # α^h (docs/framework.md §1.5); at initialization each key keeps the share σ(2) = 0.88 of itself
         smear = nn.Parameter(torch.full((heads,), 2.0)) if config.smeared_keys else None
         self.register_parameter("smear", smear)
         self.smear: nn.Parameter | None
@@ -58,8 +58,8 @@ class Attention(nn.Module):
         """Register the parameters and buffers of the position scheme."""
 
     def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
-        """Return vectors by position that queries and keys read in addition to the residual stream; n is their number,
-        here 0."""
+        """Return n vectors per position, which queries and keys read in addition to the residual stream. Without
+        positions, n = 0."""
         return self.W_Q.new_zeros(0, pos, self.W_Q.shape[-1])
 
     def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
@@ -82,13 +82,13 @@ class Attention(nn.Module):
         k: Float[Tensor, "batch head pos d_head"],
         v: Float[Tensor, "batch head pos d_head"],
     ) -> Float[Tensor, "batch head pos d_head"]:
-        """Return A v for training, without storing A. Equals ``pattern(q, k) @ v`` up to rounding."""
+        """Return A v for training, without returning A. Equals ``pattern(q, k) @ v`` up to rounding."""
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
 
     # ---- methods that all position schemes share ------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of the writes of all heads, for training. Patterns are not stored."""
+        """Return the sum of the writes of all heads, for training. Patterns are not returned."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)

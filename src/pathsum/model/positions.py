@@ -16,7 +16,7 @@ from pathsum.model.fast.attention import biased_attention
 
 
 class Relative(Attention):
-    """Add a learned bias by distance to each score."""
+    """Add to each score a learned bias that depends on the distance query − key."""
 
     bias: nn.Parameter  # b^h[q − k], in nats
 
@@ -55,11 +55,11 @@ class Sinusoidal(Attention):
 
 
 class Rotary(Attention):
-    """Rotate each pair (x_i, x_{i + d_head/2}) of queries and keys by position × frequency of the pair (Su et al.
-    2021)."""
+    """Rotate each pair (x_i, x_{i + d_head/2}) of queries and keys by the angle position × frequency of the pair (Su et
+    al. 2021)."""
 
     bilinear = False
-    base = 10_000.0  # the longest wave has a period of 2π · base positions
+    base = 10_000.0  # the longest period is 2π · base^(1 − 2/d_head) positions
     waves: Tensor
 
     @classmethod
@@ -99,8 +99,8 @@ def scheme(config: ModelConfig) -> type[Attention]:
 
 
 def sinusoids(n_ctx: int, width: int, base: float = 10_000.0) -> Float[Tensor, "pos wave"]:
-    """Return ``width`` sinusoids of each position (Vaswani et al. 2017): first the cosines, then the sines of equal
-    frequencies."""
+    """Return ``width`` sinusoids of each position (Vaswani et al. 2017): first the cosines, then the sines of the
+    same frequencies."""
     half = torch.arange((width + 1) // 2, dtype=torch.float64)
     angle = torch.arange(n_ctx, dtype=torch.float64)[:, None] / base ** (2 * half / width)
     return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]

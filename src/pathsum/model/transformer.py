@@ -56,8 +56,8 @@ class Transformer(nn.Module):
         return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits by the fast path for training and evaluation. They are in nats, up to a
-        constant."""
+        """Return the next-token logits by the fast path for training and evaluation. They are in nats, up to a constant
+        per position."""
         return F.linear(self.read(tokens), self.W_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
@@ -125,5 +125,5 @@ class Transformer(nn.Module):
         return self.centred(x) * scale[..., None]
 
     def _normalised(self, x: Tensor) -> Tensor:
-        """Return the first result of ``normalise``, by the fast path."""
+        """Return the normalized residual stream, as ``normalise`` does, by the fast path."""
         return x if self.config.norm == "none" else rms_normalised(self.centred(x))

@@ -20,7 +20,7 @@ class Evaluation:
     repeat_second_loss_nats: float  # on the second copy
     prefix_matching: list[list[float]]  # mean attention to the token after the earlier occurrence, 0..1
     previous_token: list[list[float]]  # mean attention to the previous token, 0..1
-    copying: list[list[float]]  # mean sign of the head's effect on the next token's logit, −1..1
+    copying: list[list[float]]  # mean sign of the head's effect on (next token's logit − mean logit), −1..1
     loss_by_position_nats: list[float]
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 LONG_CONTEXT = 511  # predictions in a window of 512 tokens, enough for the 500th token
-NEIGHBOURS = 5  # positions averaged on either side of the 50th and of the 500th token, to reduce noise
+NEIGHBOURS = 5  # positions on either side of the 50th and of the 500th token that are averaged with it, to reduce noise
 
 
 def in_context_loss_drop(loss_by_position: Float[Tensor, "pos"]) -> float:
@@ -16,9 +16,9 @@ def in_context_loss_drop(loss_by_position: Float[Tensor, "pos"]) -> float:
 
     It is positive if the model learns from context. It is the negative of the "in-context learning score" of ICL
     (Olsson et al. 2022). Entry i of ``loss_by_position`` is the mean loss of predicting the token at position i + 1.
-    Each end is a mean over NEIGHBOURS positions on either side. Windows with n < LONG_CONTEXT predictions use the mean
-    over [0.08 n, 0.12 n] and the mean over the last tenth instead. Raises ValueError if there are fewer than 8
-    positions.
+    Each end is a mean over the token and NEIGHBOURS tokens on either side. Windows with n < LONG_CONTEXT predictions
+    use the mean over [0.08 n, 0.12 n] and the mean over the last tenth instead. Raises ValueError if there are fewer
+    than 8 positions.
     """
     n = len(loss_by_position)
     if n < 8:

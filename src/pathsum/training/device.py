@@ -12,7 +12,7 @@ import torch
 from pathsum.probes.evaluation import Device
 from pathsum.training import ranks
 
-_SIDE, _ROUNDS = 8192, 20  # of the timed products, which fill any GPU and take some milliseconds in all
+_SIDE, _ROUNDS = 8192, 20  # side and number of the timed products; one takes 1.1e12 FLOP, enough to fill any GPU
 
 
 def choose(wanted: str) -> torch.device:
@@ -32,8 +32,8 @@ def choose(wanted: str) -> torch.device:
 def product_dtype(kind: str) -> torch.dtype:
     """Return the fastest data type for matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
 
-    This is bfloat16 where the hardware supports it. Other CPUs emulate bfloat16 and are 70 times slower with it
-    (measured on AVX2), so they use float32.
+    This is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX. Other CPUs emulate bfloat16 and are 70 times
+    slower with it (measured on AVX2), so they use float32.
     """
     hardware = kind != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if hardware else torch.float32
@@ -42,8 +42,8 @@ def product_dtype(kind: str) -> torch.dtype:
 def describe(device: torch.device) -> Device:
     """Return the description of ``device`` for a model's record, with the measured peak rate if it is a GPU.
 
-    The peak rate of a CPU varies with its load, so two runs on one machine would have different records. bench/
-    measures it.
+    The peak rate of a CPU is left out, because it varies with the load: two runs on one machine would have different
+    records. bench/ measures it.
     """
     if device.type == "cpu":
         products = str(product_dtype("cpu")).removeprefix("torch.")
@@ -53,7 +53,7 @@ def describe(device: torch.device) -> Device:
 
 
 def peak_flops(device: torch.device, side: int) -> float:
-    """Measure the rate of bf16 matrix products, in FLOP/s. The best of several rounds is returned."""
+    """Measure the rate of bf16 matrix products, in FLOP/s. Return the best of several rounds."""
     left, right, out = (torch.randn(side, side, device=device).bfloat16() for _ in range(3))
     best = 0.0
     for _ in range(_ROUNDS):

@@ -29,7 +29,7 @@ def evaluate(
 ) -> Evaluation:
     """Measure losses, in-context loss drop and head scores on held-out ``windows`` and on ``repeated`` random tokens.
 
-    ``repeated`` is BOS (beginning of sequence) and a random block of ``block`` tokens given twice.
+    Each window of ``repeated`` is BOS (beginning of sequence) and a random block of ``block`` tokens given twice.
     """
     by_position = token_losses(model, windows).mean(0)
     trace = model.trace(repeated)
@@ -51,7 +51,7 @@ def evaluate(
 
 
 def token_losses(model: Transformer, windows: Int[Tensor, "batch window"]) -> Float[Tensor, "batch pos"]:
-    """Return the loss of every token of ``windows`` except the first, in nats, as float64."""
+    """Return the loss of every token of ``windows`` except the first, in nats, as float64 on the CPU."""
 
     @torch.no_grad()  # threads do not inherit it
     def of(chunk: Tensor) -> Tensor:

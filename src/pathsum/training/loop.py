@@ -70,11 +70,13 @@ def train(
     log: Callable[[Evaluation], None],
     title: str,
 ) -> None:
-    """Train the model ``cell`` in the folder ``run``. Continue from the last saved state if there is one.
+    """Train the model that ``cell`` describes in the folder ``run``. Continue from the last saved state, if any.
 
     ``windows`` are the training windows and the held-out windows. ``log`` receives each evaluation after it is on disk.
-    Several processes (``ranks``) may train one model; only the main one evaluates and writes. Raises TrainingDiverged
-    if the loss is not finite; the last finite state is kept.
+    A resumed run passes the earlier evaluations to ``log`` again. Several processes (``ranks``) may train one model;
+    only the main one evaluates and writes. A finished run is left as it is. Raises TrainingDiverged if the loss is not
+    finite; the last finite state is kept. Raises ValueError if the processes do not divide the batch, and OSError if
+    the disk has too little space for the checkpoints.
     """
     train_windows, val_windows = windows
     if finished(run):
@@ -96,7 +98,7 @@ def train(
     if ranks.is_main():
         write_whole(run / LOG, log_until(run / LOG, step))
         for evaluation in read_lines(run / LOG, Evaluation):
-            log(evaluation)  # the mirror of a killed run may lack some of them
+            log(evaluation)  # after a kill, the tracker may lack some of them
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)

@@ -1,4 +1,4 @@
-"""Muon for the attention matrices and AdamW for all other parameters, with the same schedule."""
+"""Muon or AdamW for the attention matrices and AdamW for all other parameters, with the same schedule."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from pathsum.training.threads import halves, in_threads
 
 
 class Muon(Optimizer):
-    """Momentum with orthogonalized updates (Jordan et al. 2024): every singular direction of a matrix moves by ``lr``.
+    """Momentum with orthogonalized updates (Jordan et al. 2024): every singular direction of a matrix moves by about
+    ``lr``.
 
     Parameters are stacked by head: (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one (heads
     · d_head) × d_model matrix. All matrices form one batch (on a CPU two batches, in parallel). Axes before the heads
     are separate models. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight matrices of
-    128 × 128, two threads). Its step differs by 0.5 %.
+    128 × 128, two threads). Its step differs from this one by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -48,19 +49,20 @@ class Muon(Optimizer):
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
-    """Return a view of shape (…, head, d_head, d_model): W_O is transposed, and W_Q, W_K and W_V stay as they are."""
+    """Return a view of shape (…, head, d_head, d_model), for d_head < d_model: W_O is transposed, and W_Q, W_K and W_V
+    stay as they are."""
     return p if p.shape[-2] <= p.shape[-1] else p.mT
 
 
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps.
 
-    The singular values of the result lie in [0.7, 1.2]. The coefficients of the quintic polynomial are Muon's, chosen
-    for a steep slope at 0 and not for convergence to 1. Products are in bf16 where the hardware supports it
-    (``product_dtype``).
+    The singular values of the result lie in [0.7, 1.2]. Those of G below about 0.002 ‖G‖_F may end lower. The
+    coefficients of the quintic polynomial are Muon's, chosen for a steep slope at 0 and not for convergence to 1.
+    Products are in bf16 where the hardware supports it (``product_dtype``).
     """
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
-    wide = X.shape[-2] <= X.shape[-1]  # the Gram matrix of the shorter side
+    wide = X.shape[-2] <= X.shape[-1]  # so that the Gram matrix has the length of the shorter side
     X = X if wide else X.mT
     X = X / (X.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(5):
@@ -102,7 +104,7 @@ def set_rate(optimizers: list[Optimizer], share: float) -> None:
 def rate(step: int, steps: int, config: TrainConfig) -> float:
     """Return the learning rate at ``step`` (from 1) of ``steps``, as a share of the peak rate.
 
-    The schedule is a linear warm-up, a plateau, and a linear decay to 0.
+    The schedule is a linear warm-up, a plateau, and a linear decay that would reach 0 one step after the last.
     """
     up = step / config.warmup_steps if config.warmup_steps else 1.0
     decay = config.decay_share * steps

@@ -2,7 +2,7 @@
 stored up to this step.
 
 The file is in the safetensors format, followed by its sha256. The state before the last one is kept as well. A state
-that is damaged, or that does not fit the stored log and checkpoints, is set aside.
+that is damaged, or that does not fit the stored log and checkpoints, is renamed to ``*.damaged``.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
 
 
 def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
-    """Restore the last state that is whole, and return its step and the hashes of what was stored then. Return step −1
-    and no hashes if there is none."""
+    """Restore the last state that is undamaged and fits the stored log and checkpoints. Return its step and the hashes
+    of what was stored then. Return step −1 and no hashes if there is none."""
     for path in (run / STATE, run / PREVIOUS):
         if not path.exists():
             continue

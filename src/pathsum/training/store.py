@@ -2,8 +2,9 @@
 
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  manifest.json  lock
 
-Sweeps and `dvc repro` share the store. Files are written atomically. A finished run has a manifest with the hashes of
-its files, and is used only while they have these hashes. A run that is not finished has a state (training/state.py).
+Sweeps and `dvc repro` share the store. Files are written atomically, except that evaluations are appended to the log. A
+finished run has a manifest with the hashes of its files, and is used only while they have these hashes. A run that is
+not finished has a state (training/state.py).
 """
 
 from __future__ import annotations
@@ -77,10 +78,10 @@ def adopt(run: Path, folder: Path) -> None:
 
 
 def log_until(path: Path, step: int) -> bytes:
-    """Return the whole lines of a log with evaluations up to ``step``. A resumed run repeats the others."""
+    """Return the complete lines of a log up to the evaluation at ``step``. A resumed run repeats later evaluations."""
     kept = b""
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
-        with suppress(ValueError, KeyError, TypeError):  # a line that was being written, or damaged
+        with suppress(ValueError, KeyError, TypeError):  # a line that is incomplete or damaged
             if line.endswith(b"\n") and json.loads(line)["step"] <= step:
                 kept += line
     return kept
@@ -92,7 +93,8 @@ def finished(run: Path) -> bool:
 
 
 def discard_damaged(run: Path) -> None:
-    """Delete the results of a run that was finished and whose files have changed since."""
+    """Delete manifest, log and checkpoints of a run that has a manifest. Call it only if the run is not ``finished``:
+    then a file has changed since the manifest was written."""
     if not (run / MANIFEST).exists():
         return
     print(f"{run}: {damage(run)}; this model is trained again", file=sys.stderr)

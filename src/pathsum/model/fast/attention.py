@@ -85,10 +85,9 @@ def by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head que
 def diagonal_sums(scores: Float[Tensor, "head query key"]) -> Float[Tensor, "head distance"]:
     """Sum ``scores`` along each diagonal query − key = 0, 1, …. Scores of future keys must be 0.
 
-    Drop the first of the n · n scores (query 0, key 0), and view the others as n − 1 rows of length n + 1. Each column
-    of the view then holds one diagonal: distance n, which has no scores, in the first column, and 0 in the last. Row r
-    holds the future keys of query r, whose scores are 0, and then the keys 0 to r + 1 of query r + 1. The dropped score
-    belongs to distance 0.
+    Drop the first of the n · n scores (query 0, key 0), and view the others as n − 1 rows of length n + 1. Row r of
+    the view holds the future keys of query r, whose scores are 0, and then the keys 0 to r + 1 of query r + 1. Column c
+    therefore holds distance n − c. Column 0 has zeros only. The dropped score belongs to distance 0.
     """
     n, flat = scores.shape[1], scores.flatten(1)
     sums = flat[:, 1:].unflatten(1, (n - 1, n + 1)).sum(1).flip(-1)[:, :n]

@@ -32,7 +32,7 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_read: Tensor) -> Tensor:
-        """Return scale · (d − read · mean(d · read)), where d is the gradient by ``read``.
+        """Return scale · (d − read · mean(d · read)), where d is the gradient with respect to ``read``.
 
         This removes the component of d along ``read``, up to ε.
         """

@@ -74,7 +74,7 @@ def read_yaml(path: Path) -> Any:
     with the place, if it is none."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, or a date such as 2026-02-30
         raise ValueError(f"{path}: expected YAML, got something else ({error}); correct the file") from error
 
 

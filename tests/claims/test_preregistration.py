@@ -108,3 +108,6 @@ def test_the_file_is_known_by_its_hash_and_its_mistakes_by_their_place(tmp_path:
         read_preregistration(path)
     assert "claims.yaml.changes.0.what: expected 'threshold'" in str(caught.value)
     assert "claims.yaml.changes.0.why: is required and was not given" in str(caught.value)
+    path.write_text("frozen: 2025-02-30")
+    with pytest.raises(ValueError, match=r"claims.yaml: expected YAML, got something else \(day is out of range"):
+        read_preregistration(path)

@@ -64,7 +64,7 @@ def read_preregistration(path: Path) -> Preregistration:
     content = path.read_bytes()
     try:
         values = yaml.safe_load(content) or {}
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
         raise ValueError(f"{path}: expected YAML, got something else ({error}); correct the file") from error
     found = load(Preregistration, values, str(path))
     return found.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()[:12]})

@@ -23,6 +23,7 @@ STATISTICS = Path("data/statistics")
 CHECKED = Path("data/checked")
 CONFIG = Path("data/config")
 PREREGISTERED = Path("conf/claims.yaml")
+REFERENCE_RUN = Path("conf/reference_run.yaml")
 PREREGISTRATION = Path("data/preregistration.json")  # conf/claims.yaml after the check stage
 RUNS = Path("runs")
 MODELS = Path("models")

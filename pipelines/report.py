@@ -14,12 +14,25 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.tracking.tracker import mirror
 from pipelines.lab import read_lab
-from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, RUNS, THREADS, params, section, stage
+from pipelines.paths import (
+    CLAIMS,
+    PREREGISTRATION,
+    REFERENCE_RUN,
+    REPORTS,
+    RUNS,
+    THREADS,
+    params,
+    section,
+    stage,
+)
+from pipelines.reference_run import computed
 from pipelines.results import read_results
 
 if __name__ == "__main__":
     with stage(THREADS):
         results = read_results()
+        about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
+        results = dataclasses.replace(results, provenance=about)
         stored = read_records(CLAIMS, ClaimResult)
         if absent := [claim for claim in registry.claims() if claim not in stored]:
             raise ValueError(

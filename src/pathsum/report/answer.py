@@ -39,6 +39,7 @@ def setup(results: Results) -> str:
         f"{results.corpus.d_vocab:,}",
         f"{span([s.tokens_seen / 1e6 for s in grid], 1)} M tokens seen by each model",
         str(results.provenance.get("trained_on", "unknown machine")),
+        *([f"computed {when}"] if (when := results.provenance.get("computed")) else []),
     )
     return "Trained here: " + " · ".join(parts) + "."
 

@@ -19,9 +19,12 @@ WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
     variants, renamed = section(only(WORKS), {}).paragraphs
-    assert "A token that differs only in case is matched: its follower gets 0.30 more attention" in (variants)
-    assert variants.count("For an equal token: 0.60 (attention) and 2.40 nats.") == 2
-    assert "is: case 2.10; equal (case) 4.20; leading space 2.10; equal (leading space) 4.20." in variants
+    assert "A token that differs only in case is matched: its follower gets 0.30 more attention" in variants
+    assert variants.count("the control's (equal token: 0.60) and 1.20 nats more log-probability (2.40).") == 2
+    scores = (
+        f"2.10 for a token that differs only in {what} (equal token: 4.20)" for what in ("case", "a leading space")
+    )
+    assert f"it exceeds the control's by {' and '.join(scores)}." in variants
     assert (
         "first copy helps: the gain is 0.20 more than from the control, and 0.30 more than from another passage"
         in renamed

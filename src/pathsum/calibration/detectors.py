@@ -50,8 +50,8 @@ def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
 def copies(model: SyntheticModel, layer: int) -> bool:
     """Return whether some head of the layer must copy.
 
-    This is the case if the text contains copies and the keys of the layer can hold the previous token: in the second
-    layer, or in a single layer with smeared keys.
+    This is the case if the text contains repeats and the layer can do induction, because its keys can hold the
+    previous token: in the second layer, or in a single layer with smeared keys.
     """
     config = model.text.config
     able = config.model.smeared_keys if config.model.n_layers == 1 else layer == 1

@@ -21,8 +21,8 @@ from pathsum.core.weights import Head, Weights
 
 @dataclass(frozen=True)
 class DiagonalRank:
-    """Shares of tokens, 0..1, whose own logit is the largest, or among the five largest, of the logits that they
-    raise."""
+    """Shares of tokens, 0..1, whose own logit is the largest, or among the five largest, in their column of the
+    circuit."""
 
     top1: float
     top5: float

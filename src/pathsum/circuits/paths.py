@@ -79,7 +79,7 @@ def path_sum(
     scales: Scales,
     paths: Sequence[Path] | None = None,
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Return the summed logits of ``paths``; by default of all paths, which equal the model's logits.
+    """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits.
 
     Costs ``path_logits`` for each path, and memory for two tensors of logits. Errors as in ``path_logits``."""
     total = weights.W_U.new_zeros(*tokens.shape, weights.W_U.shape[0])

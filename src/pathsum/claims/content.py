@@ -35,7 +35,7 @@ def hops(cell: Cell, n: int) -> ContentRow | None:
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
-    """Return the pair of paths that contributes most to a head's preference; None if scores cannot be split."""
+    """Return the pair of paths that adds most to a head's preference (§2.4); None if scores cannot be split."""
     return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
 
 

@@ -36,7 +36,7 @@ class Draft:
 
 
 class SkipTrigrams:
-    """Skip-trigrams: ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before it."""
+    """Skip-trigrams: ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words earlier."""
 
     def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
         self.reach = reach

@@ -1,6 +1,6 @@
 """Analyze the weights of heads: token clusters, singular directions, joint copying, subspaces, deletion, virtual heads.
 
-The functions use attention patterns and writes on held-out text only where an analysis needs them.
+Some of these analyses also need attention patterns or head outputs on held-out text.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _tuned(registered: Preregistration) -> str:
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
     return (
         f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
-        f"{plural(len(registered.changes), 'change')} followed{f', {late} of them after a verdict' if late else ''}."
+        f"{plural(len(registered.changes), 'change')} followed{f', {late} of them after its verdict' if late else ''}."
     )
 
 

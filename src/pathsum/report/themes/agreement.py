@@ -40,9 +40,9 @@ METHOD = (
     "counts if the early head has the label previous token or two tokens back and the late head the label induction. A "
     "Q-edge counts if the early head attends to its own position or to the previous token and the late head has the "
     "label induction. V-edges have no behavioral test.",
-    "Evidence from intervention. This is the rise of the loss on the second copy of repeated random tokens under "
-    "resample ablation. A head or edge counts as needed if the 95 % interval of the rise lies above a bound: for a "
-    f"head, above 0 and above the interval of its control; for an edge, above {NEEDED} nats per token.",
+    "Evidence from intervention: the rise of the loss on the second copy of repeated random tokens under resample "
+    "ablation. A head counts as needed if the 95 % interval of this rise lies above 0 and above that of its control "
+    f"(subtracting a randomly rotated output); an edge, if the interval lies above {NEEDED} nats per token.",
     "Evidence from weights uses behavior in one place: the induction head with which a previous-token head must "
     "K-compose is chosen by its prefix-matching score. Intervention tests a single task, prediction of the second "
     "copy. A head or edge that this task does not need may be needed for another task, and one that it needs may work "

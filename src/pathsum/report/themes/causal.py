@@ -109,8 +109,8 @@ class Costs:
 
 
 def heads(cells: Sequence[Cell]) -> Table:
-    """Show the effect of the previous-token head, of the induction head and of the others, and that of an exact
-    previous-token pattern."""
+    """Show what ablating the previous-token head, the induction head or another head costs, and what an exact
+    previous-token pattern changes."""
     return Table.of(
         [(c, Costs.of(c)) for c in cells],
         MODEL,

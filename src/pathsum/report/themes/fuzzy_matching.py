@@ -61,10 +61,10 @@ def _verb(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not:
 def _variants(cells: Sequence[Cell]) -> str:
     text = (
         "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
-        "verdict: the claims were frozen before it was measured. The sequences consist of random tokens that are all "
-        "different. The last token is the query. One earlier token, the follower, stands directly after a token equal "
-        "to the query, after a variant of it, or after an unrelated token with the form of the variant and a similar "
-        "frequency (the control). All three consist of letters only; single letters are included."
+        "verdict: the claims were frozen before it was measured. Each sequence consists of different random "
+        "tokens and ends with the query. An earlier token, the follower, stands directly after the query's token, "
+        "after a variant of it, or after a control: an unrelated token of the variant's form and of similar "
+        "frequency. All three consist of letters only; single letters are included."
     )
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
     for kind in shown:
@@ -76,22 +76,22 @@ def _variants(cells: Sequence[Cell]) -> str:
         )
         text += (
             f" A token {DIFFERS[kind]} {_verb(rows, 'is matched', 'is not shown to be matched', 'is not matched')}: "
-            f"its follower gets {attention} more attention than that of an unrelated token, and {nats} nats more "
-            f"log-probability. For an equal token: {equal_attention} (attention) and {equal_nats} nats."
+            f"its follower gets {attention} more attention than the control's (equal token: {equal_attention}) and "
+            f"{nats} nats more log-probability ({equal_nats})."
         )
     if not shown:
         return text + " This vocabulary has too few such tokens to test."
     scores = [
-        f"{name} {_values(cells, name, FuzzyMeasure.SCORE_OVER)}"
+        f"{_values(cells, kind, FuzzyMeasure.SCORE_OVER)} for a token {DIFFERS[kind]} (equal token: "
+        f"{_values(cells, FuzzyKind.equal(kind), FuzzyMeasure.SCORE_OVER)})"
         for kind in shown
-        for name in (kind, FuzzyKind.equal(kind))
-        if found(cells, name, FuzzyMeasure.SCORE_OVER)
+        if found(cells, kind, FuzzyMeasure.SCORE_OVER)
     ]
     if scores:
         text += (
             " The match score, computed from the weights, compares the current token at the query with the previous "
-            "token at the key. Its excess over the score of an unrelated token, in standard deviations over all pairs "
-            f"of tokens, is: {'; '.join(scores)}."
+            "token at the key. In standard deviations over all pairs of tokens, it exceeds the control's by "
+            f"{' and '.join(scores)}."
         )
     return text
 

@@ -9,11 +9,13 @@ hash the outputs that may have changed, so that it makes them again.
 from __future__ import annotations
 
 import fcntl
+import gzip
 import hashlib
 import json
 import re
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -23,7 +25,7 @@ from pipelines.paths import CIRCUITS, MODELS, REPORTS, read_yaml
 
 LOCK = Path("dvc.lock")
 TMP = Path(".dvc/tmp")
-COPY = TMP / "dvc.lock"  # of the last dvc.lock that was whole
+COPY = TMP / "dvc.lock.gz"  # of the last dvc.lock that was whole; compressed, because gzip has a checksum
 RWLOCK = TMP / "rwlock"  # which process reads or writes which file
 OBJECTS = Path(".dvc/cache/files/md5")
 RUN_CACHE = Path(".dvc/cache/runs")
@@ -92,19 +94,28 @@ def whole(path: Path) -> bool:
 
 
 def _mend_lock() -> None:
-    if LOCK.exists() and COPY.exists() and COPY.read_bytes() == LOCK.read_bytes():
+    copy = _copy()
+    if copy and LOCK.exists() and LOCK.read_bytes() == copy:
         return
     if whole(LOCK):
-        _write(COPY, LOCK.read_bytes())
+        _write(COPY, gzip.compress(LOCK.read_bytes()))
         return
     if damaged := LOCK.exists():
         LOCK.replace(TMP / "dvc.lock.damaged")
-    if whole(COPY):
-        _write(LOCK, COPY.read_bytes())
+    if copy:
+        _write(LOCK, copy)
         state = "damaged" if damaged else "missing"
         _say(f"dvc.lock was {state}; its last whole copy is back. Results since then come from the cache")
     elif damaged:
         _say("dvc.lock was damaged and is set aside in .dvc/tmp. Results come from the cache or are made again")
+
+
+def _copy() -> bytes | None:
+    """Return the last dvc.lock that was whole, or None if there is no undamaged copy."""
+    try:
+        return gzip.decompress(COPY.read_bytes()) or None
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 def _mend_rwlock() -> None:

@@ -88,7 +88,7 @@ def forget(work: Path, names: list[str]) -> None:
             path = work / out["path"]
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     (work / "dvc.lock").write_text(yaml.safe_dump(lock, sort_keys=False))
-    (work / ".dvc" / "tmp" / "dvc.lock").unlink(missing_ok=True)
+    (work / ".dvc" / "tmp" / "dvc.lock.gz").unlink(missing_ok=True)
     shutil.rmtree(work / ".dvc" / "cache" / "runs")
 
 

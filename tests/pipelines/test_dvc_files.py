@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -37,16 +38,20 @@ HARM: list[Callable[[str], str]] = [
 ]
 
 
+def copied() -> str:
+    return gzip.decompress(COPY.read_bytes()).decode()
+
+
 @pytest.mark.parametrize("harm", HARM)
 def test_a_damaged_lock_file_is_replaced_by_its_last_whole_copy(
     capsys: pytest.CaptureFixture[str], harm: Callable[[str], str]
 ) -> None:
     LOCK.write_text(GOOD)
     mend()
-    assert COPY.read_text() == GOOD
+    assert copied() == GOOD
     LOCK.write_text(harm(GOOD))
     mend()
-    assert LOCK.read_text() == COPY.read_text() == GOOD
+    assert LOCK.read_text() == copied() == GOOD
     assert capsys.readouterr().err.startswith("pathsum: dvc.lock was damaged; its last whole copy is back")
     mend()
     assert capsys.readouterr().err == ""
@@ -71,11 +76,25 @@ def test_without_a_copy_a_damaged_lock_file_is_set_aside(capsys: pytest.CaptureF
     assert "Results come from the cache or are made again" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", [b"", bytes(99), gzip.compress(b""), gzip.compress(GOOD.encode())[:-9]])
+def test_a_damaged_copy_is_never_put_back(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not even if dvc.lock has the same content."""
+    mend()
+    for path in (LOCK, COPY):
+        path.write_bytes(content)
+    mend()
+    assert not LOCK.exists()
+    assert "is set aside" in capsys.readouterr().err
+    LOCK.write_text(GOOD)
+    mend()
+    assert (LOCK.read_text(), copied()) == (GOOD, GOOD)
+
+
 def test_the_copy_follows_the_lock_file() -> None:
     for text in (GOOD, GOOD.replace("check", "tokenize")):
         LOCK.write_text(text)
         mend()
-        assert COPY.read_text() == text
+        assert copied() == text
     assert not whole(Path("absent"))
 
 

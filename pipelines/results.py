@@ -35,6 +35,7 @@ def read_results(folder: Path = Path()) -> Results:
     positions = {name: section(cells, name, "model", "positions") for name in made}
     sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)
+    about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}  # n
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
 
 

@@ -4,6 +4,7 @@ models."""
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pathsum.claims.formatting import number
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.claims.one_layer import passing_share
 from pathsum.claims.registry import judge_all
+from pathsum.claims.samples import held_out
 from pathsum.claims.themes import THEMES
 from pathsum.records.composition import CompositionRow
 from pathsum.records.content import ContentScoreRow
@@ -193,7 +195,7 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     assert not within(0.05, None, None)
     assert not within(0.05, 0.051, 0.06)
     findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
-    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings, unit="nats")
+    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings, unit="nats", sample=held_out)
     told = judge(bounded, WORKS).detail
     assert told.endswith("The threshold lies within the 95 % interval of a.")
 
@@ -208,6 +210,24 @@ def test_a_card_prints_the_value_of_every_model_and_marks_those_that_miss(name: 
     assert made.passing.startswith(f"{len(judged.values) - len(judged.short)} of ")
     assert number(judged.value, claim(name).digits) == made.value.split(" (")[0]
     assert made.unit
+    assert re.match(r"\d|one ", made.sample) or not judged.values
+
+
+def test_a_card_prints_what_the_value_of_one_model_rests_on() -> None:
+    """Only the models of the claim count: the heads of one layer, and the last checkpoint."""
+
+    def sample(name: str) -> str:
+        return card(judge(claim(name), WORKS), WORKS, dict.fromkeys(THEMES, "a section"), UNFROZEN).sample
+
+    corpus = WORKS.corpus
+    assert sample("loss_drop_gap") == (
+        f"{corpus.judged_windows} held-out windows of {corpus.judged_documents} documents"
+    )
+    assert sample("one_layer_copying_heads") == "2 to 4 heads"
+    assert sample("two_layer_induction") == "32 windows of repeated random tokens"
+    ends = {r.windows for c in WORKS.with_layers(2) for r in joint_ablation.at_the_end(c)}
+    assert sample("joint_ablation") == f"{ends.pop()} held-out windows"
+    assert not ends
 
 
 def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:

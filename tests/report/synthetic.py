@@ -93,7 +93,11 @@ def results(
             0.21,
         ),
         ngrams=[NGramRow("bigram", f"{t}␟{u}", "1 2", 100 - i, -1.0) for i, (t, u) in enumerate(_pairs())],
-        provenance={"revision": "0123abc", "versions": {"torch": "2.13.0", "python": "3.11"}},
+        provenance={
+            "revision": "0123abc",
+            "versions": {"torch": "2.13.0", "python": "3.11"},
+            "extract": {"windows": 64, "repeated_windows": 32},
+        },
         missing=tuple(missing),
         calibration=calibration(works=works),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.chance import always
 from pathsum.claims.formatting import head_label, interval
 from pathsum.claims.judging import Claim, Finding, each
@@ -41,6 +42,9 @@ CLAIMS: tuple[Claim, ...] = (
         "its 95 % interval is above 0, with zero and with resample ablation",
         each(2, _key_edge),
         chance=always("0"),
+        sample=samples.over(
+            lambda cell: [r.windows for r in cell.rows(EdgeContrastRow)], "windows of repeated random tokens"
+        ),
         unit="nats per token",
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from pathsum.claims import samples
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.claims.score_paths import share_of
@@ -88,6 +89,7 @@ CLAIMS: tuple[Claim, ...] = (
         "its 95 % interval is below that of content that no head moved and below that of content that one head moved",
         each(2, virtual_heads_little),
         papers="virtual heads least",
+        sample=samples.over(lambda cell: [r.windows for r in cell.rows(ContentRow)], "held-out windows"),
         unit="nats per token",
     ),
     Claim(
@@ -100,6 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         _current_against_previous,
         chance=_share_of_one_pair,
+        sample=samples.REPEATS,
         unit="share of the preference",
     ),
 )

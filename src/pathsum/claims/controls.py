@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pathsum.claims import samples
 from pathsum.claims.chance import uniform
 from pathsum.claims.judging import Claim, Finding, at_least
 from pathsum.records.results import FORMED, Cell, Results
@@ -32,6 +33,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {FORMED}",
         _smeared,
         chance=uniform("induction: uniform", _smeared_models),
+        sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.judging import Claim, Finding, each
+from pathsum.records.exactness import ExactnessRow
 from pathsum.records.results import Cell
 
 LIMIT = 1e-10  # of the relative error; sums in float64 reach some 1e-15
@@ -20,6 +22,7 @@ CLAIMS: tuple[Claim, ...] = (
         "largest relative error of the path sum over all checkpoints, float64",
         f"< {LIMIT}",
         each(None, _exact),
+        sample=samples.over(lambda cell: [len(cell.rows(ExactnessRow))], "checkpoints"),
         unit="relative error",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.chance import always
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding, each
@@ -43,6 +44,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _previous_token_first),
         digits=0,
         chance=always("0"),
+        sample=samples.over(lambda cell: [len(cell.rows(FormationRow))], "checkpoints"),
         unit="tokens seen",
     ),
 )

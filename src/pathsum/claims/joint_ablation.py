@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.causal import METHODS
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
@@ -57,6 +58,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{MATCHES} at the end of training are ablated together, the smaller of zero and resample ablation",
         f"≥ {MOST}, and more than with other heads or random directions ablated (paired 95 % intervals above 0)",
         each(2, _joint),
+        sample=samples.over(lambda cell: [r.windows for r in at_the_end(cell)], "held-out windows"),
         unit="share of the in-context loss drop",
     ),
 )

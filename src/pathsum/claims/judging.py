@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pathsum.claims.chance import UNKNOWN, Level, always
 from pathsum.claims.formatting import number, plural
+from pathsum.claims.samples import Sample
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
@@ -40,6 +41,7 @@ class Claim:
     threshold: str
     evaluate: Callable[[Results], Mapping[str, Finding]]  # a finding for each model that the claim concerns
     unit: str  # of the measure, with its range where it has one
+    sample: Sample  # what the value of one model rests on (n)
     digits: int = 2
     chance: Level = _UNKNOWN  # the measure's value without the effect
     papers: str = UNKNOWN  # value in the papers or their public checkpoints
@@ -78,7 +80,7 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
         f"{passing} of {plural(len(findings), 'model')} {'passes' if len(findings) == 1 else 'pass'}; {values}."
     ]
     if notes:
-        sentences.append(f"Those that do not: {'; '.join(notes)}.")
+        sentences.append(f"Models that do not pass: {'; '.join(notes)}.")
     if unsure:
         sentences.append(f"The threshold lies within the 95 % interval of {', '.join(unsure)}.")
     return " ".join(sentences)

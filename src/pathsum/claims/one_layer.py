@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pathsum.claims import samples
 from pathsum.claims.chance import UNKNOWN, uniform, with_layers
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import number, span
@@ -118,6 +119,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"> {MOST}",
         each(1, _copying_heads),
         papers="10 of 12 heads",
+        sample=samples.over(lambda cell: [cell.summary.n_heads], "heads"),
         unit="share of heads",
     ),
     Claim(
@@ -130,6 +132,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         each(1, _copying_skip_trigrams),
         chance=_base_rate,
+        sample=samples.over(lambda cell: [len(confirmed(cell))], "skip-trigrams"),
         unit="share of skip-trigrams",
     ),
     Claim(
@@ -141,6 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(1, _no_induction),
         digits=3,
         chance=uniform("induction: uniform", with_layers(1)),
+        sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),
 )

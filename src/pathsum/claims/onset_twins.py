@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.formatting import millions
 from pathsum.claims.judging import Claim, Finding
 from pathsum.records.results import Cell, Results
@@ -46,6 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         "> 0, and the evaluation after the control's onset is not later than the one before the other onset",
         _earlier,
         digits=0,
+        sample=samples.EVALUATIONS,
         unit="tokens seen",
     ),
 )

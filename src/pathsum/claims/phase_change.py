@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.chance import always
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
@@ -90,6 +91,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {GAP} nats",
         _loss_drop_gap,
         chance=always("0 (the best one-layer model)"),
+        sample=samples.held_out,
         unit="nats per token",
     ),
     Claim(
@@ -101,6 +103,7 @@ CLAIMS: tuple[Claim, ...] = (
         _onset_only_with_two,
         digits=0,
         papers="1–3 B, larger models",
+        sample=samples.EVALUATIONS,
         unit="tokens seen",
     ),
     Claim(
@@ -112,6 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _coincides),
         chance=always("0"),
         papers="< 0.15 to ≈ 0.4 at other positions",
+        sample=samples.over(lambda cell: [len(cell.rows(FormationRow))], "checkpoints"),
         unit="nats per token",
     ),
 )

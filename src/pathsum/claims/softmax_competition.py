@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.formatting import head_label
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
@@ -32,6 +33,7 @@ CLAIMS: tuple[Claim, ...] = (
         "windows that do not (nats of log attention)",
         f"upper end of its interval ≤ {NONE} nats",
         each(1, _no_preference),
+        sample=samples.over(lambda cell: [r.windows for r in cell.rows(SoftmaxCompetitionRow)], "windows of each kind"),
         unit="nats of log attention",
     ),
 )

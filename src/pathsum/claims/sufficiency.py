@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
@@ -40,6 +41,9 @@ CLAIMS: tuple[Claim, ...] = (
         "and queries read of heads, are resampled, queries and keys from different windows",
         f"≥ {MOST}, its interval above that of any other first-layer head in the same place",
         each(2, _suffices),
+        sample=samples.over(
+            lambda cell: [r.windows for r in cell.rows(SufficiencyRow)], "windows of repeated random tokens"
+        ),
         unit="share of prefix matching",
     ),
 )

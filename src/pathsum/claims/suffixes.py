@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pathsum.claims import samples
 from pathsum.claims.formatting import interval, number
 from pathsum.claims.judging import OWN, Claim, Finding, within
 from pathsum.records.results import Cell, Results
@@ -72,6 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the same current token alone, both in one sequence",
         "its 95 % interval is above 0",
         _two_layers(_prefers_longer),
+        sample=samples.over(lambda cell: [r.sequences for r in cell.rows(SuffixCutRow)], "sequences of random tokens"),
         unit="difference of mean attention",
     ),
     Claim(
@@ -83,6 +85,7 @@ CLAIMS: tuple[Claim, ...] = (
         "resample ablation)",
         f"< {LEFT}, while attention to a match of one token keeps more than {LEFT} of its value (lower end)",
         _two_layers(_by_these_edges),
+        sample=samples.over(lambda cell: [r.sequences for r in cell.rows(SuffixCutRow)], "sequences of random tokens"),
         unit="share of the advantage",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathsum.claims import content
+from pathsum.claims import content, samples
 from pathsum.claims.chance import always, or_unknown, uniform, with_layers
 from pathsum.claims.formatting import head_label, number, span
 from pathsum.claims.judging import Claim, Finding, at_least, each
@@ -80,6 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
         chance=uniform("induction: uniform", with_layers(2)),
         papers="0.68–0.75",
+        sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),
     Claim(
@@ -91,6 +92,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
         chance=uniform("previous token", with_layers(2)),
         papers="≈ 1.0",
+        sample=samples.TEXT,
         unit="mean attention, 0 to 1",
     ),
     Claim(
@@ -101,6 +103,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {GAIN:g} nat",  # over guessing: a gain over the first copy is easier, since that costs more than guessing
         each(2, _repeat_gain),
         chance=always("0 (guessing)"),
+        sample=samples.REPEATS,
         unit="nats per token",
     ),
     Claim(
@@ -112,6 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         "is the previous-token head",
         each(2, _k_composition),
         chance=_one_head_of,
+        sample=samples.over(lambda cell: [len(cell.rows(CompositionRow))], "edges"),
         unit="composition score above chance, 0 to 1",
     ),
     Claim(
@@ -122,6 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         each(2, _mostly_k),
         chance=always("1/3"),
+        sample=samples.over(lambda cell: [len(cell.rows(CompositionRow))], "edges"),
         unit="share of composition",
     ),
     Claim(
@@ -132,6 +137,7 @@ CLAIMS: tuple[Claim, ...] = (
         "carries the largest part of its preference",
         f"> {POSITIVITY}",
         each(2, _matches_and_copies),
+        sample=lambda *_: "one head",
         unit="eigenvalue positivity, −1 to 1",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathsum.claims import samples
 from pathsum.claims.chance import or_unknown
 from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
@@ -47,6 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(0, _zero_layer_bigram),
         digits=3,
         chance=_unigram_loss,
+        sample=samples.held_out,
         unit="nats per token",
     ),
     Claim(
@@ -57,6 +59,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {CORRELATION}, and above the unigram's (95 % interval over current tokens)",
         each(None, _direct_path),
         chance=_unigram_correlation,
+        sample=samples.over(lambda cell: [cell.summary.d_vocab], "current tokens"),
         unit="correlation, −1 to 1",
     ),
 )

@@ -162,7 +162,9 @@ class ClaimCard:
     unit: str
     threshold: str
     passing: str  # how many models pass
+    remark: str  # on these models, after a comma
     chance: str
+    sample: str  # what the value of one model rests on (n)
     papers: str  # value in the papers
     section: str  # section of the paper
     measure: str

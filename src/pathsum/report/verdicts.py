@@ -19,16 +19,17 @@ PREREGISTRATION = "What was tuned, and on which data"
 def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], registered: Preregistration) -> ClaimCard:
     """Return every number that the verdict on ``claim`` rests on. ``sections``: title of the section of each theme."""
     stated = registry.claims()[claim.id]
-    passing = len(claim.values) - len(claim.short)
+    passing, known = len(claim.values) - len(claim.short), results.cells | results.controls
     return ClaimCard(
         claim=claim.claim,
         verdict=claim.verdict,
         value=_ours(claim),
         unit=stated.unit,
         threshold=claim.threshold,
-        passing=f"{passing} of {plural(len(claim.values), 'model')}"
-        + (", retrained after a first verdict" if retrained(registered, claim.id) else ""),
+        passing=f"{passing} of {plural(len(claim.values), 'model')}",
+        remark=", retrained after a first verdict" if retrained(registered, claim.id) else "",
         chance=stated.chance(results),
+        sample=stated.sample(results, [known[name] for name in claim.values]),
         papers=stated.papers,
         section=claim.section,
         measure=claim.measure,

@@ -114,11 +114,33 @@ def test_a_prediction_is_split_into_paths_that_add_up_as_shown(page: Browser) ->
     for changes in ("", "&off=L0H1.mean+L0H0-L1H0-V"):
         go(page, "model=L2H2S0&text=def+f(x):&head=L1H1&token=3" + changes)
         click(page, "#lab-predictions tr:nth-child(4) button")
-        assert len(thousandths(page, "#lab-paths .part")) == (9 if not changes else 8)
         assert [sum(thousandths(page, "#lab-paths .part"))] == thousandths(page, "#lab-paths .total")
         said = text(page, "#lab-score p").replace("−", "-")
         score, distance = (round(1000 * float(x)) for x in re.findall(r"-?\d+\.\d{3}", said))
         assert sum(thousandths(page, "#lab-score .pair")) + distance == score
+
+
+def test_paths_that_an_intervention_removes_stay_with_what_they_added(page: Browser) -> None:
+    go(page, "model=L2H2S0&text=def+f(x):&head=L1H1&token=3")
+    whole = thousandths(page, "#lab-paths .total")
+    assert len(thousandths(page, "#lab-paths .part")) == 9
+    choose(page, "#lab-mode", "zero")
+    parts, before = (thousandths(page, f"#lab-paths .{kind}") for kind in ("part", "before"))
+    assert len(parts) == len(before) == 9
+    assert [sum(before)] == whole
+    assert sum(b != 0 and now == 0 for b, now in zip(before, parts, strict=True)) >= 3  # all paths through the head
+
+
+def test_letters_that_arrive_together_are_read_once(page: Browser) -> None:
+    page.ask("(runs = 0, Run = class extends Run { constructor(...given) { super(...given); runs++; } }, 0)")
+    before = page.ask("location.hash")
+    page.ask(
+        "(() => { const c = document.querySelector('#lab-text'); for (let i = 1; i <= 40; i++) { "
+        "c.value = 'a'.repeat(i); c.dispatchEvent(new Event('input', {bubbles: true})); } })()"
+    )
+    page.until(f"location.hash !== {json.dumps(before)}")
+    assert "text=" + 40 * "a" in page.ask("location.hash")
+    assert page.ask("runs") <= 2
 
 
 def thousandths(page: Browser, selector: str) -> list[int]:

@@ -192,9 +192,12 @@
     const buttons = run.tokens.map((t, i) => {
       const button = make("button", tokenizer.words[t], "token");
       button.type = "button";
-      if (i) button.append(make("small", nats(run.losses[i - 1])));
-      const more = i ? run.losses[i - 1] - intact.losses[i - 1] : 0;
-      if (Math.abs(more) >= 0.005) button.append(make("small", difference(more), more > 0 ? "more" : "fewer"));
+      if (i) {
+        const more = run.losses[i - 1] - intact.losses[i - 1];
+        const differs = Math.abs(more) >= 0.005;
+        button.append(make("small", nats(run.losses[i - 1])));
+        button.append(make("small", differs ? difference(more) : "", differs ? (more > 0 ? "more" : "fewer") : ""));
+      }
       button.addEventListener("mouseenter", () => look(i));
       button.addEventListener("focus", () => look(i));
       button.addEventListener("click", () => act({ token: i, key: null, target: null }));
@@ -205,6 +208,10 @@
     const lineEnds = (i) => i === copied || tokenizer.words[run.tokens[i]].includes("↵");
     $("tokens").replaceChildren(...buttons.flatMap((b, i) => (lineEnds(i) ? [b, make("br")] : [b])));
     if (focused) buttons[state.token].focus();
+    const [box, chosen] = [$("tokens"), buttons[state.token]];
+    const top = chosen.offsetTop - box.offsetTop;
+    const seen = top >= box.scrollTop && top + chosen.offsetHeight <= box.scrollTop + box.clientHeight;
+    if (!seen) box.scrollTop = top - box.clientHeight / 2;
   }
 
   // Shows where token i attends, and which tokens attend to it, by the chosen head.
@@ -369,19 +376,22 @@
   }
 
   function drawPaths(target) {
-    const parts = logitPaths(run, state.token, target);
-    const before = new Map(logitPaths(intact, state.token, target).map(({ path, value }) => [sayPath(path), value]));
-    const whole = inWhole(parts.map((p) => p.value));
-    const longest = Math.max(...whole.map(Math.abs), 1);
-    const order = range(parts.length).sort((a, b) => Math.abs(whole[b]) - Math.abs(whole[a]));
-    const extra = (value) => (run === intact ? [] : [thousandths(Math.round(value * 1000), "before")]);
-    const rows = order.map((at) => {
-      const name = sayPath(parts[at].path);
-      const size = bar(Math.abs(whole[at]) / longest, whole[at] < 0);
-      return [name, size, thousandths(whole[at]), ...extra(before.get(name) ?? 0)];
+    const [now, before] = [run, intact].map((r) => {
+      const parts = logitPaths(r, state.token, target);
+      const whole = inWhole(parts.map((part) => part.value));
+      return new Map(parts.map(({ path }, i) => [sayPath(path), whole[i]]));
     });
-    const total = thousandths(sumOf(whole), "total");
-    rows.unshift(["all paths: the model's logit", "", total, ...extra(sumOf([...before.values()]))]);
+    const names = [...new Set([...now.keys(), ...before.keys()])]; // those that an intervention removes, too
+    const size = (name) => Math.abs(now.get(name) ?? 0);
+    const longest = Math.max(...names.map(size), 1);
+    const extra = (value, kind) => (run === intact ? [] : [thousandths(value, kind)]);
+    names.sort((a, b) => size(b) - size(a));
+    const rows = names.map((name) => {
+      const value = now.get(name) ?? 0;
+      return [name, bar(size(name) / longest, value < 0), thousandths(value), ...extra(before.get(name) ?? 0, "before")];
+    });
+    const [total, whole] = [now, before].map((parts) => sumOf([...parts.values()]));
+    rows.unshift(["all paths: the model's logit", "", thousandths(total, "total"), ...extra(whole, "")]);
     const heading = make("h3", "Logit of ");
     heading.append(make("code", tokenizer.words[target]), ", path by path");
     const columns = ["path", "part", "logit", ...(run === intact ? [] : ["intact model"])];
@@ -403,7 +413,7 @@
     const heading = make("h3", `Score of head ${spelled(state.head)}: query `);
     heading.append(...place(query), ", key ", ...place(key));
     const [score, distance] = [sumOf(whole), whole.at(-1)].map((value) => signed(value / 1000, 3));
-    const total = `The score is ${score} nats: all pairs of paths, and ${distance} for the distance.`;
+    const total = `The score is ${score} nats: all pairs of paths, and ${distance} for the position.`;
     const caption = "A row for each path to the query, a column for each path to the key.";
     const columns = ["query path", ...keys.map(sayPath)];
     $("score").replaceChildren(heading, make("p", total), table(caption, columns, rows, "Pairs of paths"));
@@ -443,7 +453,12 @@
   function listen() {
     $("model").addEventListener("change", () => act({ model: $("model").value, head: "" }));
     $("passage").addEventListener("change", () => act(pick($("passage").value)));
-    $("text").addEventListener("input", () => act({ text: $("text").value, target: null, key: null, token: Infinity }));
+    let typed; // many events of one frame, as of dictation, are read once
+    $("text").addEventListener("input", () => {
+      cancelAnimationFrame(typed);
+      const read = () => act({ text: $("text").value, target: null, key: null, token: Infinity });
+      typed = requestAnimationFrame(read);
+    });
     const anySeed = () => 1 + Math.floor(Math.random() * 1e6);
     $("random").addEventListener("click", () => act({ text: null, seed: anySeed(), target: null, key: null }));
     $("show").addEventListener("click", () => act(() => example(false)));

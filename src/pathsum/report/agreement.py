@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import pandas as pd
@@ -82,10 +83,10 @@ def agreement(pairs: Sequence[tuple[bool, bool]]) -> Agreement | None:
     n = len(pairs)
     if not n:
         return None
-    share = sum(a == b for a, b in pairs) / n
-    first, second = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n
+    share = Fraction(sum(a == b for a, b in pairs), n)
+    first, second = Fraction(sum(a for a, _ in pairs), n), Fraction(sum(b for _, b in pairs), n)
     chance = first * second + (1 - first) * (1 - second)
-    return Agreement(n, share, None if chance == 1 else (share - chance) / (1 - chance))
+    return Agreement(n, float(share), None if chance == 1 else float((share - chance) / (1 - chance)))
 
 
 def answers(items: Sequence[Judged], first: str, second: str) -> list[tuple[bool, bool]]:

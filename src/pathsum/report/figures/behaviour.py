@@ -73,7 +73,7 @@ def trajectories(results: Results) -> Figure | None:
     caption = (
         "Losses on the same held-out tokens at each checkpoint of all models, projected onto their first two principal "
         f"components ({shares} of the variance). Each line is the training of one model. The circle marks its first "
-        "checkpoint, and the black dot its first checkpoint after the onset of induction. Where lines of different "
+        "checkpoint, and the dot its first checkpoint after the onset of induction. Where lines of different "
         "depth separate, the models begin to predict different tokens well. A bend of a line alone is no evidence of a "
         "transition, because principal components of any smooth curve bend."
     )

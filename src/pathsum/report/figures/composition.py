@@ -48,7 +48,7 @@ def composition(results: Results) -> Figure | None:
     )
     caption = (
         "Each circle is a head; later layers are above. The width of an edge is its composition score above chance, "
-        "computed without the early head's mean write. Black: the first-layer head that attends most to the previous "
+        "computed without the early head's mean write. Filled: the first-layer head that attends most to the previous "
         "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
         "Pale edges are above chance, but do not compose (rule in the text). Edges below chance are not drawn. Edges "
         f"that compose, and edges below chance, in all models: {counts}. In AMF's diagram of its two-layer model, the "

@@ -118,7 +118,7 @@ def _plane(ax: Axes, cell: Cell, head: HeadRow) -> None:
     ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="Re λ / max |λ|", ylabel="Im λ / max |λ|")
     ax.set_box_aspect(1)
     label = head_label(head.layer, head.head)
-    ax.set_title(f"{cell.name} {label}: positivity {number(head.copying_positivity)}")
+    ax.set_title(f"{cell.name} {label}:\npositivity {number(head.copying_positivity)}")
 
 
 def _distances(ax: Axes, results: Results, data: pd.DataFrame) -> None:

@@ -22,19 +22,20 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// Return a search field that keeps the rows with all of its words, and a button that saves these rows as CSV.
+// Return a search field that keeps the rows with all of its phrases, which commas separate, and a button that saves
+// these rows as CSV.
 function tools(table) {
   const make = (tag, given) => Object.assign(document.createElement(tag), given);
   const rows = [...table.tBodies[0].rows];
   const label = make("label", { textContent: "Filter rows " });
-  const field = make("input", { type: "search", autocomplete: "off", spellcheck: false });
+  const field = make("input", { type: "search", autocomplete: "off", spellcheck: false, placeholder: "text, more text" });
   const count = make("output", { textContent: `${rows.length} rows` });
   const save = make("button", { type: "button", textContent: "Save shown rows as CSV" });
   field.addEventListener("input", () => {
-    const words = field.value.toLowerCase().split(/\s+/);
+    const phrases = field.value.toLowerCase().split(",").map((phrase) => phrase.trim());
     for (const row of rows) {
       const text = [...row.cells].map((c) => c.textContent).join(" ").toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
+      row.hidden = !phrases.every((phrase) => text.includes(phrase));
     }
     count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
   });

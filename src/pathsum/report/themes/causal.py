@@ -72,14 +72,15 @@ def _current_token(cells: Sequence[Cell]) -> str:
         shares += [d.attention for d in cell.rows(DistanceRow) if (d.layer, d.head, d.distance) == early]
     if not shares:
         return ""
+    shown = span([round(share, 3) for share in shares])  # attention below 0.0005 is as good as none
     meaning = (
         "A head with a share near 1 passes the current token on, so a virtual head through it acts like a single head."
         if max(shares) > 0.5
         else "It therefore does more than pass on the current token."
     )
     return (
-        f"The early head of the strongest Q-edge gives {span(shares)} of its attention to the current token (range "
-        f"over models). {meaning}"
+        f"The early head of the strongest Q-edge gives {shown} of its attention to the current token (range over "
+        f"models). {meaning}"
     )
 
 

@@ -44,7 +44,9 @@ def section(results: Results, figures: Figures) -> Section:
         "and the induction head at the end. A rise is dated at its half-way point, in tokens seen. K-composition is "
         "the excess over chance of the composition score of this pair. The key edge is the amount by which the "
         "induction head's preference for the token after a match falls when its keys read the previous-token head's "
-        "output on another window. The loss is dated at its bend, where its slope over log tokens becomes steeper."
+        "output on another window. The loss is dated at its bend, where its slope over log tokens becomes steeper. The "
+        "onset in the verdicts differs a little from the rise of prefix matching here, because it follows the best "
+        "head of each evaluation, on other windows."
     )
     text = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
     return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
@@ -79,13 +81,14 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     clear = sum(k.high <= p.low for k, p in first)
     text = (
         f"In {len(first)} of {plural(len(pairs), 'model')}, the K-composition of the pair reaches half of its rise "
-        f"before the attention of the previous-token head does; an evaluation lies between the two in {clear} of these."
+        "before the attention of the previous-token head does"
     )
     if not first:
-        return text
+        return f"{text}."
     return (
-        f"{text} In these models, formation does not follow the order of the mechanism, in which the previous-token "
-        "head forms before the head that reads it: the keys already read a head that is not yet a previous-token head."
+        f"{text}; an evaluation lies between the two in {clear} of these. In these models, formation does not follow "
+        "the order of the mechanism, in which the previous-token head forms before the head that reads it: the keys "
+        "already read a head that is not yet a previous-token head."
     )
 
 

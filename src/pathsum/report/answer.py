@@ -28,7 +28,7 @@ def setup(results: Results) -> str:
     summaries = [c.summary for c in (*results.cells.values(), *results.controls.values())]
     if not summaries:
         return "No model was trained."
-    grid = [c.summary for c in results.cells.values()]
+    grid, about = [c.summary for c in results.cells.values()], results.provenance
     heads = sorted({s.n_heads for s in grid if s.n_layers})
     seeds = ", ".join(str(seed) for seed in sorted({s.seed for s in grid}))
     parts = (
@@ -38,8 +38,7 @@ def setup(results: Results) -> str:
         f"{corpus_name(results)}: {number(results.corpus.train_tokens)} training tokens, vocabulary "
         f"{results.corpus.d_vocab:,}",
         f"{span([s.tokens_seen / 1e6 for s in grid], 1)} M tokens seen by each model",
-        str(results.provenance.get("trained_on", "unknown machine")),
-        *([f"computed {when}"] if (when := results.provenance.get("computed")) else []),
+        f"computed {when}" if (when := about.get("computed")) else str(about.get("trained_on", "unknown machine")),
     )
     return "Trained here: " + " · ".join(parts) + "."
 

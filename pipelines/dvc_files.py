@@ -45,6 +45,8 @@ def mend() -> None:
         _mend_lock()
         _mend_rwlock()
         _mend_run_cache()
+        for draft in (draft for folder in OUTPUTS for draft in folder.rglob(".*.tmp")):
+            draft.unlink()  # DVC was copying it from its cache
 
 
 def drop_damaged() -> None:

@@ -5,15 +5,17 @@ torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2     # one model with 
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import torch
 
 from pathsum.config import CellConfig, TrackingConfig, load
-from pathsum.core.storage import write_json
+from pathsum.core.storage import write_json, write_whole
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.tracking.tracker import mirror
@@ -23,6 +25,7 @@ from pathsum.training.loop import train
 from pathsum.training.store import CHECKPOINTS, adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
 
+FINGERPRINT = "fingerprint"  # file with the name of the folder that a run was begun in
 MOST_THREADS = 256  # with thousands, the system starts no more and torch ends without a message
 
 
@@ -39,10 +42,13 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
     with locked(run, wait=True) if ranks.is_main() else nullcontext():
+        if ranks.is_main():
+            discard_other(run, cell)
         ranks.barrier()
         if finished(run):
             return run
         if ranks.is_main():
+            write_whole(run / FINGERPRINT, identity.encode())
             write_json(run / "cell.json", cell.model_dump())
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:
@@ -52,6 +58,24 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
             if ranks.is_main():
                 wandb.checkpoint(name, max((run / CHECKPOINTS).iterdir()))
     return run
+
+
+def discard_other(run: Path, cell: CellConfig) -> None:
+    """Empty the folder ``run``, except for its lock, if it holds what another run has stored.
+
+    A manifest vouches for the files of a folder, but not for the folder's name, which says how they were made.
+    """
+    stored = [path for path in run.iterdir() if path.name != "lock"]
+    own = False
+    with suppress(OSError, ValueError):
+        if (run / FINGERPRINT).exists():
+            own = (run / FINGERPRINT).read_text() == run.name
+        else:  # a run that is older than this file
+            own = json.loads((run / "cell.json").read_bytes()) == cell.model_dump(mode="json")
+    if stored and not own:
+        print(f"{run}: holds another run or a damaged one; it is deleted, and this model is trained", file=sys.stderr)
+        for path in stored:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def set_threads() -> None:

@@ -160,6 +160,16 @@ def test_empty_folders_and_drafts_of_the_run_cache_are_removed() -> None:
     assert not other.parent.exists()
 
 
+def test_a_draft_that_a_killed_dvc_left_beside_an_output_is_removed() -> None:
+    draft, output = Path("data") / ".x_-9.tmp", Path("data") / "claims.json"
+    for path in (draft, output):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+    mend()
+    assert output.exists()
+    assert not draft.exists()
+
+
 def test_what_does_not_have_its_hash_is_deleted(capsys: pytest.CaptureFixture[str]) -> None:
     mend()
     good = [stored(b"weights"), stored(b"[]", ".dir"), entry(cmd="python")]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pathsum.claims.preregistration import Preregistration, read_preregistration
+from pathsum.claims.preregistration import Preregistration
 from pathsum.complaints import unknown
 from pathsum.config import (
     MODEL_NAME,
@@ -29,7 +29,19 @@ from pathsum.config import (
 from pathsum.core.storage import write_json
 from pathsum.model.positions import scheme
 from pipelines.compose import compose
-from pipelines.paths import CHECKED, CONFIG, PARAMS, PREREGISTERED, PREREGISTRATION, params, read_yaml, stage
+from pipelines.handwritten import read_preregistration
+from pipelines.paths import (
+    CHECKED,
+    CONFIG,
+    PARAMS,
+    PREREGISTERED,
+    PREREGISTRATION,
+    REFERENCE_RUN,
+    params,
+    read_yaml,
+    stage,
+)
+from pipelines.reference_run import computed
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -164,8 +176,11 @@ if __name__ == "__main__":
             check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
+        computed(REFERENCE_RUN, {})  # so that a mistake in it is found before any work
         for name in set(values["sweep"]["overrides"]) - set(values["cells"]):
             print(f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it", file=sys.stderr)
+        for layers in set(map(int, values["sweep"]["by_layers"])) - set(values["sweep"]["n_layers"]):
+            print(f"sweep.by_layers.{layers}: no model of the grid has so many layers", file=sys.stderr)
         write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import yaml
 
-from pathsum.claims.preregistration import Preregistration, read_preregistration
+from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.registry import stated
 from pathsum.core.storage import write_whole
+from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, stage
 
 HEAD = """\

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import PositiveInt
+from pydantic import field_validator
 
-from pathsum.config import Frozen, load
-from pipelines.paths import read_yaml
+from pathsum.config import Day, Frozen, Name, load
+from pipelines.handwritten import read_settings
 
 
 class ReferenceRun(Frozen):
@@ -20,9 +20,16 @@ class ReferenceRun(Frozen):
     """
 
     weights: str  # fingerprint of the weights that this run trained
-    date: datetime.date
-    minutes: PositiveInt  # of `make repro` in a fresh clone, set-up included
-    processor: str
+    date: Day
+    minutes: int  # of `make repro` in a fresh clone, set-up included
+    processor: Name
+
+    @field_validator("weights")
+    @classmethod
+    def _digits(cls, weights: str) -> str:
+        if not re.fullmatch("[0-9a-f]{16}", weights):
+            raise ValueError("expected 16 digits of 0 to 9 and a to f")
+        return weights
 
 
 def fingerprint(weights: Mapping[str, str]) -> str:
@@ -34,7 +41,7 @@ def computed(path: Path, weights: Mapping[str, str]) -> dict[str, str]:
     """Return the fingerprint of ``weights``, and if ``path`` is about them, when, how fast and where they were trained
     and analyzed. ConfigError lists every mistake in the file."""
     found = {"weights_fingerprint": fingerprint(weights)}
-    run = load(ReferenceRun, read_yaml(path), str(path))
+    run = load(ReferenceRun, read_settings(path), str(path))
     if run.weights == found["weights_fingerprint"]:
         found["computed"] = f"on {run.date} in {run.minutes} minutes on {run.processor}"
     return found

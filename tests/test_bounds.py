@@ -10,7 +10,19 @@ from pydantic import BaseModel, ValidationError
 
 from pathsum import config
 from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP, Bound
-from pathsum.config import CellConfig, ConfigError, ExtractConfig, Frozen, SweepConfig, load, load_corpus
+from pathsum.claims.preregistration import Protocol
+from pathsum.config import (
+    CellConfig,
+    ConfigError,
+    ExtractConfig,
+    Frozen,
+    ModelConfig,
+    SweepConfig,
+    TrackingConfig,
+    load,
+    load_corpus,
+)
+from pipelines.reference_run import ReferenceRun
 from tests.extraction.small import HOW
 from tests.training.small import CELL
 
@@ -28,7 +40,8 @@ def numeric(annotation: Any) -> bool:
 
 
 def kinds() -> dict[str, type[BaseModel]]:
-    return {name: kind for name, kind in vars(config).items() if isinstance(kind, type) and issubclass(kind, Frozen)}
+    known = vars(config) | {"Protocol": Protocol, "ReferenceRun": ReferenceRun}
+    return {name: kind for name, kind in known.items() if isinstance(kind, type) and issubclass(kind, Frozen)}
 
 
 def test_every_number_of_the_configuration_has_a_bound_and_no_bound_is_left_over() -> None:
@@ -84,8 +97,12 @@ def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
         ({"seeds": [0, 0]}, r"sweep.seeds: expected different numbers, .*, got \[0, 0\]"),
         ({"d_head": ["a"]}, r"sweep.d_head: expected a number from 1 to 4,096 dimensions, got \['a'\]"),
         ({"controls": {"mine": 3}}, r"sweep.controls.mine: expected settings by name, got 3"),
-        ({"controls": {"../x": {}}}, r"name of its folders: expected letters, digits and _, got '../x'"),
-        ({"controls": {"x; ls": {}}}, r"name of its folders: expected letters, digits and _, got 'x; ls'"),
+        ({"controls": {"../x": {}}}, r"name of its folders: expected at most 64 letters, digits and _, got '../x'"),
+        ({"controls": {"x; ls": {}}}, r"name of its folders: expected at most 64 letters, digits and _, got 'x; ls'"),
+        ({"controls": {"x" * 65: {}}}, r"name of its folders: expected at most 64 letters, digits and _, got 'xxx"),
+        ({"controls": {"L2H2S7": {}}}, r"expected a name that no model of a grid can have, got 'L2H2S7'"),
+        ({"controls": {"l0s0": {}}}, r"sweep.controls: expected a name that no model of a grid can have, got 'l0s0'"),
+        ({"controls": {"mine": {}, "Mine": {}}}, r"expected names that also differ where a disk ignores their case"),
         ({"overrides": {"L2H4S0": {"seed": 7}}}, r"sweep.overrides.L2H4S0.seed: expected changes of model and train"),
         ({"overrides": {"L2H4S0": {"model": {"n_layers": 1}}}}, r"S0.model.n_layers: the name of a model states it"),
         ({"by_layers": {2: {"model": {"n_heads": 1}}}}, r"sweep.by_layers.2.model.n_heads: the name of a model states"),
@@ -108,6 +125,27 @@ def test_a_step_that_no_machine_computes_is_refused() -> None:
     wide["train"]["batch"] += 1
     with pytest.raises(ConfigError, match=r"cell: .* expected train.batch · model.n_ctx of at most 16,777,216 tokens"):
         load(CellConfig, wide, "cell")
+
+
+def test_a_model_that_no_machine_holds_is_refused() -> None:
+    sizes = {**CELL.model.model_dump(), "n_layers": 10, "n_heads": 1000, "d_head": 1000, "d_model": 250}
+    load(ModelConfig, sizes, "model")
+    with pytest.raises(
+        ConfigError, match=r"d_head · d_model of at most 10,000,000,000 weights of heads, got 10,040,00"
+    ):
+        load(ModelConfig, {**sizes, "d_model": 251}, "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"), [("a/b", False), ("", False), ("a b", False), ("x" * 129, False), ("my-project_2.0", True)]
+)
+def test_a_name_on_wandb_has_no_slashes_or_spaces(name: str, taken: bool) -> None:
+    values = {"mode": "offline", "project": name, "group": "default", "entity": ""}
+    if taken:
+        assert load(TrackingConfig, values, "tracking").project == name
+    else:
+        with pytest.raises(ConfigError, match=r"tracking.project: expected"):
+            load(TrackingConfig, values, "tracking")
 
 
 def test_a_training_shorter_than_a_step_is_refused() -> None:
@@ -145,6 +183,11 @@ def test_a_distribution_is_read_once() -> None:
     corpus = {"source": "python", "name": "p", "validation_share": 0.1, "distributions": ["a", "a"], "max_documents": 3}
     with pytest.raises(ConfigError, match=r"corpus.distributions: expected different distributions"):
         load_corpus(corpus)
+    for name in ("../../etc", "/etc", ".", "a b"):
+        with pytest.raises(
+            ConfigError, match=r"corpus.distributions: expected names of installed packages, such as torch"
+        ):
+            load_corpus({**corpus, "distributions": [name]})
 
 
 @pytest.mark.parametrize("change", [{"windows": 102}, {"exactness_windows": 12}])

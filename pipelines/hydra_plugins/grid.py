@@ -7,12 +7,11 @@ of one model.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pathsum.config import CalibrateConfig, SweepConfig, load
+from pathsum.config import GRID_NAME, CalibrateConfig, SweepConfig, load
 
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
@@ -85,11 +84,11 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
                 cells[name] = cell(config, n_layers, n_heads, seed, d_head)
     for name, change in sweep.controls.items():
         n_layers = OmegaConf.select(change, "model.n_layers")
-        if n_layers is None or name in cells:
-            raise ValueError(f"sweep.controls.{name}: expected a name that no other model has, and a model.n_layers")
+        if n_layers is None:
+            raise ValueError(f"sweep.controls.{name}: expected its model.n_layers, such as 2, got none")
         cells[name] = _merged(_plain(config, n_layers, axes.n_heads[0], axes.seeds[0]), change)
     for name in axes.overrides:
-        if not re.fullmatch(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+", name):
+        if not GRID_NAME.fullmatch(name):
             raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")
     return OmegaConf.create(cells)
 

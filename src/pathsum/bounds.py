@@ -44,14 +44,15 @@ LAYERS, HEADS, WIDTH = Bound(0, 64, "layers"), Bound(0, 1024, "heads"), Bound(0,
 DOCUMENTS = Bound(1, 10**10, "documents")
 ROTATIONS = Bound(1, 10**6, "rotations")
 
-CORPUS = {"validation_share": SHARE, "max_documents": DOCUMENTS}
+CORPUS = {"validation_share": Bound(1e-6, 0.999), "max_documents": DOCUMENTS}
 
 BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, then by key
     "PythonCorpus": CORPUS,
     "TextCorpus": CORPUS,
     "HubCorpus": CORPUS,
-    "SyntheticCorpus": CORPUS
-    | {
+    "SyntheticCorpus": {
+        "validation_share": SHARE,  # 0 in the calibration, which holds out documents of its own
+        "max_documents": DOCUMENTS,
         "seed": SEED,
         "n_words": Bound(1, 10**4, "words"),
         "zipf": SPREAD,
@@ -87,7 +88,7 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, the
         "betas": Bound(0, 0.99999),
         "decay_attention": Bound(0, 100),
         "decay_embedding": Bound(0, 100),
-        "warmup_steps": Bound(0, 10**9, "steps"),
+        "warmup_steps": Bound(0, 10**7, "steps"),
         "decay_share": SHARE,
         "n_log_evals": Bound(1, 10**4, "evaluations"),
         "n_linear_evals": Bound(1, 10**4, "evaluations"),
@@ -111,5 +112,8 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, the
         "d_head": Bound(1, WIDTH.most, WIDTH.unit),
         "seeds": SEED,
     },
+    "Protocol": {"tuning_seeds": SEED},
+    "ReferenceRun": {"minutes": Bound(1, 10**6, "minutes")},
 }
+MOST_WEIGHTS = 10**10  # of all attention heads of a model
 MOST_TOKENS_PER_STEP = 2**24  # train.batch · model.n_ctx

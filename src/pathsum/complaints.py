@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -26,7 +26,7 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
         return [f"{where}.{complaint}" for complaint in error["ctx"]["complaints"]]
     if error["type"] == "extra_forbidden":
         above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
-        return [f"{above}.{unknown(str(error['loc'][-1]), _keys(kind))}"]
+        return [f"{above}.{unknown(str(error['loc'][-1]), _keys(kind, error['loc'][:-1]))}"]
     if error["type"] == "missing" and isinstance(error["input"], list | tuple):
         above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
         return [f"{above}: expected a longer list, got {_short(error['input'])}"]
@@ -87,10 +87,11 @@ def of_change(
                     yield f"{place}.{section}.{unknown(str(key), known[section])}"
 
 
-def _keys(kind: type[BaseModel]) -> set[str]:
-    names: set[str] = set()
-    for name, field in kind.model_fields.items():
-        names.add(name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            names |= _keys(field.annotation)
-    return names
+def _keys(kind: Any, place: Sequence[int | str]) -> set[str]:
+    """Return the keys that a ``kind`` has at ``place``, which is a path of keys and positions."""
+    for step in place:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            kind = kind.model_fields[str(step)].annotation
+        else:
+            kind = next(inner for inner in reversed(get_args(kind)) if inner is not Ellipsis)
+    return set(kind.model_fields)

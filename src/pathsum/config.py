@@ -6,19 +6,35 @@ outside the bounds of ``pathsum.bounds``, and reports all of them at once. ``con
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP
+from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP, MOST_WEIGHTS
 from pathsum.complaints import missing, of_change, of_error
+
+PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this project is older
+
+
+def _day(value: Any) -> datetime.date:
+    """Return a date, given as one or as YYYY-MM-DD. Numbers and times are no dates."""
+    try:
+        day = datetime.date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        day = None
+    if type(day) is not datetime.date or not PUBLISHED <= day <= datetime.date(2100, 1, 1):
+        raise ValueError(f"expected a date from {PUBLISHED} to 2100-01-01, as YYYY-MM-DD")
+    return day
+
 
 Flag = Annotated[bool, Field(strict=True)]  # true or false; not 1, "yes" or "off"
 Name = Annotated[str, Field(min_length=1)]
+Day = Annotated[datetime.date, BeforeValidator(_day)]
 
 
 class ConfigError(ValueError):
@@ -54,7 +70,9 @@ class PythonCorpus(Frozen):
 
     @field_validator("distributions")
     @classmethod
-    def _distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name)]:
+            raise ValueError(f"expected names of installed packages, such as torch, not {wrong[0]!r}")
         if len(set(names)) < len(names):
             raise ValueError("expected different distributions, because each is read once")
         return names
@@ -146,6 +164,11 @@ class ModelConfig(Frozen):
             raise ValueError(
                 f"layers need heads: expected n_heads and d_head of at least 1, got {self.n_heads} and {self.d_head}; "
                 "set both, or n_layers: 0"
+            )
+        if (weights := 4 * self.n_layers * self.n_heads * self.d_head * self.d_model) > MOST_WEIGHTS:
+            raise ValueError(
+                "a model is held in memory: expected 4 · n_layers · n_heads · d_head · d_model of at most "
+                f"{MOST_WEIGHTS:,} weights of heads, got {weights:,}; lower one of them"
             )
         return self
 
@@ -280,9 +303,16 @@ class TrackingConfig(Frozen):
     """The settings of the mirror on Weights & Biases."""
 
     mode: Literal["offline", "online", "disabled", "off"]
-    project: str
-    group: str
+    project: Name
+    group: Name
     entity: str  # "" = the account's default
+
+    @field_validator("project", "group", "entity")
+    @classmethod
+    def _part_of_an_address(cls, name: str) -> str:
+        if len(name) > 128 or re.search(r"[/\\#?%:\s]", name):
+            raise ValueError(r"expected at most 128 characters, and no spaces or / \ # ? % : in a name on W&B")
+        return name
 
 
 class SweepConfig(Frozen):
@@ -306,10 +336,16 @@ class SweepConfig(Frozen):
     @field_validator("controls")
     @classmethod
     def _names_of_folders(cls, controls: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        if wrong := [name for name in controls if not MODEL_NAME.fullmatch(name)]:
-            raise ValueError(
-                f"the name of a control is the name of its folders: expected letters, digits and _, got {wrong[0]!r}"
-            )
+        for name in controls:
+            if not MODEL_NAME.fullmatch(name):
+                raise ValueError(
+                    "the name of a control is the name of its folders: expected at most 64 letters, digits and _, got "
+                    f"{name!r}"
+                )
+            if GRID_NAME.fullmatch(name.upper()):
+                raise ValueError(f"expected a name that no model of a grid can have, got {name!r}")
+        if len({name.casefold() for name in controls}) < len(controls):
+            raise ValueError("expected names that also differ where a disk ignores their case")
         return controls
 
     @model_validator(mode="after")
@@ -332,7 +368,8 @@ class SweepConfig(Frozen):
         return self
 
 
-MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")  # a folder, and part of a command
+MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # a folder, and part of a command
+GRID_NAME = re.compile(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+")  # of a model of the grid
 NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, as it does its seed
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from bench import scale
-from pathsum.claims.preregistration import read_preregistration
+from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, ROOT
 
 

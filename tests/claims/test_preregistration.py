@@ -4,21 +4,16 @@ disjoint."""
 from __future__ import annotations
 
 import datetime
-import hashlib
-from pathlib import Path
 
 import pytest
-import yaml
 
 from pathsum.claims.preregistration import (
     Change,
     FrozenClaim,
     Preregistration,
     Protocol,
-    read_preregistration,
     require_as_frozen,
 )
-from pathsum.config import ConfigError
 
 DAY = datetime.date(2025, 3, 7)
 CLAIM = FrozenClaim(measure="prefix matching", threshold="≥ 0.4")
@@ -91,23 +86,3 @@ def test_a_change_listed_otherwise_than_it_was_made_is_an_error(
 def test_seeds_that_were_tuned_on_are_found() -> None:
     assert FROZEN.tuned([2, 101, 3, 101]) == [101]
     assert FROZEN.tuned([2, 3]) == []
-
-
-def test_without_a_file_nothing_is_frozen(tmp_path: Path) -> None:
-    assert read_preregistration(tmp_path / "claims.yaml") == Preregistration()
-
-
-def test_the_file_is_known_by_its_hash_and_its_mistakes_by_their_place(tmp_path: Path) -> None:
-    path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump({"frozen": DAY, "claims": {"a": {"measure": "m", "threshold": "t"}}}))
-    found = read_preregistration(path)
-    assert (found.frozen, found.sha256) == (DAY, hashlib.sha256(path.read_bytes()).hexdigest()[:12])
-    assert Preregistration.model_validate_json(found.model_dump_json()) == found
-    path.write_text("{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-08, what: wording, wy: x}]}")
-    with pytest.raises(ConfigError) as caught:
-        read_preregistration(path)
-    assert "claims.yaml.changes.0.what: expected 'threshold'" in str(caught.value)
-    assert "claims.yaml.changes.0.why: is required and was not given" in str(caught.value)
-    path.write_text("frozen: 2025-02-30")
-    with pytest.raises(ValueError, match=r"claims.yaml: expected YAML, got something else \(day is out of range"):
-        read_preregistration(path)

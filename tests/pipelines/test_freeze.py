@@ -10,10 +10,11 @@ import pytest
 import yaml
 
 from pathsum.claims import registry
-from pathsum.claims.preregistration import read_preregistration, require_as_frozen
+from pathsum.claims.preregistration import require_as_frozen
 from pathsum.claims.registry import stated
 from pipelines.compose import compose
 from pipelines.freeze import freeze
+from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, ROOT
 from tests.pipelines.configured import check, copy
 

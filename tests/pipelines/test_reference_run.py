@@ -43,12 +43,17 @@ def test_other_weights_have_no_clock(tmp_path: Path, other: dict[str, str]) -> N
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{weights: a, date: 2026-02-30, minutes: 41, processor: two cores}", "day is out of range"),
-        ("{weights: a, date: 2026-02-03, minutes: 0, processor: two cores}", "minutes"),
-        ("{weights: a, date: 2026-02-03, minutes: 41}", "processor"),
-        ("{weights: a, date: 2026-02-03, minutes: 41, processor: two, cores: 2}", "cores"),
-        ("", "expected"),
-        ("{", "expected YAML"),
+        (VALUES.replace("02-03", "02-30"), "date: expected a date from 2021-12-22"),
+        (VALUES.replace("2026-02-03", "0"), "date: expected a date from 2021-12-22"),
+        (VALUES.replace("41", "0"), "minutes: expected a number from 1 to 1,000,000 minutes, got 0"),
+        (VALUES.replace("41", "true"), "minutes: expected a number from 1 to 1,000,000 minutes, got True"),
+        (VALUES.replace("41", "1" + 40 * "0"), "minutes: expected a number from 1 to 1,000,000 minutes, got 1000"),
+        (VALUES.replace("two cores", "''"), "processor: expected a text that is not empty"),
+        (VALUES.replace("%s", "zz"), "weights: expected 16 digits of 0 to 9 and a to f, got 'zz'"),
+        (VALUES.replace(", processor: two cores", ""), "processor: is required"),
+        (VALUES.replace("two cores", "two, cores: 2"), "cores: no such setting"),
+        ("", "weights: is required"),
+        ("{", "expected settings by name"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:

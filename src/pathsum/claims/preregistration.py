@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Literal
 
-import yaml
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
-from pathsum.config import Frozen, load
+from pathsum.config import Day, Frozen
 
 
 class FrozenClaim(Frozen):
@@ -25,7 +21,7 @@ class Change(Frozen):
     """One change after freezing. ``old`` and ``new`` are texts of a threshold or measure, or values of the measure."""
 
     claim: str
-    date: datetime.date
+    date: Day
     what: Literal["threshold", "measure", "computation", "retrained", "added", "removed"]
     why: str
     old: str | float = ""
@@ -38,15 +34,33 @@ class Protocol(Frozen):
     tuning_seeds: tuple[int, ...] = ()  # excluded from verdicts
     statements: Mapping[str, str] = Field(default_factory=dict)  # heading: sentences, as the report prints them
 
+    @field_validator("tuning_seeds")
+    @classmethod
+    def _distinct(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds):
+            raise ValueError("expected each seed once")
+        return seeds
+
 
 class Preregistration(Frozen):
     """The frozen claims and protocol. Nothing is frozen if ``frozen`` is None."""
 
-    frozen: datetime.date | None = None
+    frozen: Day | None = None
     protocol: Protocol = Protocol()
     claims: Mapping[str, FrozenClaim] = Field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     sha256: str = ""  # of the file, first 12 digits; not written in it
+
+    @model_validator(mode="after")
+    def _changes_follow_freezing(self) -> Preregistration:
+        if self.frozen is None and (self.claims or self.changes):
+            raise ValueError("expected the date of freezing under `frozen`, because claims are listed, got none")
+        if early := [change for change in self.changes if self.frozen and change.date < self.frozen]:
+            raise ValueError(
+                f"expected changes after the claims were frozen on {self.frozen}, got one of {early[0].claim} on "
+                f"{early[0].date}"
+            )
+        return self
 
     def of(self, claim: str) -> list[Change]:
         """Return the changes of one claim, in order."""
@@ -55,19 +69,6 @@ class Preregistration(Frozen):
     def tuned(self, seeds: Iterable[int]) -> list[int]:
         """Return the ``seeds`` used for tuning."""
         return sorted(set(seeds) & set(self.protocol.tuning_seeds))
-
-
-def read_preregistration(path: Path) -> Preregistration:
-    """Read ``path``. Nothing is frozen if the file does not exist. ConfigError lists every mistake in it."""
-    if not path.exists():
-        return Preregistration()
-    content = path.read_bytes()
-    try:
-        values = yaml.safe_load(content) or {}
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
-        raise ValueError(f"{path}: expected YAML, got something else ({error}); correct the file") from error
-    found = load(Preregistration, values, str(path))
-    return found.model_copy(update={"sha256": hashlib.sha256(content).hexdigest()[:12]})
 
 
 def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:

@@ -88,7 +88,8 @@ def _unknown_key(path: str) -> str:
         if not isinstance(known, dict) or not known:
             break
         if key not in known:
-            return above + unknown(key, known)
+            groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
+            return above + unknown(key, {*known, *groups})
         known, above = known[key], f"{above}{key}."
     return f"{path}: no such setting; +{path} adds it where the configuration allows it"
 

@@ -149,6 +149,10 @@ def repro(jobs: int) -> int:
         note_outputs()
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
         report_without(failed)
+    if code:
+        print(
+            "pathsum: fix the cause above and run the same command again; it goes on where it stopped", file=sys.stderr
+        )
     return code
 
 

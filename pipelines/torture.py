@@ -34,6 +34,7 @@ MOMENTS = ("anywhere", "in a stage", "at dvc.lock")
 LONG = 8.0  # seconds until the latest random moment
 GONE = 10.0  # seconds after which a process of a killed command must have ended
 DISTURBANCES = 3  # at most, in a round
+MOST_MINUTES = 7 * 24 * 60
 
 
 class Different(Exception):
@@ -210,6 +211,8 @@ if __name__ == "__main__":
         parser.add_argument("--seed", type=int, default=random.randrange(1000))
         parser.add_argument("--graph", type=Path)
         given = parser.parse_args()
+        if not 0 <= given.minutes <= MOST_MINUTES:
+            raise ValueError(f"MINUTES: expected a number from 0 to {MOST_MINUTES:,}, got {given.minutes}")
         if given.graph and not (given.graph / "reports" / "index.html").is_file():
             raise ValueError(f"--graph: expected a folder that `pipelines/smoke.sh FOLDER` has made, got {given.graph}")
         print(f"torture: seed {given.seed}", flush=True)

@@ -371,6 +371,7 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
     [
         ("model.n_hedas=4", "with model.n_hedas=4: model.n_hedas: no such setting; did you mean n_heads?"),
         ("modl.n_heads=4", "modl: no such setting; did you mean model?"),
+        ("profil=paper", "profil: no such setting; did you mean profile?"),
         ("n_heads", "expected KEY=VALUE, got 'n_heads'"),
         ("sweep=grd", "Could not find 'sweep/grd'"),
         ("sweep.n_heads=4", "  - sweep.n_heads: expected a list, such as [1, 2], got 4"),

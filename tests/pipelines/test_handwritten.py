@@ -48,7 +48,7 @@ CLAIMS = "claims: {a: {measure: m, threshold: t}}"
         ("frozen: 2025-03-07\nfrozen: 2025-03-08", "claims.yaml: expected settings by name, got something else (while"),
         ("{sha256: abc, frozen: 2025-03-07}", "claims.yaml.sha256: is computed from the file; remove it"),
         (CLAIMS, "expected the date of freezing under `frozen`, because claims are listed, got none"),
-        ("frozen: 2025-03-07\n" + CLAIMS.replace("thresh", "tresh"), "claims.a.treshold: no such setting; did you mean"),
+        ("frozen: 2025-03-07\n" + CLAIMS.replace("thresh", "tresh"), "claims.a.treshold: no such setting; did you"),
         (
             "{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-06, what: measure, why: x}]}",
             "expected changes after the claims were frozen on 2025-03-07, got one of a on 2025-03-06",

@@ -37,6 +37,8 @@ HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
             ["--graph", "/etc"],
             "--graph: expected a folder that `pipelines/smoke.sh",
         ),
+        ("torture", ["--minutes", "nan"], "MINUTES: expected a number from 0 to 10,080, got nan"),
+        ("torture", ["--minutes", "-1"], "MINUTES: expected a number from 0 to 10,080, got -1.0"),
         ("compare", [], "expected reports/metrics.json in this folder, got none"),
     ],
 )

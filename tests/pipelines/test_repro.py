@@ -161,10 +161,13 @@ def test_what_dvc_status_refuses_is_left_to_its_words(tmp_path: Path, monkeypatc
     assert left.value.code not in (0, None)
 
 
-def test_what_every_cell_needs_failing_blames_no_cell(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_every_cell_needs_failing_blames_no_cell(
+    begun: dict[str, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(repro, "dvc", lambda *arguments: 255)
     monkeypatch.setattr(repro, "stale", lambda: {"check", "tokenize", "train@A"})
     assert repro.repro(1) == repro.repro(2) == 255
+    assert capsys.readouterr().err.count("fix the cause above and run the same command again") == 2
 
 
 def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,18 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
         assert f"{value:g}" in written
     assert "tokens" in json.dumps([r for r in found if r["type"] == "metric"])
     assert list(tmp_path.rglob("*.table.json"))
+
+
+def test_a_full_disk_makes_wandbs_own_log_print_no_tracebacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    with mirror(CONFIG, "a", "a", "train", {}, tmp_path), open("/dev/full", "w") as full:
+        handler = logging.StreamHandler(full)
+        handler.handle(logging.makeLogRecord({"msg": "restore done"}))
+        with suppress(OSError):
+            full.close()
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captions(

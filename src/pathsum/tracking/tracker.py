@@ -6,6 +6,7 @@ The x-axis is tokens seen instead of W&B's step, so that a resumed run continues
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ def mirror(
         return
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
+    logging.raiseExceptions = False  # a full disk is told once, not with a traceback per line of W&B's own log
     import wandb
 
     mode = os.environ.get("WANDB_MODE", config.mode)

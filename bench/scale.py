@@ -24,11 +24,11 @@ import numpy as np
 import yaml
 
 from bench.measuring import alone, peak_mb
-from pathsum.claims.preregistration import read_preregistration
 from pathsum.config import CellConfig, load
 from pathsum.core.storage import write_json
 from pathsum.data.windows import Windows, documents_of, order
 from pathsum.training.store import fingerprint, finished
+from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, params, training_code
 from pipelines.scratch import copy_tree
 

@@ -142,7 +142,7 @@ def test_equal_documents_are_in_one_part(tmp_path: Path) -> None:
         assert header.documents == 2 * len(set(found)) > 0
 
 
-@pytest.mark.parametrize(("share", "part"), [(0.0, "tuning"), (1.0, "train")])
+@pytest.mark.parametrize(("share", "part"), [(1e-6, "tuning"), (0.999, "train")])
 def test_an_empty_split_is_an_error(tmp_path: Path, share: float, part: str) -> None:
     with pytest.raises(ValueError, match=rf"The {part} part of corpus 'mine' has too few .*; change corpus.val"):
         tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, 29, tmp_path / "out")

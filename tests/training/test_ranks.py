@@ -42,7 +42,7 @@ def project(folder: Path, **train: Any) -> Path:
         write_json(path.with_suffix(".json"), header)
     settings = {**TRAIN.model_dump(mode="json"), "batch": 6, "autocast": False, **train}
     cell = {**CELL.model_dump(mode="json"), "train": settings}
-    tracking = {"mode": "off", "project": "", "group": "", "entity": ""}
+    tracking = {"mode": "off", "project": "p", "group": "g", "entity": ""}
     (folder / "params.yaml").write_text(yaml.safe_dump({"cells": {"cell": cell}, "tracking": tracking}))
     return folder
 

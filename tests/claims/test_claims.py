@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from pathsum.claims import registry
+from pathsum.claims import registry, samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.claims.one_layer import passing_share
 from pathsum.claims.registry import judge_all
-from pathsum.claims.samples import held_out
 from pathsum.claims.themes import THEMES
 from pathsum.records.composition import CompositionRow
 from pathsum.records.content import ContentScoreRow
@@ -195,7 +194,9 @@ def test_a_threshold_within_the_interval_is_said_so_whatever_the_verdict() -> No
     assert not within(0.05, None, None)
     assert not within(0.05, 0.051, 0.06)
     findings = {"a": Finding(0.3, True, unsure=True), "b": Finding(0.9, True)}
-    bounded = Claim("id", "claim", "section", "measure", "≥ 0.2", lambda _: findings, unit="nats", sample=held_out)
+    bounded = Claim(
+        "id", "claim", "section", "measure", "≥ 0.2", lambda _: findings, unit="nats", sample=samples.held_out
+    )
     told = judge(bounded, WORKS).detail
     assert told.endswith("The threshold lies within the 95 % interval of a.")
 
@@ -225,9 +226,22 @@ def test_a_card_prints_what_the_value_of_one_model_rests_on() -> None:
     )
     assert sample("one_layer_copying_heads") == "2 to 4 heads"
     assert sample("two_layer_induction") == "32 windows of repeated random tokens"
+    assert sample("k_composition") == "2 to 4 edges into the head's keys"
+    assert sample("composition_mostly_k") == "1 edges that compose"
+    assert sample("phase_change_coincides") == "32 held-out windows"
+    assert sample("previous_token_head") == "64 held-out windows"
     ends = {r.windows for c in WORKS.with_layers(2) for r in joint_ablation.at_the_end(c)}
     assert sample("joint_ablation") == f"{ends.pop()} held-out windows"
     assert not ends
+
+
+def test_a_sample_counts_what_there_is() -> None:
+    """Not more windows than the text has, models without any unit, and thousands with a comma."""
+    few = dataclasses.replace(WORKS, corpus=dataclasses.replace(WORKS.corpus, judged_windows=20))
+    assert samples.TEXT(few, []) == "20 held-out windows"
+    assert samples.TEXT(dataclasses.replace(WORKS, provenance={}), []) == "–"
+    assert samples.over(lambda _: [0, None, 1024], "tokens")(WORKS, WORKS.with_layers(0)[:1]) == "0 to 1,024 tokens"
+    assert samples.over(lambda _: [None], "tokens")(WORKS, WORKS.with_layers(0)) == "–"
 
 
 def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:

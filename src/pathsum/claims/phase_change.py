@@ -7,7 +7,7 @@ from pathsum.claims.chance import always
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.probes.evaluation import Evaluation
-from pathsum.records.formation import FormationRow
+from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell, Results
 
 GAP = 0.2  # nats, in the loss drop between two layers and one
@@ -115,7 +115,10 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _coincides),
         chance=always("0"),
         papers="< 0.15 to ≈ 0.4 at other positions",
-        sample=samples.over(lambda cell: [len(cell.rows(FormationRow))], "checkpoints"),
+        sample=samples.over(
+            lambda cell: [r.windows for r in cell.rows(ChangePointRow) if r.quantity == "loss_drop_nats"],
+            "held-out windows",
+        ),
         unit="nats per token",
     ),
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from pathsum.claims.chance import UNKNOWN, or_unknown
-from pathsum.claims.formatting import span
 from pathsum.records.results import Cell, Results
 
 Sample = Callable[[Results, Sequence[Cell]], str]  # the models are those that the claim concerns
@@ -18,15 +18,26 @@ def held_out(results: Results, _: Sequence[Cell]) -> str:
 
 
 def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
-    """Print the numbers that ``count`` returns, as a range over models. Zeros and None are left out."""
-    return lambda _, cells: or_unknown(span([n for cell in cells for n in count(cell) if n], 0), f" {of}")
+    """Print the numbers that ``count`` returns, as a range over models. None is left out."""
+
+    def sample(_: Results, cells: Sequence[Cell]) -> str:
+        found = [n for cell in cells for n in count(cell) if n is not None]
+        ends = dict.fromkeys((f"{min(found):,}", f"{max(found):,}")) if found else [UNKNOWN]
+        return or_unknown(" to ".join(ends), f" {of}")
+
+    return sample
 
 
-def setting(name: str, of: str) -> Sample:
-    """Print the number ``name`` of the configuration of extraction."""
-    return lambda results, _: or_unknown(str(results.provenance.get("extract", {}).get(name, UNKNOWN)), f" {of}")
+def setting(name: str, of: str, most: Callable[[Results], float] = lambda _: math.inf) -> Sample:
+    """Print the number ``name`` of the configuration of extraction, or ``most`` if that is less."""
+
+    def sample(results: Results, _: Sequence[Cell]) -> str:
+        wanted = results.provenance.get("extract", {}).get(name)
+        return UNKNOWN if wanted is None else f"{min(wanted, most(results)):,} {of}"
+
+    return sample
 
 
-TEXT = setting("windows", "held-out windows")
+TEXT = setting("windows", "held-out windows", lambda results: results.corpus.judged_windows)
 REPEATS = setting("repeated_windows", "windows of repeated random tokens")
 EVALUATIONS = over(lambda cell: [len(cell.log)], "evaluations")

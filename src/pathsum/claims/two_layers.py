@@ -115,7 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
         "is the previous-token head",
         each(2, _k_composition),
         chance=_one_head_of,
-        sample=samples.over(lambda cell: [len(cell.rows(CompositionRow))], "edges"),
+        sample=samples.over(lambda cell: [cell.summary.n_heads], "edges into the head's keys"),
         unit="composition score above chance, 0 to 1",
     ),
     Claim(
@@ -126,7 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {MOST}",
         each(2, _mostly_k),
         chance=always("1/3"),
-        sample=samples.over(lambda cell: [len(cell.rows(CompositionRow))], "edges"),
+        sample=samples.over(lambda cell: [sum(e.composes for e in cell.rows(CompositionRow))], "edges that compose"),
         unit="share of composition",
     ),
     Claim(

@@ -27,7 +27,7 @@ CLAIMS = "All claims, with the evidence"
 JUDGED = (
     "A claim is reproduced if all models that it concerns pass, and partly reproduced if some do. Numbers are "
     "medians over models, with the range over models in brackets (not a confidence interval). Chance is the "
-    "value without the effect. n: what a model's value rests on."
+    "value without the effect. n: sample size behind each model's value."
 )
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",

@@ -12,6 +12,7 @@ import fcntl
 import gzip
 import hashlib
 import json
+import os
 import re
 import sys
 import time
@@ -31,6 +32,7 @@ OBJECTS = Path(".dvc/cache/files/md5")
 RUN_CACHE = Path(".dvc/cache/runs")
 INTACT = TMP / "intact.json"  # size and time of change of each stored file when its hash was last compared
 OUTPUTS = (Path("data"), MODELS, CIRCUITS, REPORTS)
+DRAFT = re.compile(r"\.[\w-]{22}\.tmp")  # the name that DVC gives to an incomplete copy
 _LONG = 10  # seconds of waiting before a message
 
 
@@ -45,25 +47,29 @@ def mend() -> None:
         _mend_lock()
         _mend_rwlock()
         _mend_run_cache()
-        for draft in (draft for folder in OUTPUTS for draft in folder.rglob(".*.tmp")):
-            draft.unlink()  # DVC was copying it from its cache
+        for path in _outputs():
+            if DRAFT.fullmatch(path.name):
+                path.unlink(missing_ok=True)  # DVC was copying it from its cache
 
 
 def drop_damaged() -> None:
     """Delete the objects and the entries of DVC's cache whose content does not have the hash in their name."""
+    if not Path(".dvc").is_dir():
+        return
     known, intact, damaged = _intact(), {}, []
-    for path in (*OBJECTS.glob("??/*"), *RUN_CACHE.glob("??/*/*")):
-        times = _times(path)
-        if known.get(str(path)) != times and not _has_its_hash(path):
-            damaged.append(path)
-        else:
-            intact[str(path)] = times
+    with _locked(TMP / "lock"):  # under which DVC fills its cache
+        for path in (*OBJECTS.glob("??/*"), *RUN_CACHE.glob("??/*/*")):
+            times = _times(path)
+            if known.get(str(path)) != times and not _has_its_hash(path):
+                damaged.append(path)
+                path.unlink()
+            else:
+                intact[str(path)] = times
     for path in _outputs():
-        if known.get(str(path)) != _times(path):
-            path.touch()  # DVC hashes it again, even if what changed it has set its old time of modification
-        intact[str(path)] = _times(path)
-    for path in damaged:
-        path.unlink()
+        with suppress(FileNotFoundError):  # another process replaces it
+            if known.get(str(path)) != _times(path):
+                os.utime(path)  # DVC hashes it again, even if what changed it has set its old time of modification
+            intact[str(path)] = _times(path)
     if damaged:
         _say(f"damaged files in .dvc/cache: {len(damaged)} are deleted, and made again where they are needed")
     if intact != known:
@@ -72,11 +78,16 @@ def drop_damaged() -> None:
 
 def note_outputs() -> None:
     """Note that DVC has just hashed all outputs, so that it need not hash them again for the next call."""
-    _keep(_intact() | {str(path): _times(path) for path in _outputs()})
+    intact = _intact()
+    for path in _outputs():
+        with suppress(FileNotFoundError):
+            intact[str(path)] = _times(path)
+    _keep(intact)
 
 
 def _outputs() -> Iterator[Path]:
-    return (path for folder in OUTPUTS for path in folder.rglob("*") if path.is_file())
+    """Yield the files of all outputs. Folders that another process replaces meanwhile are left out."""
+    return (Path(folder, name) for output in OUTPUTS for folder, _, names in os.walk(output) for name in names)
 
 
 def _keep(intact: dict[str, list[int]]) -> None:

@@ -61,21 +61,24 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
 
 
 def discard_other(run: Path, cell: CellConfig) -> None:
-    """Empty the folder ``run``, except for its lock, if it holds what another run has stored.
+    """Empty the folder ``run``, except for its lock, if it holds files of another run.
 
     A manifest vouches for the files of a folder, but not for the folder's name, which says how they were made.
     """
     stored = [path for path in run.iterdir() if path.name != "lock"]
     own = False
-    with suppress(OSError, ValueError):
+    with suppress(FileNotFoundError, ValueError):
         if (run / FINGERPRINT).exists():
-            own = (run / FINGERPRINT).read_text() == run.name
+            own = (run / FINGERPRINT).read_text().strip() == run.name
         else:  # a run that is older than this file
             own = json.loads((run / "cell.json").read_bytes()) == cell.model_dump(mode="json")
     if stored and not own:
-        print(f"{run}: holds another run or a damaged one; it is deleted, and this model is trained", file=sys.stderr)
-        for path in stored:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        print(
+            f"{run}: holds files of another run, or damaged ones; they are deleted, and the model is trained again",
+            file=sys.stderr,
+        )
+        for path in sorted(stored, key=lambda path: path.name == FINGERPRINT):  # this one last, in case of a kill
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def set_threads() -> None:

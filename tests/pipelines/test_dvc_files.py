@@ -161,12 +161,13 @@ def test_empty_folders_and_drafts_of_the_run_cache_are_removed() -> None:
 
 
 def test_a_draft_that_a_killed_dvc_left_beside_an_output_is_removed() -> None:
-    draft, output = Path("data") / ".x_-9.tmp", Path("data") / "claims.json"
-    for path in (draft, output):
-        path.parent.mkdir(exist_ok=True)
+    draft = Path("data") / "tokens" / ".EBPVz_JUgVuuzrrt-Y4oMg.tmp"
+    others = [Path("data") / "claims.json", Path("data") / ".mine.tmp"]
+    draft.parent.mkdir(parents=True)
+    for path in (draft, *others):
         path.write_text("{}")
     mend()
-    assert output.exists()
+    assert all(path.exists() for path in others)
     assert not draft.exists()
 
 

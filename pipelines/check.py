@@ -41,7 +41,7 @@ from pipelines.paths import (
     read_yaml,
     stage,
 )
-from pipelines.reference_run import computed
+from pipelines.reference_run import read_reference_run
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
@@ -92,7 +92,8 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     else:
         complaints += _sweep_complaints(values, registered) + _of_all(CellConfig, values["cells"], "cells")
     complaints += [
-        f"cells: the name of a model is the name of its folders: expected letters, digits and _, got {name!r}"
+        f"cells: the name of a model is the name of its folders: expected at most 64 letters, digits and _, "
+        f"got {name!r}"
         for name in values["cells"]
         if not MODEL_NAME.fullmatch(str(name))
     ]
@@ -176,11 +177,9 @@ if __name__ == "__main__":
             check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
-        computed(REFERENCE_RUN, {})  # so that a mistake in it is found before any work
+        read_reference_run(REFERENCE_RUN)  # which the report needs
         for name in set(values["sweep"]["overrides"]) - set(values["cells"]):
             print(f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it", file=sys.stderr)
-        for layers in set(map(int, values["sweep"]["by_layers"])) - set(values["sweep"]["n_layers"]):
-            print(f"sweep.by_layers.{layers}: no model of the grid has so many layers", file=sys.stderr)
         write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

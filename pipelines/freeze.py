@@ -10,9 +10,11 @@ import datetime
 from pathlib import Path
 
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.registry import stated
+from pathsum.config import Day
 from pathsum.core.storage import write_whole
 from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, stage
@@ -45,10 +47,18 @@ def freeze(path: Path, date: datetime.date, again: bool) -> None:
     print(f"{path}: {len(now.claims)} claims frozen on {date}, SHA-256 {read_preregistration(path).sha256}…")
 
 
+def day(text: str) -> datetime.date:
+    """Read a date, for argparse, which prints the message."""
+    try:
+        return TypeAdapter(Day).validate_python(text)
+    except ValidationError as error:
+        raise argparse.ArgumentTypeError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+
+
 if __name__ == "__main__":
     with stage(threads=0):
         parser = argparse.ArgumentParser(description=__doc__)
-        parser.add_argument("--date", required=True, type=datetime.date.fromisoformat, help="today, as YYYY-MM-DD")
+        parser.add_argument("--date", required=True, type=day, help="today, as YYYY-MM-DD")
         parser.add_argument("--again", action="store_true", help="discard the frozen claims and their changes")
         given = parser.parse_args()
         freeze(PREREGISTERED, given.date, given.again)

@@ -15,7 +15,7 @@ from pathsum.config import ConfigError, load
 
 
 def read_settings(path: Path) -> Any:
-    """Read a YAML file that is written by hand. Raises ValueError if it is none, or if a key stands in it twice."""
+    """Read a YAML file that is written by hand. Raises ValueError if it is not valid YAML, or if a key occurs twice."""
     try:
         return OmegaConf.to_container(OmegaConf.load(path))
     except (OSError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:

@@ -37,11 +37,16 @@ def fingerprint(weights: Mapping[str, str]) -> str:
     return hashlib.sha256("".join(f"{name} {weights[name]}\n" for name in sorted(weights)).encode()).hexdigest()[:16]
 
 
+def read_reference_run(path: Path) -> ReferenceRun:
+    """Read ``path``. ConfigError lists every mistake in it."""
+    return load(ReferenceRun, read_settings(path), str(path))
+
+
 def computed(path: Path, weights: Mapping[str, str]) -> dict[str, str]:
     """Return the fingerprint of ``weights``, and if ``path`` is about them, when, how fast and where they were trained
-    and analyzed. ConfigError lists every mistake in the file."""
+    and analyzed."""
     found = {"weights_fingerprint": fingerprint(weights)}
-    run = load(ReferenceRun, read_settings(path), str(path))
+    run = read_reference_run(path)
     if run.weights == found["weights_fingerprint"]:
         found["computed"] = f"on {run.date} in {run.minutes} minutes on {run.processor}"
     return found

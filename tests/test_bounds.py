@@ -102,7 +102,7 @@ def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
         ({"controls": {"x" * 65: {}}}, r"name of its folders: expected at most 64 letters, digits and _, got 'xxx"),
         ({"controls": {"L2H2S7": {}}}, r"expected a name that no model of a grid can have, got 'L2H2S7'"),
         ({"controls": {"l0s0": {}}}, r"sweep.controls: expected a name that no model of a grid can have, got 'l0s0'"),
-        ({"controls": {"mine": {}, "Mine": {}}}, r"expected names that also differ where a disk ignores their case"),
+        ({"controls": {"mine": {}, "Mine": {}}}, r"expected names that differ by more than case"),
         ({"overrides": {"L2H4S0": {"seed": 7}}}, r"sweep.overrides.L2H4S0.seed: expected changes of model and train"),
         ({"overrides": {"L2H4S0": {"model": {"n_layers": 1}}}}, r"S0.model.n_layers: the name of a model states it"),
         ({"by_layers": {2: {"model": {"n_heads": 1}}}}, r"sweep.by_layers.2.model.n_heads: the name of a model states"),
@@ -131,15 +131,13 @@ def test_a_model_that_no_machine_holds_is_refused() -> None:
     sizes = {**CELL.model.model_dump(), "n_layers": 10, "n_heads": 1000, "d_head": 1000, "d_model": 250}
     load(ModelConfig, sizes, "model")
     with pytest.raises(
-        ConfigError, match=r"d_head · d_model of at most 10,000,000,000 weights of heads, got 10,040,00"
+        ConfigError, match=r"d_head · d_model of at most 10,000,000,000 attention weights, got 10,040,00"
     ):
         load(ModelConfig, {**sizes, "d_model": 251}, "model")
 
 
-@pytest.mark.parametrize(
-    ("name", "taken"), [("a/b", False), ("", False), ("a b", False), ("x" * 129, False), ("my-project_2.0", True)]
-)
-def test_a_name_on_wandb_has_no_slashes_or_spaces(name: str, taken: bool) -> None:
+@pytest.mark.parametrize(("name", "taken"), [("a/b", False), ("", False), ("x" * 129, False), ("my project_2.0", True)])
+def test_a_name_on_wandb_has_no_slashes(name: str, taken: bool) -> None:
     values = {"mode": "offline", "project": name, "group": "default", "entity": ""}
     if taken:
         assert load(TrackingConfig, values, "tracking").project == name

@@ -22,7 +22,7 @@ PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this p
 
 
 def _day(value: Any) -> datetime.date:
-    """Return a date, given as one or as YYYY-MM-DD. Numbers and times are no dates."""
+    """Return a date, given as one or as YYYY-MM-DD. Numbers and times are not dates."""
     try:
         day = datetime.date.fromisoformat(value) if isinstance(value, str) else value
     except ValueError:
@@ -168,7 +168,7 @@ class ModelConfig(Frozen):
         if (weights := 4 * self.n_layers * self.n_heads * self.d_head * self.d_model) > MOST_WEIGHTS:
             raise ValueError(
                 "a model is held in memory: expected 4 · n_layers · n_heads · d_head · d_model of at most "
-                f"{MOST_WEIGHTS:,} weights of heads, got {weights:,}; lower one of them"
+                f"{MOST_WEIGHTS:,} attention weights, got {weights:,}; lower one of them"
             )
         return self
 
@@ -304,14 +304,14 @@ class TrackingConfig(Frozen):
 
     mode: Literal["offline", "online", "disabled", "off"]
     project: Name
-    group: Name
+    group: str
     entity: str  # "" = the account's default
 
-    @field_validator("project", "group", "entity")
+    @field_validator("project")
     @classmethod
     def _part_of_an_address(cls, name: str) -> str:
-        if len(name) > 128 or re.search(r"[/\\#?%:\s]", name):
-            raise ValueError(r"expected at most 128 characters, and no spaces or / \ # ? % : in a name on W&B")
+        if len(name) > 128 or re.search(r"[/\\#?%:]", name):
+            raise ValueError(r"expected at most 128 characters, and none of / \ # ? % : in the name of a W&B project")
         return name
 
 
@@ -345,7 +345,7 @@ class SweepConfig(Frozen):
             if GRID_NAME.fullmatch(name.upper()):
                 raise ValueError(f"expected a name that no model of a grid can have, got {name!r}")
         if len({name.casefold() for name in controls}) < len(controls):
-            raise ValueError("expected names that also differ where a disk ignores their case")
+            raise ValueError("expected names that differ by more than case, because some file systems ignore case")
         return controls
 
     @model_validator(mode="after")

@@ -421,7 +421,7 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
     [
         ("cells", 3, "cells: expected settings by name, got 3; run `make params`"),
         ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
-        ("cells.x; ls", {}, "cells: the name of a model is the name of its folders: expected letters, digits and _"),
+        ("cells.x; ls", {}, "cells: the name of a model is the name of its folders: expected at most 64 letters"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
         ("sweep.seeds", 3, "sweep.seeds: expected a list, such as [1, 2], got 3"),
         ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),

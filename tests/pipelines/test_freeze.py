@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathsum.claims import registry
 from pathsum.claims.preregistration import require_as_frozen
 from pathsum.claims.registry import stated
 from pipelines.compose import compose
-from pipelines.freeze import freeze
+from pipelines.freeze import day, freeze
 from pipelines.handwritten import read_preregistration
 from pipelines.paths import PREREGISTERED, ROOT
 from tests.pipelines.configured import check, copy
@@ -79,3 +80,10 @@ def test_the_check_passes_without_the_file(tmp_path: Path) -> None:
     (copy(tmp_path) / "conf" / "claims.yaml").unlink()
     assert check(tmp_path).returncode == 0
     assert json.loads((tmp_path / "data" / "preregistration.json").read_text())["frozen"] is None
+
+
+@pytest.mark.parametrize("text", ["2020-01-01", "2025-02-30", "today"])
+def test_a_date_that_is_none_is_refused_in_a_line(text: str) -> None:
+    assert day("2025-03-07") == DAY
+    with pytest.raises(argparse.ArgumentTypeError, match="^expected a date from 2021-12-22 to 2100-01-01, as YYYY-MM"):
+        day(text)

@@ -47,7 +47,7 @@ CLAIMS = "claims: {a: {measure: m, threshold: t}}"
         ("frozen: 2999-01-01", "claims.yaml.frozen: expected a date from 2021-12-22"),
         ("frozen: 2025-03-07\nfrozen: 2025-03-08", "claims.yaml: expected settings by name, got something else (while"),
         ("{sha256: abc, frozen: 2025-03-07}", "claims.yaml.sha256: is computed from the file; remove it"),
-        (CLAIMS, "expected the date of freezing under `frozen`, because claims are listed, got none"),
+        (CLAIMS, "expected a date under `frozen`, because claims or changes are listed"),
         ("frozen: 2025-03-07\n" + CLAIMS.replace("thresh", "tresh"), "claims.a.treshold: no such setting; did you"),
         (
             "{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-06, what: measure, why: x}]}",

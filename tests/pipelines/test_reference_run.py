@@ -9,6 +9,7 @@ import pytest
 
 from pathsum.report.answer import setup
 from pipelines.reference_run import computed, fingerprint
+from tests.pipelines.configured import check, copy
 from tests.report.conftest import made_up_results
 
 WEIGHTS = {"L1H2S2": "aa", "L2H4S2": "bb"}
@@ -60,3 +61,10 @@ def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, complaint: st
     with pytest.raises(ValueError, match=complaint) as caught:
         clock(tmp_path, WEIGHTS, text)
     assert "reference_run.yaml" in str(caught.value)
+
+
+def test_the_check_finds_a_mistake_in_it_before_any_work(tmp_path: Path) -> None:
+    (copy(tmp_path) / "conf" / "reference_run.yaml").write_text(VALUES.replace("41", "0") % fingerprint(WEIGHTS))
+    found = check(tmp_path)
+    assert found.returncode == 1
+    assert "conf/reference_run.yaml.minutes: expected a number from 1 to 1,000,000 minutes, got 0" in found.stderr

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import logging
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +71,18 @@ def test_an_offline_run_has_its_name_group_config_axis_and_metrics(
 def test_a_full_disk_makes_wandbs_own_log_print_no_tracebacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    class Full:
+        def write(self, _: str) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    with mirror(CONFIG, "a", "a", "train", {}, tmp_path), open("/dev/full", "w") as full:
-        handler = logging.StreamHandler(full)
-        handler.handle(logging.makeLogRecord({"msg": "restore done"}))
-        with suppress(OSError):
-            full.close()
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    handler, line = logging.StreamHandler(Full()), logging.makeLogRecord({"msg": "restore done"})
+    with mirror(CONFIG, "a", "a", "train", {}, tmp_path):
+        handler.handle(line)
     assert "Traceback" not in capsys.readouterr().err
+    handler.handle(line)
+    assert "Traceback" in capsys.readouterr().err  # afterwards, and in every other log
 
 
 def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captions(

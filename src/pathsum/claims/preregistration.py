@@ -54,7 +54,7 @@ class Preregistration(Frozen):
     @model_validator(mode="after")
     def _changes_follow_freezing(self) -> Preregistration:
         if self.frozen is None and (self.claims or self.changes):
-            raise ValueError("expected the date of freezing under `frozen`, because claims are listed, got none")
+            raise ValueError("expected a date under `frozen`, because claims or changes are listed, got none")
         if early := [change for change in self.changes if self.frozen and change.date < self.frozen]:
             raise ValueError(
                 f"expected changes after the claims were frozen on {self.frozen}, got one of {early[0].claim} on "

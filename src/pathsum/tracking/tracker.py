@@ -47,9 +47,30 @@ def mirror(
     if config.mode == "off":
         yield Mirror(None)
         return
+    with _log_without_tracebacks():
+        run = _opened(config, name, identity, job, about, folder)
+        try:
+            yield Mirror(run)
+        except BaseException:
+            run.finish(exit_code=1)
+            raise
+        run.finish()
+
+
+@contextmanager
+def _log_without_tracebacks() -> Iterator[None]:
+    """Let W&B's own log drop the lines for which the disk has no room. The results need the disk as well, and say
+    so."""
+    before, logging.raiseExceptions = logging.raiseExceptions, False
+    try:
+        yield
+    finally:
+        logging.raiseExceptions = before
+
+
+def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path) -> Any:
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_SILENT", "true")
-    logging.raiseExceptions = False  # a full disk is told once, not with a traceback per line of W&B's own log
     import wandb
 
     mode = os.environ.get("WANDB_MODE", config.mode)
@@ -78,12 +99,7 @@ def mirror(
         ) from error
     run.define_metric("tokens")
     run.define_metric("*", step_metric="tokens")
-    try:
-        yield Mirror(run)
-    except BaseException:
-        run.finish(exit_code=1)
-        raise
-    run.finish()
+    return run
 
 
 class Mirror:

@@ -5,17 +5,15 @@ torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2     # one model with 
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 
 from pathsum.config import CellConfig, TrackingConfig, load
-from pathsum.core.storage import write_json, write_whole
+from pathsum.core.storage import write_json
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut, Windows
 from pathsum.tracking.tracker import mirror
@@ -25,7 +23,6 @@ from pathsum.training.loop import train
 from pathsum.training.store import CHECKPOINTS, adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
 
-FINGERPRINT = "fingerprint"  # file with the name of the folder that a run was begun in
 MOST_THREADS = 256  # with thousands, the system starts no more and torch ends without a message
 
 
@@ -42,13 +39,10 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
     n_ctx, shown = cell.model.n_ctx, cell.train.eval_windows
     windows = (Windows(text.tokens, n_ctx), HeldOut.of(tuning.tokens, n_ctx, shown, shown).windows)
     with locked(run, wait=True) if ranks.is_main() else nullcontext():
-        if ranks.is_main():
-            discard_other(run, cell)
         ranks.barrier()
         if finished(run):
             return run
         if ranks.is_main():
-            write_whole(run / FINGERPRINT, identity.encode())
             write_json(run / "cell.json", cell.model_dump())
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:
@@ -58,27 +52,6 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
             if ranks.is_main():
                 wandb.checkpoint(name, max((run / CHECKPOINTS).iterdir()))
     return run
-
-
-def discard_other(run: Path, cell: CellConfig) -> None:
-    """Empty the folder ``run``, except for its lock, if it holds files of another run.
-
-    A manifest vouches for the files of a folder, but not for the folder's name, which says how they were made.
-    """
-    stored = [path for path in run.iterdir() if path.name != "lock"]
-    own = False
-    with suppress(FileNotFoundError, ValueError):
-        if (run / FINGERPRINT).exists():
-            own = (run / FINGERPRINT).read_text().strip() == run.name
-        else:  # a run that is older than this file
-            own = json.loads((run / "cell.json").read_bytes()) == cell.model_dump(mode="json")
-    if stored and not own:
-        print(
-            f"{run}: holds files of another run, or damaged ones; they are deleted, and the model is trained again",
-            file=sys.stderr,
-        )
-        for path in sorted(stored, key=lambda path: path.name == FINGERPRINT):  # this one last, in case of a kill
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def set_threads() -> None:

@@ -46,6 +46,7 @@ TRAIN = TrainConfig(
     resume_every_seconds=1e-9,
 )
 CELL = CellConfig(seed=3, model=MODEL, train=TRAIN)
+RUN = "run"  # name of the folder of every run that is compared with another: its files contain the name
 LESSONS = 9  # steps
 TAUGHT = CellConfig(
     seed=3, model=MODEL, train=TRAIN.model_copy(update={"curriculum_tokens": 13 * 5 * (LESSONS - 1) + 1})
@@ -75,8 +76,8 @@ def _trained(cell: str) -> Path:
     """Return the folder of a trained run of this configuration. It is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="small-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    run(folder, CellConfig.model_validate_json(cell))
-    return folder
+    run(folder / RUN, CellConfig.model_validate_json(cell))
+    return folder / RUN
 
 
 def trained(folder: Path, cell: CellConfig = CELL) -> list[Evaluation]:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import pathsum.training.loop as loop
+from pathsum.config import CellConfig
 from pathsum.core.manifest import MANIFEST, damage
 from pathsum.training.state import PREVIOUS, STATE
 from pathsum.training.store import finished
-from tests.training.small import run, trained
+from tests.training.small import CELL, RUN, run, trained
 
 FIRST, LAST = "checkpoints/00000000.safetensors", "checkpoints/00000024.safetensors"
 
@@ -47,7 +48,7 @@ def fill(path: Path) -> None:
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run that was interrupted after step 17 of 24, after the evaluation at step 12."""
-    folder, steps, update = tmp_path_factory.mktemp("interrupted"), 0, loop.update
+    folder, steps, update = tmp_path_factory.mktemp("interrupted") / RUN, 0, loop.update
 
     def killed(*args: object) -> float:
         nonlocal steps
@@ -82,12 +83,12 @@ def test_training_continues_from_the_last_state_that_fits_the_stored_files(
     interrupted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, ...],
     harm: Callable[[Path], None], aside: int,
 ) -> None:  # fmt: skip
-    trained(tmp_path / "whole")
-    broken = shutil.copytree(interrupted, tmp_path / "broken")
+    trained(tmp_path / "whole" / RUN)
+    broken = shutil.copytree(interrupted, tmp_path / "broken" / RUN)
     for name in names:
         harm(broken / name)
     run(broken)
-    assert contents(broken) == contents(tmp_path / "whole")
+    assert contents(broken) == contents(tmp_path / "whole" / RUN)
     assert capsys.readouterr().err.count("it is set aside, and training continues from the state before it") == aside
     assert not (broken / STATE).exists()  # a finished run needs none
 
@@ -95,11 +96,12 @@ def test_training_continues_from_the_last_state_that_fits_the_stored_files(
 @pytest.mark.parametrize("harm", [flip, halve, empty, fill, Path.unlink])
 @pytest.mark.parametrize("name", [FIRST, LAST, "log.jsonl", MANIFEST])
 def test_a_run_with_a_damaged_file_is_not_finished(tmp_path: Path, name: str, harm: Callable[[Path], None]) -> None:
-    trained(tmp_path)
-    assert finished(tmp_path)
-    harm(tmp_path / name)
-    assert not finished(tmp_path)
-    assert name in damage(tmp_path)
+    made = tmp_path / RUN
+    trained(made)
+    assert finished(made)
+    harm(made / name)
+    assert not finished(made)
+    assert name in damage(made)
 
 
 @pytest.mark.parametrize(
@@ -109,24 +111,63 @@ def test_a_run_with_a_damaged_file_is_not_finished(tmp_path: Path, name: str, ha
         lambda manifest: manifest["files"].clear(),
         lambda manifest: manifest["files"].popitem(),
         lambda manifest: manifest["files"].update({FIRST: "0" * 64}),
+        lambda manifest: manifest.update({"name": "another"}),
     ],
 )
 def test_an_edited_manifest_is_damaged(tmp_path: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    trained(tmp_path)
-    manifest = json.loads((tmp_path / MANIFEST).read_bytes())
+    made = tmp_path / RUN
+    trained(made)
+    manifest = json.loads((made / MANIFEST).read_bytes())
     edit(manifest)
-    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
-    assert damage(tmp_path) == f"{MANIFEST} is damaged"
+    (made / MANIFEST).write_text(json.dumps(manifest))
+    assert damage(made) == f"{MANIFEST} is damaged"
 
 
 @pytest.mark.parametrize(("name", "harm"), [(FIRST, flip), ("log.jsonl", halve), (MANIFEST, empty)])
 def test_a_damaged_finished_run_is_trained_again_and_not_adopted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, harm: Callable[[Path], None]
 ) -> None:
-    trained(tmp_path / "whole")
-    trained(tmp_path / "broken")
-    harm(tmp_path / "broken" / name)
-    run(tmp_path / "broken")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
-    assert f"broken: {name} " in (said := capsys.readouterr().err)
+    trained(tmp_path / "whole" / RUN)
+    trained(tmp_path / "broken" / RUN)
+    harm(tmp_path / "broken" / RUN / name)
+    run(tmp_path / "broken" / RUN)
+    assert contents(tmp_path / "broken" / RUN) == contents(tmp_path / "whole" / RUN)
+    assert f"{RUN}: {name} " in (said := capsys.readouterr().err)
     assert "this model is trained again" in said
+
+
+OTHER = CellConfig(**{**CELL.model_dump(), "seed": 4})
+
+
+def swap(one: Path, other: Path) -> None:
+    """Exchange two folders."""
+    aside = one.with_name("aside")
+    for old, new in ((one, aside), (other, one), (aside, other)):
+        old.rename(new)
+
+
+def test_finished_runs_that_changed_places_are_trained_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All their files are as their manifests say, but these are not their own."""
+    for folder, cell in (("one", CELL), ("other", OTHER)):
+        run(tmp_path / "whole" / folder, cell)
+        run(tmp_path / folder, cell)
+    swap(tmp_path / "one", tmp_path / "other")
+    assert not damage(tmp_path / "one")
+    assert not finished(tmp_path / "one")
+    for folder, cell in (("one", CELL), ("other", OTHER)):
+        run(tmp_path / folder, cell)
+        assert contents(tmp_path / folder) == contents(tmp_path / "whole" / folder)
+    assert "one: manifest.json is that of other; this model is trained again" in capsys.readouterr().err
+
+
+def test_an_unfinished_run_continues_from_no_state_of_another(
+    interrupted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Log and checkpoints fit the state, but they are those of a run with another seed."""
+    run(tmp_path / "whole" / "other", OTHER)
+    shutil.copytree(interrupted, tmp_path / "other")
+    run(tmp_path / "other", OTHER)
+    assert contents(tmp_path / "other") == contents(tmp_path / "whole" / "other")
+    assert capsys.readouterr().err.count("state.bin: is damaged, of another run, or does not fit") == 1

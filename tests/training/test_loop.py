@@ -27,7 +27,7 @@ from pathsum.training.loop import TrainingDiverged, evaluation_steps, total_step
 from pathsum.training.optimizer import optimizers
 from pathsum.training.state import STATE
 from pipelines.paths import ROOT
-from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, TAUGHT, TRAIN, run, trained, windows
+from tests.training.small import CELL, D_VOCAB, LESSONS, MODEL, RUN, TAUGHT, TRAIN, run, trained, windows
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -43,11 +43,11 @@ def test_training_learns_and_leaves_a_checkpoint_at_each_evaluation(tmp_path: Pa
 
 
 def test_two_runs_give_the_same_bytes_and_another_seed_gives_others(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    run(tmp_path / "b")
-    run(tmp_path / "c", CellConfig(**{**CELL.model_dump(), "seed": 4}))
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
-    assert contents(tmp_path / "a") != contents(tmp_path / "c")
+    run(tmp_path / "a" / RUN)
+    run(tmp_path / "b" / RUN)
+    run(tmp_path / "c" / RUN, CellConfig(**{**CELL.model_dump(), "seed": 4}))
+    assert contents(tmp_path / "a" / RUN) == contents(tmp_path / "b" / RUN)
+    assert contents(tmp_path / "a" / RUN) != contents(tmp_path / "c" / RUN)
 
 
 @pytest.mark.parametrize(("cell", "lessons"), [(CELL, 0), (TAUGHT, LESSONS)])
@@ -72,7 +72,7 @@ def test_a_curriculum_comes_first_and_then_all_windows_from_their_first(
 def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
-    trained(tmp_path / "whole", TAUGHT)
+    trained(tmp_path / "whole" / RUN, TAUGHT)
     steps, update = 0, loop.update
 
     def killed(*args: object) -> float:
@@ -84,26 +84,26 @@ def test_a_run_killed_after_any_step_ends_as_an_unbroken_one(
 
     monkeypatch.setattr(loop, "update", killed)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "broken", TAUGHT)
+        run(tmp_path / "broken" / RUN, TAUGHT)
     monkeypatch.setattr(loop, "update", update)
-    with (tmp_path / "broken" / "log.jsonl").open("a") as log:
+    with (tmp_path / "broken" / RUN / "log.jsonl").open("a") as log:
         log.write('{"step": 23, "cut sh')  # a line that was being written
-    run(tmp_path / "broken", TAUGHT)
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    run(tmp_path / "broken" / RUN, TAUGHT)
+    assert contents(tmp_path / "broken" / RUN) == contents(tmp_path / "whole" / RUN)
 
 
 def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
     """Kills a training process twice, each time some steps after it has made progress."""
     longer = CellConfig(**{**CELL.model_dump(), "train": {**TRAIN.model_dump(), "tokens": 8 * TRAIN.tokens}})
-    run(tmp_path / "whole", longer)
+    run(tmp_path / "whole" / RUN, longer)
     code = (
         "from pathlib import Path; import torch; torch.set_num_threads(2)\n"
-        "from tests.training.small import CELL, TRAIN, run\n"
+        "from tests.training.small import CELL, RUN, TRAIN, run\n"
         "from pathsum.config import CellConfig\n"
         "longer = {**CELL.model_dump(), 'train': {**TRAIN.model_dump(), 'tokens': 8 * TRAIN.tokens}}\n"
-        f"run(Path({str(tmp_path / 'broken')!r}), CellConfig(**longer))"
+        f"run(Path({str(tmp_path / 'broken' / RUN)!r}), CellConfig(**longer))"
     )
-    state = tmp_path / "broken" / STATE
+    state = tmp_path / "broken" / RUN / STATE
 
     def saved() -> int:
         try:
@@ -119,9 +119,9 @@ def test_sigkill_at_any_moment_costs_nothing_but_time(tmp_path: Path) -> None:
         time.sleep(0.03)
         child.kill()
         assert child.wait() == -signal.SIGKILL, f"the child was done before it could be killed: {child.returncode}"
-    run(tmp_path / "broken", longer)
-    kept = {k: v for k, v in contents(tmp_path / "broken").items() if not k.endswith(".draft")}
-    assert kept == contents(tmp_path / "whole")
+    run(tmp_path / "broken" / RUN, longer)
+    kept = {k: v for k, v in contents(tmp_path / "broken" / RUN).items() if not k.endswith(".draft")}
+    assert kept == contents(tmp_path / "whole" / RUN)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:

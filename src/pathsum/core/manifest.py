@@ -1,5 +1,5 @@
-"""The manifest of a folder: the sha256 of each of its files, and of that list itself. It is written last, so a folder
-without one is incomplete."""
+"""The manifest of a folder: the sha256 of each of its files, the name of what they are, and the sha256 of both. It is
+written last, so a folder without one is incomplete."""
 
 from __future__ import annotations
 
@@ -19,46 +19,49 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None) -> None:
-    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path.
+def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None, name: str = "") -> None:
+    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and the ``name`` of what they
+    are, such as the fingerprint of a run.
 
     By default it lists all files except drafts (``.draft``) and the manifest itself.
     """
     if hashes is None:
         files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
         hashes = {p.relative_to(folder).as_posix(): sha256(p) for p in files}
-    write_json(folder / MANIFEST, {"files": dict(hashes), "sha256": _of_list(hashes)})
+    write_json(folder / MANIFEST, {"files": dict(hashes), "name": name, "sha256": _of_both(hashes, name)})
 
 
-def _of_list(hashes: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
+def _of_both(hashes: Mapping[str, str], name: str) -> str:
+    return hashlib.sha256(json.dumps([name, hashes], sort_keys=True).encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> dict[str, str]:
-    """Return the hashes that the manifest lists. Raises FileNotFoundError if there is no manifest, and ValueError if it
-    has changed since it was written."""
+def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
+    """Return the hashes that the manifest lists, and its name. Raises FileNotFoundError if there is no manifest, and
+    ValueError if it has changed since it was written."""
     match json.loads((folder / MANIFEST).read_bytes()):
-        case {"files": dict(hashes), "sha256": str(own)} if own == _of_list(hashes):
-            return hashes
+        case {"files": dict(hashes), "name": str(name), "sha256": str(own)} if own == _of_both(hashes, name):
+            return hashes, name
     raise ValueError(f"{folder / MANIFEST}: expected the hashes of files and of their list, got something else")
 
 
-def damage(folder: Path) -> str:
+def damage(folder: Path, name: str | None = None) -> str:
     """Describe the first difference between ``folder`` and its manifest. Return an empty string if there is none.
 
-    Files that the manifest does not list are not checked.
+    Files that the manifest does not list are not checked, and the name of the manifest only if ``name`` is given.
     """
     try:
-        listed = read_manifest(folder)
+        listed, own = read_manifest(folder)
     except FileNotFoundError:
         return f"{MANIFEST} is missing"
     except ValueError:
         return f"{MANIFEST} is damaged"
-    for name, expected in listed.items():
-        if not (folder / name).is_file():
-            return f"{name} is missing"
-        if sha256(folder / name) != expected:
-            return f"{name} has changed since it was written"
+    if name not in (None, own):
+        return f"{MANIFEST} is that of {own or 'another folder'}"
+    for file, expected in listed.items():
+        if not (folder / file).is_file():
+            return f"{file} is missing"
+        if sha256(folder / file) != expected:
+            return f"{file} has changed since it was written"
     return ""
 
 

@@ -155,7 +155,7 @@ def train(
                 save_state(run, model, opts, step, stored)
                 saved_at = time.monotonic()
     if ranks.is_main():
-        write_manifest(run, stored | {name: sha256(run / name) for name in ABOUT if (run / name).exists()})
+        write_manifest(run, stored | {name: sha256(run / name) for name in ABOUT if (run / name).exists()}, run.name)
         drop_states(run)
 
 

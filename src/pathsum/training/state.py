@@ -1,8 +1,9 @@
-"""The state from which an interrupted run continues: weights, optimizer state, step, and the hashes of what the run has
-stored up to this step.
+"""The state from which an interrupted run continues: weights, optimizer state, step, the fingerprint of the run, and
+the hashes of what it has stored up to this step.
 
 The file is in the safetensors format, followed by its sha256. The state before the last one is kept as well. A state
-that is damaged, or that does not fit the stored log and checkpoints, is renamed to ``*.damaged``.
+that is damaged, that is of another run, or that does not fit the stored log and checkpoints, is renamed to
+``*.damaged``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
         for j, state in opt.state_dict()["state"].items():
             tensors |= {f"opt.{i}.{j}.{name}": value.contiguous() for name, value in state.items()}
     tensors["step"] = torch.tensor(step)
-    tensors["stored"] = torch.tensor([*json.dumps(stored, sort_keys=True).encode()], dtype=torch.uint8)
+    about = json.dumps([run.name, stored], sort_keys=True)
+    tensors["about"] = torch.tensor([*about.encode()], dtype=torch.uint8)
     content = save(tensors)
     if (run / STATE).exists():
         (run / STATE).replace(run / PREVIOUS)
@@ -46,22 +48,22 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
 
 
 def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
-    """Restore the last state that is undamaged and fits the stored log and checkpoints. Return its step and the hashes
-    of what was stored then. Return step −1 and no hashes if there is none."""
+    """Restore the last state that is undamaged, of this run, and fits the stored log and checkpoints. Return its step
+    and the hashes of what was stored then. Return step −1 and no hashes if there is none."""
     for path in (run / STATE, run / PREVIOUS):
         if not path.exists():
             continue
         tensors = _tensors(path.read_bytes())
         if tensors is not None:
-            step, stored = int(tensors["step"]), json.loads(bytes(tensors["stored"].tolist()))
-            if _as_stored(run, step, stored):
+            step, (name, stored) = int(tensors["step"]), json.loads(bytes(tensors["about"].tolist()))
+            if name == run.name and _as_stored(run, step, stored):
                 _restore(tensors, model, opts)
                 return step, stored
         if ranks.is_main():
             path.replace(path.with_suffix(".damaged"))
             print(
-                f"{path}: is damaged, or does not fit the stored log and checkpoints; it is set aside, and training "
-                "continues from the state before it, or from the start",
+                f"{path}: is damaged, of another run, or does not fit the stored log and checkpoints; it is set aside, "
+                "and training continues from the state before it, or from the start",
                 file=sys.stderr,
             )
     return -1, {}

@@ -3,8 +3,8 @@
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  manifest.json  lock
 
 Sweeps and `dvc repro` share the store. Files are written atomically, except that evaluations are appended to the log. A
-finished run has a manifest with the hashes of its files, and is used only while they have these hashes. A run that is
-not finished has a state (training/state.py).
+finished run has a manifest with its fingerprint and the hashes of its files, and is used only while they have these
+hashes. A run that is not finished has a state (training/state.py).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def require_space(folder: Path, size: int) -> None:
 def adopt(run: Path, folder: Path) -> None:
     """Copy what the manifest of a finished run lists, and the manifest, to ``folder``, the output of a stage."""
     shutil.rmtree(folder, ignore_errors=True)
-    for name in (*read_manifest(run), MANIFEST):
+    for name in (*read_manifest(run)[0], MANIFEST):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / name, folder / name)
 
@@ -88,16 +88,16 @@ def log_until(path: Path, step: int) -> bytes:
 
 
 def finished(run: Path) -> bool:
-    """Return whether ``run`` is finished, and all its files are as its manifest says."""
-    return not damage(run)
+    """Return whether ``run`` is finished, and all its files are as its manifest says, which must be its own."""
+    return not damage(run, run.name)
 
 
 def discard_damaged(run: Path) -> None:
     """Delete manifest, log and checkpoints of a run that has a manifest. Call it only if the run is not ``finished``:
-    then a file has changed since the manifest was written."""
+    then a file has changed since the manifest was written, or it is that of another run."""
     if not (run / MANIFEST).exists():
         return
-    print(f"{run}: {damage(run)}; this model is trained again", file=sys.stderr)
+    print(f"{run}: {damage(run, run.name)}; this model is trained again", file=sys.stderr)
     (run / MANIFEST).unlink()
     (run / LOG).unlink(missing_ok=True)
     shutil.rmtree(run / CHECKPOINTS, ignore_errors=True)

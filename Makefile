@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs=$(JOBS))
+JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jobs='$(JOBS)')
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
@@ -25,7 +25,7 @@ params: setup ## compose conf/ into params.yaml
 	python -m pipelines.compose
 
 repro: setup ## compute every result that is out of date, and the report; JOBS=N models at a time
-	python -m pipelines.repro $(JOBS)
+	python -m pipelines.repro $(if $(JOBS),'$(JOBS)')
 
 smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
@@ -48,7 +48,7 @@ lint: setup ## format and lint in place
 	ruff check --fix .
 
 sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and memory), or an ad-hoc sweep: make sweep JOBS=2 ARGS='model.n_layers=1,2'
-	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(JOBS))
+	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),'$(JOBS)'))
 
 corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
 	python -m pipelines.corpora --text '$(TEXT)' --jobs '$(JOBS)' $(ARGS)

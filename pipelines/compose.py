@@ -73,16 +73,17 @@ def _said(error: Exception) -> str:
         text = f"expected KEY=VALUE, got {error.override!r}: {text}"
     if "Error merging override" in text and error.__cause__:
         text = f"{text}: {error.__cause__}"
-    if "submitit" in text:
-        text += "; it needs `pip install 'pathsum[launchers]'`"
     text = re.sub(r"^\w+ raised while resolving interpolation: ", "", text)
-    return re.split(r"\n\s*(?:full_key:|Config search path|See https)", text)[0].strip()
+    text = re.split(r"\n\s*(?:full_key:|Config search path|See https)", text)[0].strip()
+    return f"{text}; it needs `pip install 'pathsum[launchers]'`" if "submitit" in text else text
 
 
 def _unknown_key(path: str) -> str:
     """Return the complaint about an override of a key that does not exist, with the nearest key of its section."""
     if path.startswith(("cells.", "synthetic_models.")):
         return f"{path}: is composed from other settings; change model, train, sweep.overrides or calibrate"
+    if path.startswith("hydra."):
+        return f"{path}: Hydra has no such setting"
     known, above = params() if PARAMS.is_file() else {}, ""
     for key in path.split("."):
         if not isinstance(known, dict) or not known:

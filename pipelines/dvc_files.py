@@ -56,6 +56,7 @@ def drop_damaged() -> None:
     """Delete the objects and the entries of DVC's cache whose content does not have the hash in their name."""
     if not Path(".dvc").is_dir():
         return
+    TMP.mkdir(exist_ok=True)
     known, intact, damaged = _intact(), {}, []
     with _locked(TMP / "lock"):  # under which DVC fills its cache
         for path in (*OBJECTS.glob("??/*"), *RUN_CACHE.glob("??/*/*")):
@@ -68,7 +69,7 @@ def drop_damaged() -> None:
     for path in _outputs():
         with suppress(FileNotFoundError):  # another process replaces it
             if known.get(str(path)) != _times(path):
-                os.utime(path)  # DVC hashes it again, even if what changed it has set its old time of modification
+                _renew(path)
             intact[str(path)] = _times(path)
     if damaged:
         _say(f"damaged files in .dvc/cache: {len(damaged)} are deleted, and made again where they are needed")
@@ -88,6 +89,14 @@ def note_outputs() -> None:
 def _outputs() -> Iterator[Path]:
     """Yield the files of all outputs. Folders that another process replaces meanwhile are left out."""
     return (Path(folder, name) for output in OUTPUTS for folder, _, names in os.walk(output) for name in names)
+
+
+def _renew(path: Path) -> None:
+    """Have DVC hash a file again, even if what changed it has set its old time of modification."""
+    try:
+        os.utime(path)
+    except PermissionError as error:  # which does not name the file
+        raise PermissionError(error.errno, error.strerror, str(path)) from error
 
 
 def _keep(intact: dict[str, list[int]]) -> None:

@@ -83,7 +83,7 @@ def test_a_number_on_either_side_of_a_bound(kind: str, key: str, bound: Bound) -
 
 
 def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
-    with pytest.raises(ConfigError, match=r"sweep.n_heads: expected a list, such as \[1, 2\], got 4"):
+    with pytest.raises(ConfigError, match=r"sweep.n_heads: expected a list in brackets, got 4"):
         load(SweepConfig, {**SWEEP, "n_heads": 4}, "sweep")
     with pytest.raises(ConfigError, match=r"extract.top_k: .*expected .*, got \[4\]"):
         load(ExtractConfig, {**HOW.model_dump(), "top_k": [4]}, "extract")
@@ -94,6 +94,7 @@ def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
     [
         ({"n_heads": []}, r"sweep.n_heads: expected a list of 1 or more, got \[\]"),
         ({"seeds": []}, r"sweep.seeds: expected a list of 1 or more, got \[\]"),
+        ({"seeds": [0.5]}, r"sweep.seeds.0: expected a whole number, got 0.5$"),
         ({"seeds": [0, 0]}, r"sweep.seeds: expected different numbers, .*, got \[0, 0\]"),
         ({"d_head": ["a"]}, r"sweep.d_head: expected a number from 1 to 4,096 dimensions, got \['a'\]"),
         ({"controls": {"mine": 3}}, r"sweep.controls.mine: expected settings by name, got 3"),

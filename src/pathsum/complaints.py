@@ -39,7 +39,7 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
 def _said(error: ErrorDetails) -> str:
     """Return what pydantic expected, in the form of all other messages."""
     if error["type"] in ("tuple_type", "dict_type", "model_type", "model_attributes_type"):
-        return "expected a list, such as [1, 2]" if error["type"] == "tuple_type" else "expected settings by name"
+        return "expected a list in brackets" if error["type"] == "tuple_type" else "expected settings by name"
     if error["type"] == "bool_type":
         return "expected true or false"
     if error["type"] in ("int_type", "int_from_float"):

@@ -23,8 +23,9 @@ PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this p
 
 def _day(value: Any) -> datetime.date:
     """Return a date, given as one or as YYYY-MM-DD. Numbers and times are not dates."""
-    try:
-        day = datetime.date.fromisoformat(value) if isinstance(value, str) else value
+    try:  # fromisoformat reads 20261122 and 2026-W47 as well
+        written = isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value)
+        day = datetime.date.fromisoformat(value) if written else value
     except ValueError:
         day = None
     if type(day) is not datetime.date or not PUBLISHED <= day <= datetime.date(2100, 1, 1):
@@ -392,7 +393,10 @@ def load(kind: type[C], values: Any, where: str) -> C:
         if not complaints:
             return config
     except ValidationError as error:
-        complaints += [c for e in error.errors() if e["input"] != "???" for c in of_error(e, kind, where)]
+        found = error.errors()
+        wrong = {e["loc"][:-1] for e in found}  # a list with wrong items is also called too short
+        found = [e for e in found if e["input"] != "???" and not (e["type"] == "too_short" and e["loc"] in wrong)]
+        complaints += [complaint for e in found for complaint in of_error(e, kind, where)]
     raise ConfigError(complaints)
 
 

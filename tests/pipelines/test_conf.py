@@ -371,10 +371,11 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
     [
         ("model.n_hedas=4", "with model.n_hedas=4: model.n_hedas: no such setting; did you mean n_heads?"),
         ("modl.n_heads=4", "modl: no such setting; did you mean model?"),
+        ("hydra.launcher.njobs=2", "hydra.launcher.njobs: Hydra has no such setting"),
         ("profil=paper", "profil: no such setting; did you mean profile?"),
         ("n_heads", "expected KEY=VALUE, got 'n_heads'"),
         ("sweep=grd", "Could not find 'sweep/grd'"),
-        ("sweep.n_heads=4", "  - sweep.n_heads: expected a list, such as [1, 2], got 4"),
+        ("sweep.n_heads=4", "  - sweep.n_heads: expected a list in brackets, got 4"),
         (
             "++sweep.by_layers.2.train.tokns=5",
             "sweep.by_layers.2.train.tokns: no such setting; did you mean tokens?",
@@ -423,7 +424,7 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
         ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
         ("cells.x; ls", {}, "cells: the name of a model is the name of its folders: expected at most 64 letters"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
-        ("sweep.seeds", 3, "sweep.seeds: expected a list, such as [1, 2], got 3"),
+        ("sweep.seeds", 3, "sweep.seeds: expected a list in brackets, got 3"),
         ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),
         ("corpus.source", "pythn", "corpus.source: expected one of python, text, hub, synthetic, got 'pythn'; did you"),
         ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),

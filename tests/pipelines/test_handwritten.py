@@ -42,6 +42,8 @@ CLAIMS = "claims: {a: {measure: m, threshold: t}}"
     [
         ("", "claims.yaml: expected the protocol and the frozen claims, got nothing; put them back, or"),
         ("frozen: 2025-02-30", "claims.yaml.frozen: expected a date from 2021-12-22 to 2100-01-01, as YYYY-MM-DD, got"),
+        ("frozen: 2026-W47", "claims.yaml.frozen: expected a date from 2021-12-22"),
+        ("frozen: 20261122", "claims.yaml.frozen: expected a date from 2021-12-22"),
         ("frozen: 99", "claims.yaml.frozen: expected a date from 2021-12-22 to 2100-01-01, as YYYY-MM-DD, got 99"),
         ("frozen: 1066-10-14", "claims.yaml.frozen: expected a date from 2021-12-22"),
         ("frozen: 2999-01-01", "claims.yaml.frozen: expected a date from 2021-12-22"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,40 @@ def test_a_command_that_fails_is_reported(workspace: Path, graph: Path, monkeypa
     )
     with pytest.raises(torture.Different, match="the last repetition ended with exit code 3: no disk"):
         torture.one_round(workspace, graph, Chance(3))
+
+
+class Interrupt(random.Random):
+    """A disturbance by an interrupt, after a tenth of a second."""
+
+    def choice(self, options: object) -> object:  # type: ignore[override]
+        return signal.SIGINT if signal.SIGINT in options else torture.MOMENTS[0]  # type: ignore[operator]
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.1
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(0.3, False), (3, True)])
+def test_an_interrupt_may_come_too_late_but_is_never_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, fails: bool
+) -> None:
+    command = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
+    monkeypatch.setattr(
+        torture,
+        "start",
+        lambda _: subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        ),
+    )
+    monkeypatch.setattr(torture, "AT_THE_END", 1.5)
+    monkeypatch.setattr(torture, "wait_for", lambda *_: time.sleep(0.1))
+    if fails:
+        with pytest.raises(torture.Different, match="expected exit code 130 after an interrupt, got 0"):
+            torture.disturb(tmp_path, Interrupt(3))
+    else:
+        torture.disturb(tmp_path, Interrupt(3))
 
 
 @pytest.mark.parametrize("seed", range(7))

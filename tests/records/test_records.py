@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pathsum.core.storage import append_line, read_json, read_lines, read_rows, write_json, write_rows
+from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, write_json, write_rows
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.heads import HeadRow
@@ -45,6 +45,5 @@ def test_json_refuses_what_other_readers_cannot_read(tmp_path: Path) -> None:
 
 def test_log_lines_survive(tmp_path: Path) -> None:
     found = Evaluation(7, 91, 2.5, 0.25, 3.5, 1.5, [[0.5]], [[0.75]], [[0.0]], [2.5])
-    for _ in range(2):
-        append_line(tmp_path / "log.jsonl", found)
+    (tmp_path / "log.jsonl").write_bytes(json_lines([found, found]))
     assert read_lines(tmp_path / "log.jsonl", Evaluation) == [found, found]

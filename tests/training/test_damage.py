@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save
 
 import pathsum.training.loop as loop
 from pathsum.config import CellConfig
 from pathsum.core.manifest import MANIFEST, damage
 from pathsum.training.state import PREVIOUS, STATE
-from pathsum.training.store import finished
+from pathsum.training.store import adopt, finished
 from tests.training.small import CELL, RUN, run, trained
 
 FIRST, LAST = "checkpoints/00000000.safetensors", "checkpoints/00000024.safetensors"
@@ -134,6 +137,57 @@ def test_a_damaged_finished_run_is_trained_again_and_not_adopted(
     assert contents(tmp_path / "broken" / RUN) == contents(tmp_path / "whole" / RUN)
     assert f"{RUN}: {name} " in (said := capsys.readouterr().err)
     assert "this model is trained again" in said
+
+
+@pytest.mark.parametrize(("name", "harm"), [(FIRST, flip), (FIRST, Path.unlink), (LAST, fill)])
+def test_a_checkpoint_that_is_damaged_while_training_runs_is_not_adopted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, harm: Callable[[Path], None]
+) -> None:
+    trained(tmp_path / "whole" / RUN)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "drop_states", lambda folder: harm(folder / name))
+        run(tmp_path / RUN)
+    with pytest.raises((ValueError, FileNotFoundError), match=name):
+        adopt(tmp_path / RUN, tmp_path / "model")
+    run(tmp_path / RUN)
+    adopt(tmp_path / RUN, tmp_path / "model")
+    assert contents(tmp_path / "model") == contents(tmp_path / "whole" / RUN)
+
+
+def test_a_log_that_is_damaged_while_training_runs_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each evaluation writes the log from memory, and the manifest has the hash of what was written."""
+    trained(tmp_path / "whole" / RUN)
+    update = loop.update
+
+    def harmed(*args: object) -> float:
+        log = tmp_path / RUN / "log.jsonl"
+        log.write_text(log.read_text().replace("1", "2"))
+        return update(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "update", harmed)
+    run(tmp_path / RUN)
+    assert contents(tmp_path / RUN) == contents(tmp_path / "whole" / RUN)
+
+
+def test_without_a_state_no_line_of_the_log_is_kept(tmp_path: Path) -> None:
+    trained(tmp_path / "whole" / RUN)
+    (tmp_path / RUN).mkdir()
+    (tmp_path / RUN / "log.jsonl").write_text('{"step": -3}\n{"step": 0}\n')
+    run(tmp_path / RUN)
+    assert contents(tmp_path / RUN) == contents(tmp_path / "whole" / RUN)
+
+
+def test_a_state_of_another_format_is_set_aside(interrupted: Path, tmp_path: Path) -> None:
+    """Its hash is right, but it lacks the fingerprint."""
+    trained(tmp_path / "whole" / RUN)
+    shutil.copytree(interrupted, tmp_path / RUN)
+    content = save({"step": torch.tensor(17)})
+    (tmp_path / RUN / STATE).write_bytes(content + hashlib.sha256(content).digest())
+    run(tmp_path / RUN)
+    assert contents(tmp_path / RUN) == contents(tmp_path / "whole" / RUN)
+    assert (tmp_path / RUN / "state.damaged").exists()
 
 
 OTHER = CellConfig(**{**CELL.model_dump(), "seed": 4})

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -75,12 +74,10 @@ def parse_json(text: str, where: str) -> Any:
         ) from error
 
 
-def append_line(path: Path, record: Any) -> None:
-    """Append a record to ``path`` as one JSON line, and flush it to disk."""
-    with path.open("a", encoding="utf-8") as f:
-        f.write(json.dumps(dataclasses.asdict(record), sort_keys=True, allow_nan=False) + "\n")
-        f.flush()
-        os.fsync(f.fileno())
+def json_lines(records: Iterable[Any]) -> bytes:
+    """Return each record as one JSON line with sorted keys. Raises ValueError for NaN and infinity."""
+    lines = (json.dumps(dataclasses.asdict(r), sort_keys=True, allow_nan=False) + "\n" for r in records)
+    return "".join(lines).encode()
 
 
 def read_lines(path: Path, kind: type[R]) -> list[R]:

@@ -7,14 +7,13 @@ report stages read them.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pathsum.core.manifest import require_whole, write_manifest
-from pathsum.core.storage import read_json, read_lines, read_rows, write_json, write_rows, write_whole
+from pathsum.core.storage import json_lines, read_json, read_lines, read_rows, write_json, write_rows, write_whole
 from pathsum.probes.evaluation import Evaluation
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
@@ -94,8 +93,7 @@ class Results:
 def write_cell(folder: Path, cell: Cell) -> None:
     """Write ``cell`` as summary.json, log.jsonl and one parquet file per table. Equal records give equal bytes."""
     write_json(folder / "summary.json", cell.summary)
-    lines = (json.dumps(dataclasses.asdict(e), sort_keys=True, allow_nan=False) + "\n" for e in cell.log)
-    write_whole(folder / "log.jsonl", "".join(lines).encode())
+    write_whole(folder / "log.jsonl", json_lines(cell.log))
     for name, kind in tables().items():
         write_rows(folder / f"{name}.parquet", cell.tables.get(name, []), kind)
     write_manifest(folder)

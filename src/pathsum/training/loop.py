@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import time
@@ -14,7 +15,7 @@ from tqdm import tqdm
 
 from pathsum.config import CellConfig, TrainConfig
 from pathsum.core.manifest import sha256, write_manifest
-from pathsum.core.storage import append_line, read_lines, write_whole
+from pathsum.core.storage import json_lines, read_lines, write_whole
 from pathsum.data.curriculum import most_repetitive
 from pathsum.data.repeated import repeated_random
 from pathsum.data.windows import Windows, order, shuffled
@@ -94,9 +95,10 @@ def train(
         discard_damaged(run)
     ranks.barrier()
     step, stored = load_state(run, model, opts)
+    logged = log_until(run / LOG, step)
     ranks.barrier()  # every process reads the state before the main process writes the next one
     if ranks.is_main():
-        write_whole(run / LOG, log_until(run / LOG, step))
+        write_whole(run / LOG, logged)
         for evaluation in read_lines(run / LOG, Evaluation):
             log(evaluation)  # after a kill, the tracker may lack some of them
     evaluations = evaluation_steps(steps, cell.train)
@@ -110,6 +112,7 @@ def train(
     autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
 
     def record() -> None:
+        nonlocal logged
         if not ranks.is_main():
             return
         evaluation = evaluate(model, held_out, repeated, block, step, step * tokens_per_step)
@@ -118,8 +121,9 @@ def train(
             _require_finite(loss, step * tokens_per_step, title, run)
         checkpoint = f"{CHECKPOINTS}/{step:08d}.safetensors"
         save_checkpoint(run / checkpoint, model, tokenizer_hash)
-        append_line(run / LOG, evaluation)
-        stored.update({name: sha256(run / name) for name in (checkpoint, LOG)})
+        logged += json_lines([evaluation])
+        write_whole(run / LOG, logged)
+        stored.update({checkpoint: sha256(run / checkpoint), LOG: hashlib.sha256(logged).hexdigest()})
         save_state(run, model, opts, step, stored)
         log(evaluation)
 

@@ -77,7 +77,8 @@ def drop_states(run: Path) -> None:
 
 def _tensors(content: bytes) -> dict[str, Tensor] | None:
     body, digest = content[:-_DIGEST], content[-_DIGEST:]
-    return load(body) if hashlib.sha256(body).digest() == digest else None
+    tensors = load(body) if hashlib.sha256(body).digest() == digest else {}
+    return tensors if {"step", "about"} <= tensors.keys() else None
 
 
 def _as_stored(run: Path, step: int, stored: Mapping[str, str]) -> bool:

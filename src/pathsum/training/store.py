@@ -2,9 +2,9 @@
 
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  manifest.json  lock
 
-Sweeps and `dvc repro` share the store. Files are written atomically, except that evaluations are appended to the log. A
-finished run has a manifest with its fingerprint and the hashes of its files, and is used only while they have these
-hashes. A run that is not finished has a state (training/state.py).
+Sweeps and `dvc repro` share the store. Files are written atomically. A finished run has a manifest with its fingerprint
+and the hashes of its files, and is used only while they have these hashes. A run that is not finished has a state
+(training/state.py).
 """
 
 from __future__ import annotations
@@ -70,19 +70,23 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def adopt(run: Path, folder: Path) -> None:
-    """Copy what the manifest of a finished run lists, and the manifest, to ``folder``, the output of a stage."""
+    """Copy what the manifest of a finished run lists, and the manifest, to ``folder``, the output of a stage. Raises
+    ValueError if the copy is not as the manifest says."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in (*read_manifest(run)[0], MANIFEST):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(run / name, folder / name)
+    if found := damage(folder, run.name):
+        raise ValueError(f"{run}: {found}; run the same command again, which makes this model again")
 
 
 def log_until(path: Path, step: int) -> bytes:
-    """Return the complete lines of a log up to the evaluation at ``step``. A resumed run repeats later evaluations."""
+    """Return the complete lines of a log up to the evaluation at ``step``: none if ``step`` is negative. A resumed run
+    repeats later evaluations."""
     kept = b""
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError):  # a line that is incomplete or damaged
-            if line.endswith(b"\n") and json.loads(line)["step"] <= step:
+            if line.endswith(b"\n") and 0 <= json.loads(line)["step"] <= step:
                 kept += line
     return kept
 

@@ -120,6 +120,7 @@ def _mend_lock() -> None:
     if copy and LOCK.exists() and LOCK.read_bytes() == copy:
         return
     if whole(LOCK):
+        _drop_strangers()
         _write(COPY, gzip.compress(LOCK.read_bytes()))
         return
     if damaged := LOCK.exists():
@@ -130,6 +131,35 @@ def _mend_lock() -> None:
         _say(f"dvc.lock was {state}; its last whole copy is back. Results since then come from the cache")
     elif damaged:
         _say("dvc.lock was damaged and is set aside in .dvc/tmp. Results come from the cache or are made again")
+
+
+def _drop_strangers() -> None:
+    """Drop each stage of dvc.lock whose results are not among those that it gave here with the same dependencies, as
+    after a wrong merge. The run cache lists what it gave; a stage without an entry there is kept."""
+    wrong = []
+    for name, stage in read_yaml(LOCK).get("stages", {}).items():
+        key, value = _hashes(stage)
+        made = RUN_CACHE / key[:2] / key
+        if made.exists() and not (made / value).exists():
+            wrong.append(name)
+    if wrong:
+        from dvc.utils.serialize import modify_yaml
+
+        with modify_yaml(LOCK) as content:
+            for name in wrong:
+                del content["stages"][name]
+        names = ", ".join(wrong)
+        _say(f"dvc.lock lists results that {names} did not give; the right ones come from the cache or are made")
+
+
+def _hashes(stage: dict[str, Any]) -> tuple[str, str]:
+    """Return the names that DVC gives to a stage's folder in the run cache, from what the stage depends on, and to its
+    entry there, from this and the results."""
+    from dvc.utils import dict_sha256
+
+    paths = [out["path"] for out in stage.get("outs", [])]
+    key, value = (dict_sha256(about, exclude=["size", "nfiles"]) for about in (stage | {"outs": paths}, stage))
+    return key, value
 
 
 def _copy() -> bytes | None:
@@ -178,11 +208,9 @@ def _mend_run_cache() -> None:
 
 def _has_its_hash(path: Path) -> bool:
     if RUN_CACHE in path.parents:
-        from dvc.utils import dict_sha256
-
         try:
-            return bool(dict_sha256(read_yaml(path), exclude=["size", "nfiles"]) == path.name)
-        except (ValueError, AttributeError, TypeError):
+            return _hashes(read_yaml(path)) == (path.parent.name, path.name)
+        except (ValueError, AttributeError, TypeError, KeyError):
             return False
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 import yaml
@@ -130,13 +131,37 @@ def test_locks_of_ended_processes_and_of_other_programs_are_dropped() -> None:
         other.communicate()
 
 
-def entry(**about: object) -> Path:
+def entry(**about: Any) -> Path:
     """Write an entry of the run cache."""
-    name = dict_sha256(about, exclude=["size", "nfiles"])
-    path = RUN_CACHE / name[:2] / ("0" * 64) / name
-    path.parent.mkdir(parents=True)
+    paths = [out["path"] for out in about.get("outs", [])]
+    key, name = (dict_sha256(one, exclude=["size", "nfiles"]) for one in ({**about, "outs": paths}, about))
+    path = RUN_CACHE / key[:2] / key / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump({**about, "size": 3}))
     return path
+
+
+def train(seed: int, md5: str) -> dict[str, Any]:
+    """Return the train stage of one model, as dvc.lock and the run cache list it."""
+    deps, outs = ({"path": path, "md5": 32 * one, "size": 3} for path, one in (("code", "5"), (f"models/{seed}", md5)))
+    return {"cmd": f"train {seed}", "deps": [deps], "outs": [outs]}
+
+
+def test_results_that_a_stage_never_gave_are_dropped_from_the_lock_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """The outputs of 1 and 2 are exchanged, as a wrong merge could do; 3 was made elsewhere."""
+    for seed in (0, 1, 2):
+        entry(**train(seed, str(seed)))
+    entry(**train(0, "e"))
+    stages = {str(seed): train(seed, md5) for seed, md5 in ((0, "0"), (1, "2"), (2, "1"), (3, "3"))}
+    LOCK.write_text(yaml.safe_dump({"schema": "2.0", "stages": stages}))
+    mend()
+    assert yaml.safe_load(LOCK.read_text())["stages"] == {name: stages[name] for name in ("0", "3")}
+    assert "lists results that 1, 2 did not give" in capsys.readouterr().err
+    assert copied() == LOCK.read_text()
+    LOCK.write_text(GOOD)
+    mend()
+    assert LOCK.read_text() == GOOD
+    assert capsys.readouterr().err == ""
 
 
 def stored(content: bytes, suffix: str = "") -> Path:
@@ -176,6 +201,12 @@ def test_what_does_not_have_its_hash_is_deleted(capsys: pytest.CaptureFixture[st
     good = [stored(b"weights"), stored(b"[]", ".dir"), entry(cmd="python")]
     drop_damaged()
     assert capsys.readouterr().err == ""
+    other, moved = entry(cmd="other"), RUN_CACHE / "ab" / ("ab" * 32) / "name"
+    moved.parent.mkdir(parents=True)
+    moved = other.rename(moved.with_name(other.name))  # undamaged, but under the key of another stage
+    drop_damaged()
+    assert not moved.exists()
+    assert "1 are deleted" in capsys.readouterr().err
     bad = [stored(b"tokens"), stored(b"[{}]", ".dir"), entry(cmd="pytho")]
     for path, content in zip(bad, (b"tokenz", b"", b"cmd: `"), strict=True):
         path.chmod(0o644)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
 from pathsum.config import CellConfig, ExtractConfig, load
 from pathsum.core.manifest import require_whole
-from pathsum.core.storage import read_json, read_lines
+from pathsum.core.storage import read_json, read_lines, read_value
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash, vocabulary
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut
@@ -19,6 +20,17 @@ from pathsum.ngrams.statistics import CorpusStatistics
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.records.results import write_cell
 from pipelines.paths import CIRCUITS, MODELS, STATISTICS, THREADS, TOKENS, model_of, params, section, stage
+
+
+def require_model(folder: Path, cell: CellConfig) -> None:
+    """Raise ValueError unless ``folder`` contains, undamaged, the model that ``cell`` describes."""
+    require_whole(folder)
+    if load(CellConfig, read_value(folder / "cell.json"), f"{folder}/cell.json") != cell:
+        raise ValueError(
+            f"{folder}: expected the model that params.yaml describes, got another one, so its entry in dvc.lock is "
+            f"wrong; run `dvc repro --force --single-item train@{folder.name}`, and then the same command again"
+        )
+
 
 if __name__ == "__main__":
     with stage(THREADS):
@@ -43,7 +55,7 @@ if __name__ == "__main__":
             words=vocabulary(tokenizer),
             tokenizer_hash=tokenizer_hash(tokenizer),
         )
-        require_whole(MODELS / name)
+        require_model(MODELS / name, cell)
         log = read_lines(MODELS / name / "log.jsonl", Evaluation)
         checkpoints = sorted((MODELS / name / "checkpoints").iterdir())
         found = extract(name, cell, log, checkpoints, data, config)

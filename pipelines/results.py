@@ -25,7 +25,7 @@ def read_results(folder: Path = Path()) -> Results:
     cells, declared = section(values, "cells"), section(values, "sweep", "controls")
     made = [name for name in cells if (circuits / name / "summary.json").exists()]
     missing = tuple(name for name in cells if name not in made)
-    found = {name: read_cell(circuits / name) for name in made}
+    found = {name: _records_of(name, circuits / name) for name in made}
     controls = {name: found.pop(name) for name in declared if name in found}
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
@@ -37,6 +37,16 @@ def read_results(folder: Path = Path()) -> Results:
     about = provenance(corpus, found | controls, positions, sources)
     about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}  # n
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
+
+
+def _records_of(name: str, folder: Path) -> Cell:
+    cell = read_cell(folder)
+    if cell.name != name:
+        raise ValueError(
+            f"{folder}: expected the records of {name}, got those of {cell.name}, so its entry in dvc.lock is wrong; "
+            f"run `dvc repro --force --single-item extract@{name}`, and then the same command again"
+        )
+    return cell
 
 
 def provenance(

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pathsum.config import CellConfig, load
+from pipelines.extract import require_model
+from pipelines.paths import params
+from pipelines.results import read_results
 from tests.pipelines.workspace import CELLS, CONTROLS, edit, locked, sh, stale, started, with_what_follows
 
 
@@ -53,6 +57,24 @@ def test_the_report_is_one_file_that_asks_for_nothing(graph: Path) -> None:
 
 def test_nothing_reruns_when_nothing_changed(workspace: Path) -> None:
     assert stale(workspace) == set()
+
+
+def test_another_model_is_neither_extracted_nor_reported_under_this_name(graph: Path, tmp_path: Path) -> None:
+    """As with a dvc.lock in which the outputs of two stages are exchanged, and no run cache to compare it with."""
+    cells = params(graph)["cells"]
+    first, other = (load(CellConfig, cells[name], name) for name in ("L0S0", "L2H2S0"))
+    require_model(graph / "models" / "L0S0", first)
+    with pytest.raises(ValueError, match="--force --single-item train@L0S0"):
+        require_model(graph / "models" / "L0S0", other)
+    for name in ("params.yaml", "circuits", "data"):
+        (tmp_path / name).symlink_to(graph / name)
+    assert set(read_results(tmp_path).cells) == set(CELLS)
+    (tmp_path / "circuits").unlink()
+    (tmp_path / "circuits").mkdir()
+    for name, found in {"L1H2S0": "L2H2S0", "L2H2S0": "L1H2S0"}.items():
+        (tmp_path / "circuits" / name).symlink_to(graph / "circuits" / found)
+    with pytest.raises(ValueError, match="expected the records of L1H2S0, got those of L2H2S0"):
+        read_results(tmp_path)
 
 
 EXTRACTS = {f"extract@{name}" for name in (*CELLS, *CONTROLS)}

@@ -27,7 +27,7 @@ def run_detectors(job: Job) -> list[Tried]:
 
 
 if __name__ == "__main__":
-    with stage(THREADS):
+    with stage(THREADS, arguments=False):
         values = params()
         chosen = load(CalibrateConfig, section(values, "calibrate"), "calibrate")
         config = load(ExtractConfig, section(values, "extract") | {"rotations": chosen.rotations}, "extract")

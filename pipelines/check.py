@@ -171,7 +171,7 @@ def write_sections(values: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    with stage(threads=0):
+    with stage(threads=0, arguments=False):
         values = params()
         if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
             check_fresh(values)

@@ -95,14 +95,16 @@ def cores() -> int:
 
 
 @contextmanager
-def stage(threads: int) -> Iterator[None]:
+def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
     """Run the body of a stage with a fixed number of torch threads, so that its results are the same in every bit. With
-    ``threads`` = 0, torch is not loaded.
+    ``threads`` = 0, torch is not loaded. Without ``arguments``, a command line that has some is refused.
 
     A mistake of the user ends the process with one message, and an interrupt ends it without one. Neither prints a
     traceback.
     """
     try:
+        if not arguments and len(sys.argv) > 1:
+            raise ValueError(f"expected no arguments, got {' '.join(sys.argv[1:])}; its settings are in conf/")
         if threads:
             import torch
 

@@ -29,7 +29,7 @@ from pipelines.reference_run import computed
 from pipelines.results import read_results
 
 if __name__ == "__main__":
-    with stage(THREADS):
+    with stage(THREADS, arguments=False):
         results = read_results()
         about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
         results = dataclasses.replace(results, provenance=about)

@@ -10,7 +10,7 @@ from pathsum.records.corpus import NGramRow
 from pipelines.paths import STATISTICS, THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":
-    with stage(THREADS):
+    with stage(THREADS, arguments=False):
         values = params()
         summary, ngrams, counts = corpus_statistics(
             TOKENS,

@@ -9,7 +9,7 @@ from pathsum.corpora.tokenizing import tokenize_corpus
 from pipelines.paths import THREADS, TOKENS, params, section, stage
 
 if __name__ == "__main__":
-    with stage(THREADS):
+    with stage(THREADS, arguments=False):
         values = params()
         corpus = load_corpus(section(values, "corpus"))
         tokenize_corpus(

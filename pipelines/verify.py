@@ -13,7 +13,7 @@ from pipelines.paths import CLAIMS, PREREGISTRATION, REPORTS, THREADS, stage
 from pipelines.results import read_results
 
 if __name__ == "__main__":
-    with stage(THREADS):
+    with stage(THREADS, arguments=False):
         registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
         require_as_frozen(registered, stated())
         results = read_results()

@@ -44,6 +44,7 @@ def check(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
             patch.setenv(name, value)
         patch.chdir(folder)
         patch.setattr("pipelines.compose.ROOT", folder)
+        patch.setattr("sys.argv", ["check"])
         try:
             runpy.run_path(str(folder / "pipelines" / "check.py"), run_name="__main__")
         except SystemExit as left:

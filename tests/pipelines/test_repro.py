@@ -177,6 +177,18 @@ def test_an_interrupted_stage_says_nothing(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
 
 
+def test_a_command_without_arguments_ignores_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["verify", "--force"])
+    with stage(threads=0):
+        pass
+    with pytest.raises(SystemExit) as left, stage(threads=0, arguments=False):
+        pytest.fail("the command ran")
+    assert left.value.code == 1
+    assert "expected no arguments, got --force" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

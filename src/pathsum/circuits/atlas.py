@@ -2,8 +2,8 @@
 
 A skip-trigram occurs at a position that holds the destination if the next token is out and the source stands earlier in
 the same document. If the source stands at several earlier positions, these count as one occurrence. The
-beginning-of-sequence token (BOS), which starts each document, is never a source. Neither is the position of the
-destination itself, because its effect is that of a bigram. The OV (output-value) circuit of a head is W_U W_OV W_E.
+beginning-of-sequence token (BOS), which starts each document, is never a source. Neither is the token at the position
+of the destination, because its effect is that of a bigram. The OV (output-value) circuit of a head is W_U W_OV W_E.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Occurrences:
     source: Int[Tensor, "n"]
     destination: Int[Tensor, "n"]
     out: Int[Tensor, "n"]
-    which: Int[Tensor, "n"]  # number of the occurrence's triple among the distinct triples, which are sorted
+    which: Int[Tensor, "n"]  # index of the occurrence's triple in the sorted list of distinct triples
     starts: Int[Tensor, "k"]  # index of the first occurrence of each distinct triple
 
     def slice(self, source: int, destination: int, out: int | None = None) -> slice:
@@ -59,7 +59,7 @@ class SkipTrigram:
 class SpuriousCost:
     """The effect on the loss of a skip-trigram that a head raises only as a side effect (docs/framework.md §3.10)."""
 
-    places: int  # number of places with source … destination before another token than out
+    places: int  # number of places where a token other than out follows source … destination
     loss_nats: float  # mean rise of the loss at these places
     balance_nats: float  # mean rise of the loss over all places with source … destination; negative if it falls
 
@@ -147,7 +147,7 @@ def loss_reduction(
 def spurious_triples(triples: Sequence[Triple]) -> list[Triple]:
     """Return the triples that a head raises as a side effect of raising ``triples`` (docs/framework.md §3.10).
 
-    They combine the destinations and the outputs of the same source, without ``triples`` themselves. For example, a
+    They combine a destination and an output of the same source, and are not in ``triples`` themselves. For example, a
     head that raises "keep … in → mind" and "keep … at → bay" also raises "keep … at → mind", because its attention
     depends on (source, destination) and its output on (source, out). A Mathematical Framework for Transformer Circuits
     calls these skip-trigram bugs."""

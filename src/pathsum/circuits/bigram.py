@@ -21,7 +21,7 @@ from pathsum.core.weights import Weights
 from pathsum.statistics.bootstrap import independent, resampled_means
 
 FLAT_NATS = 1e-12  # a table whose entries vary by less than this counts as constant
-ROUNDING = 1e-9  # below this √((1 − r_xu²)(1 − r_yu²)), the partial correlation is rounding, and set to 0
+ROUNDING = 1e-9  # where √((1 − r_xu²)(1 − r_yu²)) is below this, the partial correlation is rounding error and set to 0
 
 
 @runtime_checkable
@@ -36,7 +36,7 @@ class BigramFit:
     """Agreement of the direct path's predictions with the bigrams of the corpus."""
 
     correlation: float  # −1..1
-    kl_nats: float  # KL(corpus ‖ softmax of the direct path), from 0
+    kl_nats: float  # KL(corpus ‖ softmax of the direct path), ≥ 0
     pairs: int  # number of distinct pairs that occur; the correlation is over these
 
 
@@ -53,12 +53,12 @@ class BigramPair:
 
 @dataclass(frozen=True)
 class UnigramControl:
-    """The correlation of the corpus log P(next | token) with that of a unigram model, compared with its correlation
+    """The correlation of the corpus log P(next | token) with token frequencies alone, compared with its correlation
     with the direct path (docs/framework.md §3.2)."""
 
     unigram: float  # r_yu: of log P(next) with log P(next | token); −1..1
-    excess_low: float  # r_xy − r_yu: ends of its 95 % bootstrap interval over current tokens
-    excess_high: float
+    excess_low: float  # lower end of the 95 % bootstrap interval of r_xy − r_yu over current tokens (x: direct path)
+    excess_high: float  # upper end
     partial: float  # r_xy·u: of the direct path, with log P(next) held constant; −1..1, 0 for a unigram model
 
 
@@ -116,7 +116,7 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
 def unigram_control(
     direct: LowRank, counts: CountRows, smoothing: float, generator: torch.Generator, block: int = 256
 ) -> UnigramControl:
-    """Return the correlation of token frequencies alone with the corpus, and how much the direct path exceeds it.
+    """Return the correlation of token frequencies alone with the corpus, and by how much the direct path's exceeds it.
 
     A table of token frequencies also correlates with log P(next | token), so the chance level of the correlation is not
     0. Costs and errors as in ``compare_with_corpus``. See docs/framework.md §3.2."""

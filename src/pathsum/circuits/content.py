@@ -33,7 +33,7 @@ class Grouping:
     kind: str
     names: tuple[str, ...]
     start: Int[Tensor, "pos"]  # group of the embedding at each position, before any move
-    moved: Int[Tensor, "group distance"]  # group after a move by query − key, for each group before it
+    moved: Int[Tensor, "group distance"]  # group after a move by query − key, for each group before the move
 
 
 def by_hops(n_layers: int, pos: int) -> Grouping:
@@ -83,8 +83,8 @@ def hop_by_hop(
     """Return the final normalized residual stream of the routes with at most 0, 1, 2, … hops (docs/framework.md §2.7).
 
     Patterns are frozen. Norm scales are recomputed from these routes alone. Without a norm, the results are the
-    cumulative sums of ``reads`` grouped by hops. The last result is the model's own stream. Costs as much as
-    2 · n_layers² layers."""
+    cumulative sums of the groups ``by_hops`` in the last item of ``reads``. The last result is the model's own stream.
+    Costs as much as 2 · n_layers · (n_layers + 1) layers."""
     diagonals = [pattern * torch.eye(tokens.shape[1], device=pattern.device) for pattern in patterns]
     ends, fewer = [], [torch.zeros_like(weights.W_E.mT[tokens])] * len(weights.layers)
     for _ in range(len(weights.layers) + 1):

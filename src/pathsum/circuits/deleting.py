@@ -20,7 +20,7 @@ class Alignment:
     """Correlation of a head's write with the writes of earlier layers that it reads."""
 
     value: float  # −1..1: at −1 the head deletes earlier writes, at 1 it repeats them
-    spread: float  # standard deviation under random rotations, whose mean is 0
+    spread: float  # standard deviation of the value under random rotations; its mean is 0
 
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
@@ -34,10 +34,9 @@ def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_
 def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
     """Return tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of what earlier layers wrote.
 
-    This is the cosine between an earlier write and its image under W_OV, averaged with weights by size. It is −1 if a
-    head that attends to a position writes the opposite of what was written there. The spread under random rotations is
-    exact. Both are 0 if nothing was written or the head is zero. Costs d_model² · d_head. See
-    docs/framework.md §3.16."""
+    This is the correlation between the earlier writes and their images under W_OV. It is −1 if a head that attends to a
+    position writes the opposite of what was written there. The spread under random rotations is exact. Value and spread
+    are 0 if nothing was written or the head is zero. Costs d_model² · d_head. See docs/framework.md §3.16."""
     read = W_OV.right @ C  # rank × d_model
     trace = (read * W_OV.left.mT).sum().item()
     gram = W_OV.left.mT @ W_OV.left

@@ -19,8 +19,8 @@ def match_scores(
     current: Float[Tensor, "head"],
     previous: Float[Tensor, "head"],
 ) -> LowRank:
-    """Return the score of each current token at the query with each previous token at the key, (M_q W_E)ᵀ W_QK (M_k
-    W_E).
+    """Return the score of each current token at the query with each previous token at the key,
+    (M_q W_E)ᵀ W_QK (M_k W_E).
 
     M_q and M_k describe how the heads h of the first layer move the two tokens:
 

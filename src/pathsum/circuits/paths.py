@@ -20,7 +20,7 @@ from pathsum.core.weights import Weights
 
 Path = tuple[tuple[int, int], ...]  # (layer, head), earliest first
 Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one per layer
-Scales = Sequence[Float[Tensor, "batch pos"]]  # by which each layer's norm, then the final norm, multiplies its input
+Scales = Sequence[Float[Tensor, "batch pos"]]  # per layer, then of the final norm: the factor at each position
 
 
 def all_paths(weights: Weights) -> list[Path]:
@@ -65,7 +65,7 @@ def path_logits(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens.
 
-    Costs d_vocab · d_head · (d_model + batch · pos). ValueError if the patterns or scales do not match the layers."""
+    Costs ``path_pattern`` and d_vocab · d_head · (d_model + batch · pos). ValueError as in ``check_frozen``."""
     check_frozen(weights, patterns, scales)
     circuit = path_circuit(weights, path)
     moved = path_pattern(path, patterns, scales) @ circuit.right.mT[tokens]
@@ -110,8 +110,8 @@ def exactness(paths: Float[Tensor, "*shape"], logits: Float[Tensor, "*shape"]) -
 
 
 def check_frozen(weights: Weights, patterns: Patterns, scales: Scales) -> None:
-    """Raise ValueError unless there is a pattern per layer with its number of heads, and a scale per layer and final
-    norm."""
+    """Raise ValueError unless there is one pattern per layer, with as many heads as the layer, and one scale per layer
+    and one of the final norm."""
     n_layers = len(weights.layers)
     if len(patterns) != n_layers or len(scales) != n_layers + 1:
         raise ValueError(

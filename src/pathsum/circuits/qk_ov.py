@@ -3,7 +3,7 @@
 The functions take the matrix between the embeddings instead of a head. They therefore also serve virtual heads,
 ``ov_circuit(weights, late.W_OV.after(early.W_OV))``, and K-composition, ``qk_circuit(weights,
 late.W_QK.after(early.W_OV), unigram)``. If the model has a norm, the columns of ``W_E`` must first be multiplied by the
-norm scale of the bare embedding (docs/framework.md §1.4). Tables are computed one block of rows at a time.
+norm scale of the bare embedding (docs/framework.md §1.4). Tables are computed block by block.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
 def top_rows(
     table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """Return the ``k`` largest entries of each of ``columns``: values and row numbers, largest first, of equal entries
-    the first.
+    """Return the values and the row numbers of the ``k`` largest entries of each of ``columns``, largest first, ties in
+    row order.
 
     In an OV circuit, these are the outputs that each source raises most. Costs rows · n · rank operations, and
     rows × block numbers of memory. ValueError unless ``k`` is from 1 to the number of rows."""
@@ -94,8 +94,8 @@ def top_rows(
 def _largest(
     table: Float[Tensor, "*shape columns"], k: int
 ) -> tuple[Float[Tensor, "*shape k"], Int[Tensor, "*shape k"]]:
-    """Return the ``k`` largest entries of each row and their columns, largest first, of equal entries the first
-    (``topk`` does not define their order)."""
+    """Return the ``k`` largest entries of each row and their columns, largest first, ties in column order (``topk``
+    does not define the order of ties)."""
     least = table.topk(k).values[..., -1:]
     above, tied = table > least, table == least
     kept = above | (tied & (tied.cumsum(-1) <= k - above.sum(-1, keepdim=True)))

@@ -70,7 +70,8 @@ def contrasted(
 ) -> Float[Tensor, "path path_ batch"]:
     """Return the contrast of each pair of paths, Σ_{q,k} w[q, k] · query_q · key_k with w = ``contrast``.
 
-    In the unit of the contrast. Costs batch · pos · d_head · keys · (pos + queries). See docs/framework.md §2.4."""
+    In the unit of the contrast. Costs batch · pos · d_head · n_k · (pos + n_q) for n_q paths to the query and n_k to
+    the key. See docs/framework.md §2.4."""
     return torch.einsum("abqd,cbqd->acb", queries, contrast @ keys)
 
 

@@ -28,7 +28,7 @@ class Cluster:
 
     eigenvalue: float  # logits, real and positive
     tokens: Int[Tensor, "k"]
-    cohesion: float  # mean entry between two of them, in standard deviations of all entries
+    cohesion: float  # mean entry between two different tokens of the group, in standard deviations of all entries
     chance: float  # mean cohesion if the head's writes are randomly rotated
     spread: float  # standard deviation of the cohesion under these rotations
 

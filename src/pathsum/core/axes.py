@@ -23,7 +23,7 @@
 | ``early``    | head of an earlier layer                                       | h1           |
 | ``late``     | head of a later layer                                          | h2           |
 | ``edge``     | pair of an early and a late head                               |              |
-| ``document`` | generated text, one row                                        |              |
+| ``document`` | generated document                                             |              |
 | ``word``     | position of a word in a document, from 0                       |              |
 | ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
@@ -34,10 +34,10 @@
 | ``place``    | window and position, flattened                                 |              |
 | ``cut``      | one ablated edge or path                                       |              |
 | ``trial``    | one method of ablation                                         |              |
-| ``kind``     | which of several counts                                        |              |
+| ``kind``     | which of several counts or sums                                |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis   |              |
 | ``top``      | index in a list of the largest values                          |              |
-| ``token``    | position in a token stream                                     |              |
+| ``token``    | position in a token stream, or token identity                  |              |
 | ``rows``     | any matrix's rows                                              |              |
 | ``columns``  | any matrix's columns                                           |              |
 | ``shape``    | any shape                                                      |              |

@@ -1,4 +1,4 @@
-"""The manifest of a folder: the sha256 of each of its files, the name of what they are, and the sha256 of both. It is
+"""The manifest of a folder: the sha256 of each of its files, a name for their content, and a sha256 over both. It is
 written last, so a folder without one is incomplete."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def sha256(path: Path) -> str:
 
 
 def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None, name: str = "") -> None:
-    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and the ``name`` of what they
-    are, such as the fingerprint of a run.
+    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their
+    content, such as the fingerprint of a run.
 
     By default it lists all files except drafts (``.draft``) and the manifest itself.
     """
@@ -47,7 +47,7 @@ def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
 def damage(folder: Path, name: str | None = None) -> str:
     """Describe the first difference between ``folder`` and its manifest. Return an empty string if there is none.
 
-    Files that the manifest does not list are not checked, and the name of the manifest only if ``name`` is given.
+    Files that the manifest does not list are not checked. The manifest's name is checked only if ``name`` is given.
     """
     try:
         listed, own = read_manifest(folder)

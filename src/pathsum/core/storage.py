@@ -30,7 +30,7 @@ def write_json(path: Path, record: Any) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Write ``content`` to ``path`` atomically: all of it or nothing.
 
-    A killed process leaves a file ``<name>.draft``, which the next call overwrites.
+    A killed process may leave a file ``<name>.draft``, which the next call overwrites.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")

@@ -14,8 +14,8 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Head:
-    """The matrices of one attention head, as in Elhage et al. 2021 (docs/framework.md §1.1). They act on columns to
-    their right."""
+    """The matrices of one attention head, as in Elhage et al. 2021 (docs/framework.md §1.1). They act on the
+    column vectors to their right."""
 
     W_Q: Float[Tensor, "d_head d_model"]
     W_K: Float[Tensor, "d_head d_model"]

@@ -56,8 +56,8 @@ class Transformer(nn.Module):
         return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits by the fast path for training and evaluation. They are in nats, up to a constant
-        per position."""
+        """Return the next-token logits, in nats up to a constant per position. This is the fast path for training and
+        evaluation."""
         return F.linear(self.read(tokens), self.W_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:

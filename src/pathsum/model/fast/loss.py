@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 _ROWS = 256  # positions whose probabilities are in float32 at the same time: 1 MiB at d_vocab 1,024
-_RARE = 1e-30  # with a margin: float32 probabilities lose digits below 1e-38 and are 0 below 1e-45
+_RARE = 1e-30  # below this, log P is computed in float64: float32 loses digits below 1e-38 and is 0 below 1e-45
 
 
 class _NextTokenLoss(torch.autograd.Function):

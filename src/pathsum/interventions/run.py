@@ -157,9 +157,9 @@ class Run:
         earlier heads.
 
         ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
-        before the layer keeps its scale. The other two sides share this norm, and a new scale would amplify the writes
-        of all other heads. The effects of several edges therefore add up in what is read. Costs one pass through the
-        layer, and its queries, keys and values once more per side. Raises ValueError for a head that is not in an
+        before the layer keeps its scale, because a new scale would also change what the layer reads of all other heads.
+        The effects of several edges therefore add up in what the layer reads. Costs one pass through the layer, and its
+        queries, keys and values once more per side. Raises ValueError for an unknown side or a head that is not in an
         earlier layer.
         """
         heads = self.model.attention(layer)
@@ -190,9 +190,9 @@ class Run:
         §2.7).
 
         This is the procedure of Elhage et al. 2021 ("term importance"): patterns are frozen, and each head reads the
-        stream of the order before. Norm scales are those of the included paths. Without a norm, the streams are the
-        running sums of ``paths.by_order``; with a norm, they differ from these in scale only. The last one is that of
-        the model. Costs n_layers runs.
+        stream of the previous order. Norm scales are those of the included paths. Without a norm, the logits of the
+        streams are the running sums of ``paths.by_order``; with a norm, they differ from these by norm scales only. The
+        last stream is that of the model. Costs n_layers + 1 runs.
         """
         reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
         for _ in range(len(self.model.layers) + 1):

@@ -46,9 +46,9 @@ def copying(
     This is the mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next] − mean over the vocabulary), where o_p is
     the head's output at p. The score is 1 if the head always raises the next token above the mean token, −1 if it
     always lowers it, and about 0 if the output is unrelated to it. The scale of the final norm does not change the
-    sign. (The copying score of ICL compares amounts after a ReLU. The sign needs no norm scale and no product with
-    all of W_U.) Costs batch · head · block · d_model. Raises ValueError unless ``tokens`` are BOS and a block given
-    twice.
+    sign. (The copying score of Olsson et al. 2022 compares amounts after a ReLU. The sign needs no norm scale and no
+    product with all of W_U.) Costs batch · head · block · d_model. Raises ValueError unless ``tokens`` are BOS and a
+    block given twice.
     """
     check_repeated(tokens, block)
     second = slice(block + 1, 2 * block)

@@ -44,7 +44,7 @@ def entropy(counts: Int64[np.ndarray, "out"]) -> float:
 
 
 def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Return the share of tokens that complete a trigram which already occurred in the same window, 0..1.
+    """Return the share of tokens that complete a trigram already seen in the same window, 0..1.
 
     It is a rough upper bound on the share of tokens that a model can predict by copying from context.
     """

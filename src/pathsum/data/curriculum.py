@@ -14,10 +14,10 @@ from pathsum.data.windows import Windows
 def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
     """Return the repetition of each window, in nats per token (docs/framework.md §6.7).
 
-    It is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window, with p(b | a)
-    = c(a b) / c(a ·) from the counts c over all windows. It is 0 for a window in which no pair occurs twice.
+    It is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window. The share
+    p(b | a) = c(a b) / c(a ·) uses the counts c over all windows. A window in which no pair occurs twice has 0.
 
-    Repetition ranks windows as the loss reduction by an induction head does (r = 0.99 on prose in windows of 1,024
+    Repetition ranks windows almost like the loss reduction by an induction head (r = 0.99 on prose in windows of 1,024
     tokens). It is not an upper bound on this reduction: a head cannot know whether a pair will be repeated, and a pair
     that occurs in only one window adds little, because the counts include that window. Costs two passes over the text,
     a sort of each window, and about 40 bytes per distinct pair.

@@ -99,8 +99,8 @@ def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tens
 
 
 def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
-    """Select at most ``per_document`` windows of each document in random order: one of each, then a second one of each,
-    ….
+    """Select at most ``per_document`` windows of each document: a random window of each, then a second one of each, and
+    so on.
 
     The random seed is fixed, so the same windows are selected for every model.
     """

@@ -71,7 +71,7 @@ def train(
     log: Callable[[Evaluation], None],
     title: str,
 ) -> None:
-    """Train the model that ``cell`` describes in the folder ``run``. Continue from the last saved state, if any.
+    """Train the model that ``cell`` describes, and store it in ``run``. Continue from the last saved state, if any.
 
     ``windows`` are the training windows and the held-out windows. ``log`` receives each evaluation after it is on disk.
     A resumed run passes the earlier evaluations to ``log`` again. Several processes (``ranks``) may train one model;

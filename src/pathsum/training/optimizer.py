@@ -57,12 +57,12 @@ def _by_head_rows(p: Tensor) -> Tensor:
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps.
 
-    The singular values of the result lie in [0.7, 1.2]. Those of G below about 0.002 ‖G‖_F may end lower. The
+    The singular values of the result lie in [0.7, 1.2]. Singular values of G below about 0.002 ‖G‖_F may end lower. The
     coefficients of the quintic polynomial are Muon's, chosen for a steep slope at 0 and not for convergence to 1.
     Products are in bf16 where the hardware supports it (``product_dtype``).
     """
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
-    wide = X.shape[-2] <= X.shape[-1]  # so that the Gram matrix has the length of the shorter side
+    wide = X.shape[-2] <= X.shape[-1]  # if not, X is transposed, so that X Xᵀ has the length of the shorter side
     X = X if wide else X.mT
     X = X / (X.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(5):

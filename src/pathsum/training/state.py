@@ -48,8 +48,8 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
 
 
 def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
-    """Restore the last state that is undamaged, of this run, and fits the stored log and checkpoints. Return its step
-    and the hashes of what was stored then. Return step −1 and no hashes if there is none."""
+    """Restore the last state that is undamaged, belongs to this run, and fits the stored log and checkpoints. Return
+    its step and the hashes of what was stored then, or step −1 and no hashes if there is no such state."""
     for path in (run / STATE, run / PREVIOUS):
         if not path.exists():
             continue

@@ -3,8 +3,8 @@
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  manifest.json  lock
 
 Sweeps and `dvc repro` share the store. Files are written atomically. A finished run has a manifest with its fingerprint
-and the hashes of its files, and is used only while they have these hashes. A run that is not finished has a state
-(training/state.py).
+and the hashes of its files, and is used only while the files match these hashes. A run that is not finished has a
+state (training/state.py).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
 
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[None]:
-    """Lock ``folder`` for this process. If another process holds the lock, wait, or raise RunBusy with its process
-    id."""
+    """Lock ``folder`` for this process. If another process holds the lock, wait for it if ``wait``, otherwise raise
+    RunBusy with its process id."""
 
     def busy(holder: str) -> None:
         if not wait:
@@ -70,8 +70,8 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def adopt(run: Path, folder: Path) -> None:
-    """Copy what the manifest of a finished run lists, and the manifest, to ``folder``, the output of a stage. Raises
-    ValueError if the copy is not as the manifest says."""
+    """Copy the manifest of a finished run, and the files that it lists, to ``folder``, the output of a stage. Raises
+    ValueError if the copy does not match the manifest."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in (*read_manifest(run)[0], MANIFEST):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -92,13 +92,13 @@ def log_until(path: Path, step: int) -> bytes:
 
 
 def finished(run: Path) -> bool:
-    """Return whether ``run`` is finished, and all its files are as its manifest says, which must be its own."""
+    """Return whether ``run`` has its own manifest, and all files that the manifest lists are unchanged."""
     return not damage(run, run.name)
 
 
 def discard_damaged(run: Path) -> None:
     """Delete manifest, log and checkpoints of a run that has a manifest. Call it only if the run is not ``finished``:
-    then a file has changed since the manifest was written, or it is that of another run."""
+    then a file has changed since the manifest was written, or the manifest is that of another run."""
     if not (run / MANIFEST).exists():
         return
     print(f"{run}: {damage(run, run.name)}; this model is trained again", file=sys.stderr)

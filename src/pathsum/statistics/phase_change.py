@@ -53,10 +53,10 @@ def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
     """Return the evaluation at which a loss, as a function of log tokens, becomes steeper (docs/framework.md §6.4).
 
     It is the meeting point of the two straight lines that fit best, with the evaluations on either side as bounds. None
-    if the loss becomes flatter, if there are fewer than LEAST_BENT evaluations, or if one line fits nearly as well (n
-    log(RSS₁ / RSS₂) < CLEAR, calibrated for independent errors). A decaying learning rate bends a loss too, so compare
-    with models that cannot form induction heads. ValueError as in ``onset``, and if no token is seen at the first
-    evaluation."""
+    if the loss becomes flatter, if there are fewer than LEAST_BENT evaluations, or if one line fits nearly as well
+    (n log(RSS₁ / RSS₂) < CLEAR, calibrated for independent errors). A decaying learning rate bends a loss too, so
+    compare with models that cannot form induction heads. ValueError as in ``onset``, and if no token is seen at the
+    first evaluation."""
     _check(tokens_seen, losses)
     if tokens_seen[0] < 1:
         raise ValueError(

@@ -18,7 +18,7 @@ from torch import Tensor
 class Trajectory:
     """A trajectory in the coordinates of its leading principal components."""
 
-    coordinates: Float[Tensor, "rows k"]  # one row per checkpoint, about their mean; nats, root mean square over tokens
+    coordinates: Float[Tensor, "rows k"]  # one row per checkpoint, minus their mean; nats, root mean square over tokens
     explained: Float[Tensor, "k"]  # share of the variance over checkpoints, 0..1, in falling order
 
 

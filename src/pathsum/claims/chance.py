@@ -13,12 +13,12 @@ Level = Callable[[Results], str]
 
 
 def always(level: str) -> Level:
-    """Return ``level`` for any results."""
+    """Return a chance level that is ``level`` for all results."""
     return lambda _: level
 
 
 def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
-    """Print the score of uniform causal attention for ``behaviour``, as a range over the models of ``cells``."""
+    """Return as chance level the score of uniform causal attention for ``behaviour``, a range over ``cells``."""
 
     def level(results: Results) -> str:
         return span([r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour], 3)

@@ -74,7 +74,7 @@ def _by_content(cell: Cell) -> Finding:
 
 
 def _share_of_one_pair(results: Results) -> str:
-    """Print the share that each pair of offsets would have if all contributed equally, as a range over models."""
+    """Format the share that each pair of offsets would have if all contributed equally, as a range over models."""
     pairs = [rows for c in results.with_layers(2) if (rows := of_induction_head(c))]
     return span([1 / len(rows) for rows in pairs])
 

@@ -9,7 +9,7 @@ from pathsum.claims.chance import uniform
 from pathsum.claims.judging import Claim, Finding, at_least
 from pathsum.records.results import FORMED, Cell, Results
 
-NOT_FORMED = 0.05  # largest best prefix-matching score of a model without an induction head
+NOT_FORMED = 0.05  # best prefix-matching score up to which a model has no induction head
 
 
 def _smeared(results: Results) -> dict[str, Finding]:

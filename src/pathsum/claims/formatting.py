@@ -14,7 +14,7 @@ def layers_label(n_layers: int) -> str:
 
 
 def head_label(layer: int, head: int) -> str:
-    """Print a head's layer and number, both from 0: L1H3 is the fourth head of the second layer."""
+    """Format a head's layer and number, both from 0: L1H3 is the fourth head of the second layer."""
     return f"L{layer}H{head}"
 
 
@@ -30,12 +30,12 @@ def _model(name: re.Match[str]) -> str:
 
 
 def millions(tokens: float | int) -> str:
-    """Print a number of tokens: in millions from 100,000 on."""
+    """Format a number of tokens, in millions from 100,000 on."""
     return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
 
 
 def number(value: float | int | None, digits: int = 2) -> str:
-    """Print a score with a true minus sign, or an en dash for None. If ``digits`` would show only zeros, print one
+    """Format a score with a true minus sign, or None as an en dash. If ``digits`` would show only zeros, keep one
     significant digit."""
     if value is None:
         return "–"
@@ -46,7 +46,7 @@ def number(value: float | int | None, digits: int = 2) -> str:
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """Print the range of ``values``; one number if both ends print the same, a dash without values."""
+    """Format the range of ``values``: one number if both ends look the same, a dash without values."""
     if not values:
         return "–"
     low, high = number(min(values), digits), number(max(values), digits)

@@ -21,7 +21,7 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Return the controls: ablations of other heads, and removal of as much in random directions."""
+    """Return the controls: ablations of other heads, and removals of as large a write in random directions."""
     return [r for r in rows if r.ablated != "induction" or r.method == "rotated"]
 
 

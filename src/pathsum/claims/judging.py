@@ -13,7 +13,7 @@ from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 
 REPRODUCED, PARTLY, NOT, UNTESTABLE = "reproduced", "partly", "not", "not testable here"
-OWN = "this suite"  # the section of a claim of neither paper
+OWN = "this suite"  # the section of a claim that is in neither paper
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ _UNKNOWN = always(UNKNOWN)
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its measure and threshold. ``theme`` names the file of the claim and of the section with its
-    evidence."""
+    """A claim with its measure and threshold. ``theme`` names the file of the claim and the section of the
+    report with its evidence."""
 
     id: str
     claim: str
@@ -94,7 +94,7 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """Return a function that applies ``find`` to every model with ``n_layers`` layers; to every model if it is None."""
+    """Return a function that applies ``find`` to every model with ``n_layers`` layers (None: any number)."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)

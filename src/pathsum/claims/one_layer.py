@@ -49,11 +49,14 @@ def copying_heads(cell: Cell) -> list[Copying]:
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Print how many heads pass ``kind`` (a field of ``Copying``), of those for which it was measured."""
+    """Format how many heads pass ``kind`` (a field of ``Copying``), of those for which it was measured."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
 
+# Positivity alone is no evidence of copying: the eigenvalues are those of a matrix that is not normal, and heads of a
+# model trained on shuffled text pass it too. A head must therefore also copy by behavior. The intervention is reported
+# but not required, because heads that copy together compensate for each other when one is ablated.
 def _copying_heads(cell: Cell) -> Finding:
     found = copying_heads(cell)
     if not found or any(c.behaviour is None for c in found):
@@ -64,7 +67,7 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the copying share of the listed skip-trigrams that the judging documents confirm; None without any."""
+    """Return the share that copies of the listed skip-trigrams that the judging documents confirm; None without any."""
     copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.confirmed]
     return sum(copying) / len(copying) if copying else None
 
@@ -81,8 +84,8 @@ def _no_induction(cell: Cell) -> Finding:
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the copying share of all candidates that occur more often than chance in both halves of the documents;
-    None without any."""
+    """Return the share that copies of all candidates that occur more often than chance in both halves of the
+    documents; None without any."""
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None
 
@@ -98,9 +101,6 @@ def _base_rate(results: Results) -> str:
     )
 
 
-# Positivity alone is no evidence of copying: it is a trace over a trace norm of a matrix that is not normal, and heads
-# of a model trained on shuffled text pass it too. A head must therefore also copy by behavior. The intervention is
-# reported but not required, because heads that copy together compensate for each other when one is ablated.
 def confirmed(cell: Cell) -> list[SkipTrigramRow]:
     """Return the skip-trigrams of a model that other documents confirm, those with the largest summed effect (mean
     effect times places) first."""

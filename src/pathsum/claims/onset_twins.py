@@ -18,7 +18,7 @@ def twin(control: Cell, results: Results) -> Cell | None:
 
 
 def onset(cell: Cell) -> str:
-    """Print the tokens seen at the onset, and in brackets those at the evaluations before and after it."""
+    """Format the tokens seen at the onset, and in brackets those at the evaluations before and after it."""
     s = cell.summary
     if s.onset_tokens is None or s.onset_low is None or s.onset_high is None:
         return "none"

@@ -45,7 +45,7 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 
 def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
     """Return the evaluations before and after the phase change: the last with a best prefix-matching score below a
-    tenth of its final value, and the first after which it stays above nine tenths. None without an onset."""
+    tenth of its final value, and the first from which on it stays above nine tenths. None without an onset."""
     if cell.summary.onset_tokens is None:
         return None
     scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
@@ -56,7 +56,7 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
     """Return the rows of the record ``formation`` before and after the phase change, at the evaluations of
-    ``across_onset``. Measured on verdict documents. None without an onset."""
+    ``across_onset``. The rows are measured on verdict documents. None without an onset."""
     if (around := across_onset(cell)) is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}

@@ -12,13 +12,13 @@ Sample = Callable[[Results, Sequence[Cell]], str]  # the models are those that t
 
 
 def held_out(results: Results, _: Sequence[Cell]) -> str:
-    """Print the number of held-out windows on which losses are judged, and of their documents."""
+    """Format the number of held-out windows on which losses are judged, and that of their documents."""
     corpus = results.corpus
     return f"{corpus.judged_windows:,} held-out windows of {corpus.judged_documents:,} documents"
 
 
 def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
-    """Print the numbers that ``count`` returns, as a range over models. None is left out."""
+    """Return a sample size: the range over models of the numbers that ``count`` returns, leaving out None."""
 
     def sample(_: Results, cells: Sequence[Cell]) -> str:
         found = [n for cell in cells for n in count(cell) if n is not None]
@@ -29,7 +29,7 @@ def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
 
 
 def setting(name: str, of: str, most: Callable[[Results], float] = lambda _: math.inf) -> Sample:
-    """Print the number ``name`` of the configuration of extraction, or ``most`` if that is less."""
+    """Return a sample size: the value ``name`` of the extraction configuration, but at most ``most``."""
 
     def sample(results: Results, _: Sequence[Cell]) -> str:
         wanted = results.provenance.get("extract", {}).get(name)

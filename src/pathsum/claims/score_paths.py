@@ -10,7 +10,7 @@ from pathsum.records.results import Cell
 from pathsum.records.score_paths import ScorePathRow
 
 DIRECT, POSITION = "direct", "position"
-TERMS = ("direct", "Q", "K", "Q&K", "position")  # sides that read an earlier head: neither, queries, keys, both
+TERMS = ("direct", "Q", "K", "Q&K", "position")  # sides that read a head: none, queries, keys, both; or a position
 
 
 def term(row: ScorePathRow) -> str:

@@ -29,7 +29,7 @@ def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
-    """Return the attention of the same induction head under ``condition``; None if it was not measured."""
+    """Return the attention of the head of ``uncut`` under ``condition``; None if it was not measured."""
     place = (head.layer, head.head) if (head := uncut(cell)) else None
     rows = [r for r in cell.rows(SuffixMatchRow) if (r.layer, r.head) == place and r.condition == condition]
     return next(iter(rows), None)

@@ -100,7 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Two-layer models predict repeated random tokens.",
         "AMF, Induction Heads",
         "loss of a uniform guess among the sampled tokens, minus loss on the second copy (nats per token)",
-        f"≥ {GAIN:g} nat",  # over guessing: a gain over the first copy is easier, since that costs more than guessing
+        f"≥ {GAIN:g} nat",  # over guessing; the first copy's loss is higher, so a gain over it is easier
         each(2, _repeat_gain),
         chance=always("0 (guessing)"),
         sample=samples.REPEATS,

@@ -44,7 +44,7 @@ CROSSED = 60  # skip-trigrams per head whose spurious combinations are examined
 ENOUGH = 30  # fewest places with source … destination that a spurious skip-trigram needs
 DRAWN = 6000  # occurrences sampled from the text for the base rate of copying
 _SEED = 2026
-SUSPECTS, BUGS = 40, 3  # spurious combinations per head of highest cost: counted in the text, listed
+SUSPECTS, BUGS = 40, 3  # costliest spurious combinations per head: how many are counted in the text, and listed
 
 
 @dataclass(frozen=True)

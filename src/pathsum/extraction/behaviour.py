@@ -71,7 +71,7 @@ class Measure:
 
 
 def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
-    """Join the measures of each layer to those of all heads. Layer by layer, patterns need less memory."""
+    """Join the measures of each layer into measures of all heads. Measuring layer by layer needs less memory."""
     return [
         Measure(of[0].behaviour, torch.cat([m.values for m in of]), torch.cat([m.chance for m in of]), of[0].documents)
         for of in zip(*measured, strict=True)
@@ -120,7 +120,7 @@ def label_rows(
         *_on_repeats(trained),
         *_by_frequency(trained, data, config, generator),
     ]
-    some = [m for m in found if len(m.documents.unique()) > 1]  # windows of text may lack repeats
+    some = [m for m in found if len(m.documents.unique()) > 1]  # a bootstrap needs two documents; few may have repeats
     known = [(m, mean_intervals(m.values, m.documents, generator)) for m in some]
     rows = []
     for at, (layer, head) in enumerate(trained.places):

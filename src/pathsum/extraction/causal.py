@@ -184,8 +184,8 @@ def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Yield a run in which one first-layer head is a perfect previous-token head; none if no later layer could read
-    it."""
+    """Yield, for each first-layer head, a run in which it is a perfect previous-token head; none if no later layer
+    could read it."""
     for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
         if place[0] == 0:
             runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)

@@ -56,7 +56,7 @@ def extract(
 ) -> Cell:
     """Return all records of the model with these ``checkpoints`` (in order of training) and this evaluation ``log``.
 
-    In float32, with exactness checks in float64."""
+    The model runs in float32, except in exactness checks (float64)."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}

@@ -133,9 +133,9 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
     """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
     keys of a later head.
 
-    It is the preference (docs/framework.md §2.4) of log A minus that of log A when the edge carries another window's
-    writes. In nats, by window. See "how induction heads work" in A Mathematical Framework for Transformer Circuits
-    (AMF)."""
+    It is the preference (docs/framework.md §2.4) in log A minus the preference in log A with another window's writes on
+    the edge, in nats for each window. See "how induction heads work" in A Mathematical Framework for Transformer
+    Circuits (AMF)."""
     layer, head = late
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patched_layer(layer, {("K", (0, previous)): other})[head].pattern

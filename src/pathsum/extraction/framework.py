@@ -93,7 +93,7 @@ def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig
     q_varying = benjamini_hochberg(_tensor(s.p_above for s in without)).tolist()
     varied = [[variance(output[:, h]) for h in range(output.shape[1])] for output in outputs]
     embedding, before = variance(trained.model.weights().W_E.mT[data.windows[:, :-1]]), itertools.accumulate(varied)
-    size = {  # by later layer, of each earlier head
+    size = {  # relative size of each earlier head's writes, by later layer
         late: sizes(_tensor([embedding, *parts]))[1:].split([len(layer) for layer in varied[:late]])
         for late, parts in enumerate(before, start=1)
     }

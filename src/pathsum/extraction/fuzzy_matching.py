@@ -25,7 +25,7 @@ from pathsum.records.roles import HeadRoles, Place
 from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.training.evaluate import token_losses
 
-POSITIONS, SHORTEST, PASSAGES = 32, 5, 48
+POSITIONS, SHORTEST, PASSAGES = 32, 5, 48  # longest and shortest sequence in tokens; number of passages of text
 _SEED = 2027
 
 Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind, measure, values, groups to resample
@@ -111,8 +111,8 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
     """Yield how much a passage lowers the loss of its copy: the copy's loss after BOS alone minus its loss after the
     passage.
 
-    The copy is exact or has other names. In nats per token, as a mean per passage over each of three kinds of
-    positions. In the controls, another passage stands before the copy, or the same tokens in random order."""
+    The copy is exact or has other names. Each value is the mean over one of three kinds of positions of a passage, in
+    nats per token. In the controls, another passage stands before the copy, or the same tokens in random order."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]
@@ -137,7 +137,7 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
-    """Measure the loss of every token of the parts, which follow BOS one after another. In nats."""
+    """Measure the loss of every token of the parts, which follow BOS one after another, in nats."""
     return token_losses(model, torch.cat([torch.full((len(parts[0]), 1), BOS), *parts], 1))
 
 

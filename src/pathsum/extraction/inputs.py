@@ -27,9 +27,9 @@ _SEED = 2021
 class EvalData:
     """Held-out windows, and statistics of the corpus."""
 
-    held_out: Int[Tensor, "all window"]  # windows of verdict documents for losses, first one of each document
+    held_out: Int[Tensor, "all window"]  # windows of verdict documents, for losses; one of each document comes first
     documents: Int[Tensor, "all"]  # document number of each window; intervals resample documents
-    windows: Int[Tensor, "batch window"]  # the first of ``held_out``, for patterns and the exactness check
+    windows: Int[Tensor, "batch window"]  # first windows of ``held_out``, for patterns and the exactness check
     tuning: Int[Tensor, "n window"]  # windows of tuning documents, for choices
     unigram: Float[Tensor, "vocab"]  # counts
     bigram_counts: CountRows

@@ -35,8 +35,8 @@ _SEED = 2023
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``joint_ablation``, for every third settled checkpoint and the last one; no rows without
-    induction heads.
+    """Return the record ``joint_ablation``, for every third settled checkpoint, counted back from the last; no rows
+    without induction heads.
 
     Heads are chosen by training's last evaluation, on other windows than these. Costs about 0.1 s per checkpoint."""
     log = trained.log
@@ -61,7 +61,7 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
     """Return sets of other heads of the same layers, as controls: all sets with as many heads as ``heads``, or
     ``SUBSETS`` of these at random.
 
-    A set has fewer heads if a layer has too few other heads. There are no sets without other heads."""
+    A set has fewer heads if a layer has too few other heads. The list is empty without other heads."""
     choices = []
     for layer in sorted({layer for layer, _ in heads}):
         ours = [h for at, h in heads if at == layer]
@@ -75,9 +75,9 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
 def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
     """Return the ablations at a checkpoint.
 
-    At the last checkpoint (``last``), on which the claim is judged: every method for the induction heads and for each
-    set of ``others``. At earlier checkpoints: resample ablation alone, of the induction heads and of the first set. At
-    each of them also the control, which removes writes of the same size in random directions."""
+    At the last checkpoint (``last``), on which the claim is judged, every method is used for the induction heads and
+    for each set of ``others``. At earlier checkpoints, only resample ablation is used, for the induction heads and the
+    first set. Every checkpoint also has the control that removes writes of the same size in random directions."""
     methods = METHODS if last else ("resample",)
     return [
         *((INDUCTION, heads, method) for method in (*methods, CONTROL)),

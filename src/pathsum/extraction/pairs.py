@@ -74,7 +74,7 @@ def score_errors(
     """Return, for each head of ``layer``, how far the sum over pairs of parts is from log A in the model's own
     ``trace`` (docs/framework.md §2.2): the largest error, relative to the largest size of log A.
 
-    ``parts`` must add up to what the layer reads. All in float64."""
+    ``parts`` must add up to what the layer reads. All values must be in float64."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
     heads = zip(model.weights().layers[layer], trace.patterns[layer].unbind(1), strict=True)

@@ -38,7 +38,7 @@ Values = Mapping[str, Float[Tensor, "batch"]]
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``sufficiency``; no rows if the head with the highest prefix matching is in the first layer.
 
-    Costs a layer and the loss on ``WINDOWS`` repeated blocks for each first-layer head: 0.2 s for four."""
+    Costs one layer and the losses on ``WINDOWS`` repeated windows for each first-layer head: 0.2 s for four."""
     roles = HeadRoles.of(trained.log)
     if roles.previous is None or roles.induction is None or roles.induction[0] == 0:
         return {"sufficiency": []}
@@ -68,8 +68,8 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
 
 
 def matching_and_gain(run: Run, late: Place, block: int) -> Values:
-    """Measure the prefix matching of ``late``, and the gain: the first copy's loss minus the second's, in nats per
-    token. By window."""
+    """Measure, for each window, the prefix matching of ``late`` and the gain: the first copy's loss minus the second's,
+    in nats per token."""
     pattern, losses = run.patterns[late[0]][late[1]][:, None], run.losses().double()
     return {
         "matching": by_window(partial(prefix_matching, block=block), pattern)[0].double(),

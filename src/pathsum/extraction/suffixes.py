@@ -52,7 +52,7 @@ class Roles:
 
     induction: Place
     previous: tuple[Place, ...]  # first layer: the best previous-token head, and all with a score of at least MOST
-    two_back: tuple[Place, ...]  # of its other heads: the best at two tokens back, and all with at least MOST
+    two_back: tuple[Place, ...]  # other heads of that layer: the best at two tokens back, and all with at least MOST
 
     @staticmethod
     def of(trained: TrainedModel) -> Roles | None:
@@ -196,7 +196,7 @@ def _cut_rows(
 
 
 def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
-    """Let ``edges`` into the induction head carry another window's writes, or the mean writes by position."""
+    """Replace the writes on ``edges`` into the induction head by another window's, or by their mean by position."""
     writes = {
         (side, early): clean.output(early).roll(SHIFTS[side], 0) if method == "resample" else clean.mean_output(early)
         for side, early in edges
@@ -205,7 +205,7 @@ def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
 
 
 def _share(part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator) -> Columns:
-    """Return the share of ``whole`` that is left, paired by sequence, with its interval; none if the interval of
-    ``whole`` reaches 0."""
+    """Return ``part`` as a share of ``whole``, paired by sequence, with its interval; no values unless the interval of
+    ``whole`` lies above 0."""
     (interval,) = mean_intervals(whole[None], independent(whole), generator)
     return ratio_interval(part, whole, independent(whole), generator) if interval.low > 0 else NO_INTERVAL

@@ -28,7 +28,7 @@ Top = tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]
 
 @torch.no_grad()
 def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``token_tables``. Costs heads · TOKENS · d_vocab · d_head."""
+    """Return the record ``token_tables``. Costs heads · TOKENS · d_vocab · d_head operations."""
     tokens = shown_tokens(data)
     asked = JOINER.join(data.words[t] for t in tokens.tolist())
     rows = []

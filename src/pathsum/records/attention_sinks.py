@@ -16,7 +16,7 @@ class AttentionSinkRow:
 
     layer: int
     head: int | None  # None: all heads of the layer together
-    attention: float  # mean attention to the first token over queries from the second, 0..1
+    attention: float  # mean attention to the first token over all later queries, 0..1
     attention_low: float
     attention_high: float
     chance: float  # the same mean under uniform causal attention

@@ -14,7 +14,7 @@ class ContentRow:
     the same offset (docs/framework.md §2.5, §2.6). Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
     documents."""
 
-    kind: str  # hops: number of heads at which content changed position | offset: distance of its source, in tokens
+    kind: str  # hops: number of heads at which content changed position | offset: its distance from the query
     content: str  # hops: 0, 1, …; offset: 0 (current token), 1, 2, 3+ or BOS (position 0, at any offset)
     added_nats: float  # loss reduction when the group is added to those before it; the first starts at log d_vocab
     added_low: float
@@ -46,6 +46,6 @@ class ContentScoreRow:
     preference_nats: float  # part of the preference for the key after the earlier occurrence (docs/framework.md §2.4)
     preference_error_nats: float  # standard error over windows
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
-    exactness: float  # largest relative error of log A, summed by offset and by hops, over all pairs of the head
+    exactness: float  # largest relative error of the head's log A as a sum by offset or by hops, float64
     share_low: float | None  # 95 % bootstrap over windows of the pair's share of the head's preference
-    share_high: float | None  # None if the head has no preference
+    share_high: float | None  # None if the head's preference is not positive

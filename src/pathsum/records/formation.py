@@ -16,7 +16,7 @@ class FormationRow:
     step: int
     tokens_seen: int
     previous_token: float | None  # mean attention to the previous token, 0..1; None without heads
-    k_composition: float | None  # score / chance − 1; None if the induction head is in the first layer
+    k_composition: float | None  # score / chance − 1; None without an induction head past the first layer
     key_edge_nats: float | None  # preference lost when the K-edge is resampled; None as for k_composition
     prefix_matching: float | None  # 0..1; None without heads
     loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record log
@@ -40,6 +40,6 @@ class ChangePointRow:
     tokens_seen: int
     low: int  # tokens seen at the evaluation before the change-point
     high: int  # tokens seen at the evaluation after it
-    low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows); None if draws lack a change
+    low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows); None if too few draws change
     high_documents: int | None
     windows: int | None  # None for k_composition, which depends on the weights alone

@@ -50,8 +50,8 @@ class DistanceRow:
     "behaviour/labels.py",
 )
 class LabelRow:
-    """The score of a head for one behavior (docs/framework.md §5.7), with its chance level under uniform causal
-    attention."""
+    """The score of a head for one behavior (docs/framework.md §5.7), with its chance level: under uniform causal
+    attention, or for copying with another window's tokens."""
 
     layer: int
     head: int

@@ -18,7 +18,7 @@ class NormScaleRow:
     frozen_nats: float  # at the norm scales of the whole model
     frozen_low: float
     frozen_high: float
-    own_nats: float  # at the norm scales of the added paths alone
+    own_nats: float  # at the norm scales of these paths alone
     own_low: float
     own_high: float
     difference_nats: float  # own − frozen

@@ -23,7 +23,7 @@ class ScorePathRow:
     preference_nats: float  # part of the preference for the key after the earlier occurrence (docs/framework.md §2.4)
     preference_error_nats: float  # standard error over windows
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
-    exactness: float  # largest relative error of log A, summed over all pairs of the head, float64
+    exactness: float  # largest relative error of the head's log A as a sum over all pairs, float64
 
 
 @record(
@@ -40,6 +40,6 @@ class MatchingRow:
     head: int
     query: str  # path to the query, as in ``ScorePathRow``
     key: str  # path to the key
-    chosen_share: float | None  # of the head's preference, on the windows on which the pair was chosen
-    judged_share: float | None  # of the preference on the other half of the windows; None if there is no preference
+    chosen_share: float | None  # of the head's preference, on the windows that chose the pair
+    judged_share: float | None  # on the other windows; either share is None where the preference is not positive
     positivity: float  # Σ Re λ / Σ |λ| of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k), −1..1

@@ -57,7 +57,7 @@ class SkipTrigramRow:
     "extraction/atlas.py",
 )
 class SkipTrigramTallyRow:
-    """Numbers of the skip-trigrams of a head with the largest summed effect: its candidates, before any test on the
+    """Counts of a head's candidates: its skip-trigrams with the largest summed effect, before any test on the
     text."""
 
     layer: int
@@ -80,7 +80,7 @@ class SkipTrigramTallyRow:
 )
 class SkipTrigramBugRow:
     """A spurious skip-trigram of a head, s … d → o (docs/framework.md §3.10). The head raises it because it also raises
-    s … d → o' and s … d' → o. The text does not contain it beyond chance."""
+    s … d → o' and s … d' → o. The judging documents contain it no more often than expected."""
 
     layer: int
     head: int

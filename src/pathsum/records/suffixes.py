@@ -80,7 +80,7 @@ class SuffixCutRow:
     second_copy_high: float
     sequences: int
     windows: int  # of repeated random tokens
-    left: float | None  # advantage / advantage without ablation; None if the interval of the latter contains 0
+    left: float | None  # advantage / advantage without ablation; None unless the latter's interval is above 0
     left_low: float | None  # 95 % bootstrap of the ratio; both means use the same resampled sequences
     left_high: float | None
     alone_left: float | None  # alone / alone without ablation; None likewise

@@ -13,7 +13,7 @@ from pathsum.records.registry import record
     stored="CELL/summary.json",
 )
 class CellSummary:
-    """The numbers of one model that claims and metrics.json use. Head scores are those of the best head."""
+    """The numbers of one model that claims and metrics.json use. Head scores are those of ``HeadRoles``."""
 
     cell: str  # name of the model
     n_layers: int
@@ -37,8 +37,8 @@ class CellSummary:
     repeat_second_loss_nats: float  # on the second copy
     repeat_guessing_nats: float  # loss of guessing: log of the number of tokens that blocks are sampled from
     repeat_top1: float  # top-1 accuracy on the second copy, 0..1
-    prefix_matching: float | None  # 0..1; None without heads
-    previous_token: float | None  # of the best first-layer head, 0..1; None without heads
+    prefix_matching: float | None  # of the induction head, 0..1; None without heads
+    previous_token: float | None  # of the previous-token head, 0..1; None without heads
     copying_heads: int | None  # number of heads whose OV eigenvalue positivity exceeds 0.5
     exactness: float  # largest relative error of the path sums of logits and scores, over all checkpoints, float64
     onset_tokens: int | None  # tokens seen at the onset (docs/framework.md §6.3); None without an onset
@@ -54,7 +54,7 @@ class CellSummary:
     val_loss_high: float | None = None
     in_context_loss_drop_low: float | None = None
     in_context_loss_drop_high: float | None = None
-    icl_loss_drop_nats: float | None = None  # near the 50th − near icl_late_token (§6.2); None for short windows
+    icl_loss_drop_nats: float | None = None  # loss near token 50 − near icl_late_token (§6.2); None for short windows
     icl_loss_drop_low: float | None = None
     icl_loss_drop_high: float | None = None
     icl_late_token: int | None = None  # 500 as in ICL, or in shorter windows the last multiple of 10 that fits

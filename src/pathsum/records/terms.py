@@ -17,7 +17,7 @@ class TermRow:
     layer: int | None  # None: paths through any layer
     head: int | None  # None: paths through any head
     paths: int  # number of paths in the term
-    added_nats: float  # loss reduction when the term is added to all lower orders; order 0 is added to log d_vocab
+    added_nats: float  # loss reduction when the term is added to all lower orders; order 0 starts at log d_vocab
     added_low: float
     added_high: float
     removed_nats: float  # rise of the loss when this term alone is removed from the logits

@@ -24,5 +24,5 @@ class ClaimResult:
     value: float | None  # median over models; None where nothing was measured
     values: dict[str, float | None]  # value of each model
     verdict: str  # reproduced | partly | not | not testable here
-    detail: str  # the result in one sentence, with numbers
+    detail: str  # the result in words and numbers
     short: list[str] = field(default_factory=list)  # models that miss the threshold

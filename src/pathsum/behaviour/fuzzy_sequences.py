@@ -21,7 +21,7 @@ from pathsum.records.fuzzy_matching import FuzzyKind
 
 SPACE = "␣"  # a space as the vocabulary prints it
 KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # equal for similar tokens
-FEWEST, RAREST = 20, 50  # fewest pairs of a kind, and fewest occurrences of a token in the training text
+FEWEST, RAREST = 20, 50  # fewest unordered pairs of a kind, and fewest occurrences of a token in the training text
 MOST, NEAREST = 96, 5  # most ordered pairs of a kind, and number of tokens that a control is sampled from
 _LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^\W\d_]{{3,}})")
 
@@ -111,7 +111,7 @@ def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
 def rename(
     passages: Int64[Tensor, "n pos"], words: Sequence[str], counts: Float[Tensor, "vocab"]
 ) -> Int64[Tensor, "n pos"]:
-    """Replace every name in each passage by another name, one for one, of the nearest frequency and not in the passage.
+    """Replace every name in each passage, one for one, by the name of nearest frequency that is not in the passage.
 
     Names are tokens of three letters or more that are not keywords of Python and occur at least ``RAREST`` times in the
     training text. A leading space is kept. A name stays if no other name is left.

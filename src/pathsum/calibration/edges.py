@@ -21,7 +21,7 @@ from pathsum.model.transformer import Transformer
 
 T = TypeVar("T")
 Edge = tuple[str, int, int]  # kind (Q, K or V), head of the first layer, head of the second layer
-Patched = dict[tuple[int, ...], list[HeadActivation]]  # by set of first-layer heads: all second-layer heads
+Patched = dict[tuple[int, ...], list[HeadActivation]]  # all second-layer heads, by set of removed first-layer heads
 
 
 @torch.no_grad()
@@ -70,7 +70,7 @@ def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Ten
     """Return the effect of each part (edge or head) on the loss, by the formula of docs/framework.md §11.2.
 
     The effect is the larger of two rises of the loss: when the part is removed from the full model, and when it is
-    removed from the model without all other ``parts``. The second rise shows parts of which another does the same work.
+    removed from the model without all other ``parts``. The second rise reveals parts whose work another part also does.
     ``without`` returns the runs without a set of parts, one run per ablation method. The run with the lowest loss is
     used, because unusual activations can do damage of their own.
     """

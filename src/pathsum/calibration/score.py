@@ -43,7 +43,7 @@ def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> C
 
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval, or None for each without
+    """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval; all are None without
     units.
 
     This is the Wilson (1927) interval for an effective number of units, n / d. d ≥ 1 is the design effect: the ratio of

@@ -1,7 +1,7 @@
 """Train many small models in one set of tensors. Each ends with the weights that it would have if trained alone.
 
-A model of a synthetic corpus is too small to use a whole processor. If trained one after another, most of the time
-would be overhead.
+A model of a synthetic corpus is too small to use a whole processor. If models were trained one after another, most of
+the time would be overhead.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from pathsum.training.loop import total_steps
 HELD_OUT = 384  # documents on which detectors run; each fills a window
 TUNING = 64  # documents on which heads are chosen
 EVALUATED = 128  # held-out documents for each evaluation, and for the effects of edges
-LEARNED = 0.35  # a model has learned a rule if its last loss there is below this share of its first loss
+LEARNED = 0.35  # a rule is learned if the last loss at its places is below this share of the first loss
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SyntheticWindows:
 
     @property
     def guess_nats(self) -> float:
-        """Return the loss, in nats, of a uniform guess among the answers of lookups, or ∞ without lookups."""
+        """Return the loss, in nats, of sharing ``rule_probability`` evenly among the answers of lookups; else ∞."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 

@@ -98,8 +98,8 @@ def _add_sources(
     first: Bool[np.ndarray, "batch pos"],
     kind: Int64[np.ndarray, "batch pos"],
 ) -> None:
-    """Add to ``counts`` the distinct tokens before each place of its window, and to ``totals`` the places, by kind of
-    place.
+    """Count places by kind: add to ``counts`` the distinct tokens before each place in its window, and to ``totals``
+    the number of places.
 
     ``kind`` gives the kind of each position, or −1 if it is not a place. ``first`` marks the first occurrence of each
     token in its window. Both arrays are changed in place."""

@@ -81,7 +81,7 @@ def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Fl
 
 
 def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the printed tokens by id, the id of each byte, and the merges in order: two ids and that of both."""
+    """Return the printed tokens by id, the id of each byte, and the merges in order: two ids and the merged id."""
     ids, bytes_of = tokenizer.get_vocab(), token_bytes(tokenizer)
     letters = {b: i for i, b in enumerate(bytes_of)}
     pairs = json.loads(tokenizer.to_str())["model"]["merges"]
@@ -93,7 +93,7 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def packed(arrays: Iterable[Tensor]) -> str:
-    """Round to float16 and pack: all high bytes, then all low bytes (they deflate better apart), in base64."""
+    """Return float16 numbers, deflated, in base64: all high bytes, then all low bytes, which deflate better apart."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
     if not np.isfinite(numbers).all():
         raise ValueError("the lab's models have weights in float16: expected numbers up to 65504, got larger ones")

@@ -58,7 +58,7 @@ class SyntheticWindows:
 
     @property
     def guess_nats(self) -> float:
-        """Return the loss, in nats, of sharing ``rule_probability`` evenly among the answers of lookups; else ∞."""
+        """Return the loss (nats) of sharing ``rule_probability`` evenly among the answers of lookups; ∞ without any."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 

@@ -108,7 +108,10 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
         if threads:
             import torch
 
+            from pathsum.core.memory import keep_freed
+
             torch.set_num_threads(threads)
+            keep_freed(2**28)
         yield
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None

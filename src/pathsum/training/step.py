@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from pathsum.core.memory import keep_freed
 from pathsum.model.fast.loss import next_token_loss
 from pathsum.model.transformer import Transformer
 from pathsum.training import ranks
-from pathsum.training.memory import keep_freed
 from pathsum.training.threads import halves, in_threads
 
 
@@ -19,7 +19,7 @@ def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: b
     ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, it holds those of this process.
     """
     if batch.device.type == "cpu":
-        keep_freed()
+        keep_freed(2**30)
     parameters = list(model.parameters())
 
     def share(windows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

@@ -1,4 +1,4 @@
-"""A training step keeps the memory that it frees, for the next step."""
+"""Memory that a computation frees is kept for the next one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 FAULTS = """
 import resource, torch
-from pathsum.training.memory import keep_freed
+from pathsum.core.memory import keep_freed
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -29,7 +29,7 @@ def faults():
 
 torch.set_num_threads(1)
 as_it_comes = faults()
-keep_freed()
+keep_freed(2**30)
 faults()
 print(as_it_comes, faults())
 """
@@ -48,12 +48,12 @@ def test_freed_memory_is_used_again() -> None:
 
 
 def test_a_step_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr(step, "keep_freed", lambda: asked.append(True))
+    asked: list[int] = []
+    monkeypatch.setattr(step, "keep_freed", asked.append)
     shape = ModelConfig(
         n_layers=0, n_heads=0, d_head=0, d_model=8, embedding_std=1.0, n_ctx=8, positions="relative", norm="rms",
         smeared_keys=False,
     )  # fmt: skip
     model = Transformer(shape, 16, torch.Generator().manual_seed(0))
     step.update(model, [], torch.zeros(2, 9, dtype=torch.long), autocast=False)
-    assert asked == [True]
+    assert asked == [2**30]

@@ -1,4 +1,4 @@
-"""Describe an OV (output-value) circuit by tokens: groups that raise each other, and tokens that are read and written
+"""Describe an OV (output-value) circuit by tokens: groups of one eigenvector, and tokens that are read and written
 along one direction (docs/framework.md §3.11 and §3.12).
 
 An eigenvector is a mixture of tokens that the circuit maps onto itself. A singular vector is a mixture of tokens that
@@ -24,7 +24,7 @@ _ROTATIONS = 20
 
 @dataclass(frozen=True)
 class Cluster:
-    """A group of tokens that raise each other in an OV circuit, those of largest weight first."""
+    """The tokens of largest weight in one eigenvector of an OV circuit, largest first."""
 
     eigenvalue: float  # logits, real and positive
     tokens: Int[Tensor, "k"]

@@ -72,7 +72,7 @@ def _fewer(cell: Cell, r: JointAblationRow) -> str:
 
 
 def share(lost: float, whole: float) -> str:
-    """Print ``lost`` as a share of ``whole``; a dash if ``whole`` is not positive."""
+    """Format ``lost`` as a share of ``whole``; a dash if ``whole`` is not positive."""
     return number(lost / whole) if whole > 0 else "–"
 
 

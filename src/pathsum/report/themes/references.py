@@ -114,7 +114,7 @@ def _rank_of_terms(two: Sequence[Cell]) -> Ours:
 
 
 def _added(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> str | None:
-    """Print the loss reductions by the terms 0, 1 and 2 at their own scale, as ranges over models; None unless all
+    """Format the loss reductions by the terms 0, 1 and 2 at their own scale, as ranges over models; None unless all
     models have them."""
     added = [[t.own_scale_nats for n in range(3) if (t := term(c, n)) is not None] for c in cells]
     known = [[v for v in values if v is not None] for values in added]

@@ -128,7 +128,7 @@ def _confirmed(cells: Sequence[Cell]) -> str:
 
 
 def _clustered(counts: Sequence[tuple[int, int]]) -> str:
-    """Print a share with its 95 % interval by the ratio estimator. ``counts`` holds (hits, trials) per head; the
+    """Format a share with its 95 % interval by the ratio estimator. ``counts`` holds (hits, trials) per head; the
     skip-trigrams of a head are one cluster."""
     known = [(hits, n) for hits, n in counts if n]
     total = sum(n for _, n in known)

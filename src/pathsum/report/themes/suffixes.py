@@ -175,7 +175,7 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 
 def _resampled(cell: Cell, cut: str, *value: str) -> str:
-    """Print a value and its interval under resample ablation of the edges of ``cut``."""
+    """Format a value and its interval under resample ablation of the edges of ``cut``."""
     rows = [r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")]
     return interval(*(getattr(rows[0], name) for name in value)) if rows else "–"
 

@@ -132,7 +132,7 @@ def _label(head: HeadRow | None) -> str:
 
 
 def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
-    """Print by how much the K-composition of these two heads exceeds chance, and chance in brackets."""
+    """Format by how much the K-composition of these two heads exceeds chance, and chance in brackets."""
     if previous is None or induction is None:
         return "–"
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)

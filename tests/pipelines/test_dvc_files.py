@@ -77,7 +77,11 @@ def test_without_a_copy_a_damaged_lock_file_is_set_aside(capsys: pytest.CaptureF
     assert "Results come from the cache or are made again" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("content", [b"", bytes(99), gzip.compress(b""), gzip.compress(GOOD.encode())[:-9]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", bytes(99), gzip.compress(b""), gzip.compress(GOOD.encode())[:-9]],
+    ids=["empty", "zeros", "an empty text", "cut off"],  # compressed bytes contain the time, which a name must not
+)
 def test_a_damaged_copy_is_never_put_back(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """Not even if dvc.lock has the same content."""
     mend()

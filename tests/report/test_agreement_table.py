@@ -192,7 +192,7 @@ def test_the_widest_disagreements_are_named() -> None:
     ]
     named = section(only(CELL.having(ablations=costly, composition=claimed)), {}).blocks[1]
     assert isinstance(named, Table)
-    assert named.rows[0][2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 (threshold 0.18), rise of the loss 0.")
+    assert named.rows[0][2].text.startswith("Q-edge L0H2 → L1H1: weights 0.90 (chance 0.18), rise of the loss 0.")
     assert named.rows[0][3].text.startswith("V-edge L0H1 → L1H2: weights 0.")
     assert named.rows[0][3].text.endswith("rise of the loss 3.00 nats")
 

@@ -36,8 +36,8 @@ class Evidence(NamedTuple):
 
     says: bool  # whether the answer is yes
     value: float
-    low: float | None  # lower end of the 95 % bootstrap interval over windows; None for weights
-    bar: float  # threshold that ``low`` (for weights: ``value``) must exceed
+    low: float | None  # lower end of the 95 % bootstrap interval; None for weights
+    bar: float  # what ``low`` (for weights: ``value``) must exceed; of an edge's weights, chance, for comparison only
 
 
 @dataclass(frozen=True)

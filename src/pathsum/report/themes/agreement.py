@@ -180,8 +180,10 @@ def _named(items: Sequence[Judged]) -> Table:
         Text("yes by weights, no by intervention", lambda _, some: _widest(some, "weights", "intervention")),
         Text("yes by intervention, no by weights", lambda _, some: _widest(some, "intervention", "weights")),
         caption="For each model, the heads and edges for which all measured evidence says yes, and the two largest "
-        "disagreements among edges (with one layer, among heads): the score by weights that most exceeds its threshold "
-        "although intervention says no, and the largest rise of the loss on the second copy although weights say no.",
+        "disagreements among edges (with one layer, among heads). First: the edge that composes whose score, mean "
+        "write included, most exceeds chance (with one layer: the head whose positivity most exceeds its threshold) "
+        "although intervention says no. Second: the edge whose ablation raises the loss on the second copy most (with "
+        "one layer: the head that most exceeds its control) although weights say no.",
         csv="agreement.csv",
     )
 
@@ -196,8 +198,8 @@ def _agreed(items: Sequence[Judged]) -> str:
 
 
 def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
-    """Name the largest disagreement: the edge (with one layer, the head) that exceeds the threshold of the evidence
-    ``yes`` most, among those for which the evidence ``no`` says no."""
+    """Name the largest disagreement: the edge (with one layer, the head) that most exceeds the ``bar`` of the evidence
+    ``yes``, among those for which ``yes`` says yes and ``no`` says no."""
     compared = [i for i in items if i.question in EDGES] or items
     found = [(e.value - e.bar, i) for i in compared if (e := i.of(yes)) and e.says and i.of(no) and not i.says(no)]
     if not found:
@@ -205,9 +207,10 @@ def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
     _, item = max(found, key=lambda pair: pair[0])
     assert item.weights is not None
     assert item.intervention is not None
+    bar = "chance" if item.question in EDGES else "threshold"
     return (
-        f"{item.question} {item.name}: weights {number(item.weights.value)} (threshold {number(item.weights.bar)}), "
-        f"rise of the loss {number(item.intervention.value)} nats"
+        f"{item.question} {item.name}: weights {number(item.weights.value)} ({bar} {number(item.weights.bar)}), rise "
+        f"of the loss {number(item.intervention.value)} nats"
     )
 
 

@@ -35,13 +35,14 @@ def section(results: Results, figures: Figures) -> Section:
     if not cells:
         return Section(TITLE, ("This sweep has no heads.",), shown)
     method = (
-        "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over windows) "
-        "exceeds a threshold, which is at least three times chance. Chance is the score of uniform causal attention. "
-        "For the label induction, three tests must pass: on repeated random tokens drawn uniformly, on repeated random "
-        "tokens drawn by frequency, and on held-out text. A head that attends back by the length of the repeated block "
-        "passes only on random tokens; a head that attends to likely followers of the current token may pass only on "
-        "text. The thresholds were chosen after models of this kind had been seen. The counts of labeled heads "
-        "therefore describe the models and test no claim."
+        "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
+        "documents; on random tokens, over windows) exceeds a threshold, which is at least three times chance. Chance "
+        "is the score of uniform causal attention; for copying, the score on another window's tokens. For the label "
+        "induction, three tests must pass: on repeated random tokens drawn uniformly, on repeated random tokens drawn "
+        "by frequency, and on held-out text. A head that attends back by the length of the repeated block passes only "
+        "on random tokens; a head that attends to likely followers of the current token may pass only on text. The "
+        "thresholds were chosen after models of this kind had been seen. The counts of labeled heads therefore "
+        "describe the models and test no claim."
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *shown))
@@ -109,7 +110,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
         Column("QK matching", "qk_matching_positivity"),
         caption="Labels and scores of every head, with 95 % intervals in brackets. Attention scores: mean attention, 0 "
-        "to 1 (offset: at the distance in tokens that receives most attention, chosen on other windows). Copies the "
+        "to 1 (offset: at the distance in tokens that receives most attention, chosen on other documents). Copies the "
         "next token: mean sign of the head's contribution to the logit of the token that follows in the repeated "
         "block, −1 to 1. From the weights alone: eigenvalue positivity of the OV circuit and of QK matching with the "
         "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is the one, or among the "

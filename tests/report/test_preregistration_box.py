@@ -54,9 +54,12 @@ def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
         cards = text[text.rindex("All claims, with the evidence") : text.rindex("Appendix: every analysis")]
         induction = cards[cards.index("Two-layer models form induction heads.") :]
         assert induction.index("≥ 0.4") < induction.index(
-            "Threshold changed after freezing, on 2025-03-11; before: ≥ 0.5."
+            "The threshold was changed on 2025-03-11, after the claims were frozen; before: ≥ 0.5."
         )
-        assert "Computation changed after freezing, on 2025-03-11: 0.610 before, 0.380 after." in cards
+        assert (
+            "The computation was changed on 2025-03-11, after the claims were frozen: 0.610 before, 0.380 after."
+            in cards
+        )
         table = text[text.index("Changes of claims after freezing.") :]
         assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
 
@@ -71,7 +74,7 @@ def test_models_trained_again_after_their_verdict_are_named_everywhere() -> None
         assert "after their verdict had been seen: 0.060 before, 0.040 after" in text
         assert "1 of 1 model, retrained after a first verdict" in text
         assert "this claim is not blind" in text
-        assert "1 change followed, 1 of them after its verdict" in text
+        assert "1 change followed, 1 of them after the verdict on the claim had been seen" in text
 
 
 def test_an_unchanged_claim_has_no_note() -> None:

@@ -14,6 +14,7 @@ from pathsum.report.document import ClaimCard, ModelValue, Section, Table, Text
 
 FILE = "conf/claims.yaml"
 PREREGISTRATION = "What was tuned, and on which data"
+AFTER = "after the claims were frozen"
 
 
 def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], registered: Preregistration) -> ClaimCard:
@@ -76,11 +77,11 @@ def notes(registered: Preregistration, claim: str) -> tuple[str, ...]:
 def _note(change: Change) -> str:
     values = f": {_text(change.old)} before, {_text(change.new)} after" if change.old != change.new else ""
     return {
-        "threshold": f"Threshold changed after freezing, on {change.date}; before: {_text(change.old)}.",
-        "measure": f"Measure changed after freezing, on {change.date}.",
-        "computation": f"Computation changed after freezing, on {change.date}{values}.",
-        "retrained": f"Models trained again on {change.date}, after their verdict had been seen{values}.",
-        "added": f"Added after freezing, on {change.date}.",
+        "threshold": f"The threshold was changed on {change.date}, {AFTER}; before: {_text(change.old)}.",
+        "measure": f"The measure was changed on {change.date}, {AFTER}.",
+        "computation": f"The computation was changed on {change.date}, {AFTER}{values}.",
+        "retrained": f"The models were trained again on {change.date}, after their verdict had been seen{values}.",
+        "added": f"The claim was added on {change.date}, after the others were frozen.",
     }[change.what]
 
 

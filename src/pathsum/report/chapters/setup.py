@@ -26,8 +26,9 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus = results.corpus
     text = (
-        f"Choices, such as which head is the induction head, use {corpus.tuning_documents:,} held-out documents; "
-        f"verdicts use {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents."
+        f"Choices, such as which head is the previous-token head, use {corpus.tuning_documents:,} held-out documents "
+        f"or (for the induction head) random tokens; verdicts use {corpus.judged_windows:,} windows of "
+        f"{corpus.judged_documents:,} other documents, and other random tokens."
     )
     return Section.of(
         TITLE,
@@ -60,15 +61,17 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
+    seen = f", {late} of them after the verdict on the claim had been seen" if late else ""
     return (
         f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
-        f"{plural(len(registered.changes), 'change')} followed{f', {late} of them after its verdict' if late else ''}."
+        f"{plural(len(registered.changes), 'change')} followed{seen}."
     )
 
 
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. "
-        "Square brackets are 95 % intervals (bootstrap over documents); ranges over models are not."
+        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are 95 % "
+        "intervals (bootstrap over documents; over windows for random tokens). Round brackets in the table of claims "
+        "are ranges over models."
     )

@@ -48,9 +48,10 @@ def logit_lens(results: Results) -> Figure | None:
     ]
     caption = (
         "Held-out loss (nats per token) when the residual stream after 0, 1, … layers is unembedded directly, range "
-        f"over models: {'; '.join(after)}. Each line is a model; bars are 95 % bootstrap intervals over documents. "
-        "Where the loss after an early layer exceeds that of the bigram model, the stream at this layer does not yet "
-        "predict well through the unembedding. It may still contain information that only later layers use."
+        f"over models: {'; '.join(after)}. Each line is a model; bars are 95 % bootstrap intervals over documents. The "
+        "losses of the unigram and the bigram model (dashed) are means over more windows. Where the loss after an "
+        "early layer exceeds that of the bigram model, the stream at this layer does not yet predict well through the "
+        "unembedding. It may still contain information that only later layers use."
     )
     return picture("logit_lens", "Loss by logit lens after each layer", caption, data, (6.6, 4.2), paint)
 
@@ -71,11 +72,11 @@ def trajectories(results: Results) -> Figure | None:
 
     shares = " and ".join(f"{share:.0%}".replace("%", " %") for share in explained)
     caption = (
-        "Losses on the same held-out tokens at each checkpoint of all models, projected onto their first two principal "
-        f"components ({shares} of the variance). Each line is the training of one model. The circle marks its first "
-        "checkpoint, and the dot its first checkpoint after the onset of induction. Where lines of different "
-        "depth separate, the models begin to predict different tokens well. A bend of a line alone is no evidence of a "
-        "transition, because principal components of any smooth curve bend."
+        "Losses on the same held-out tokens at each checkpoint after the first 5 % of training, of all models, "
+        f"projected onto their first two principal components ({shares} of the variance). Each line is the training of "
+        "one model. The circle marks the first of these checkpoints, and the dot the first after the onset of "
+        "induction. Where lines of different depth separate, the models begin to predict different tokens well. A bend "
+        "of a line alone is no evidence of a transition, because principal components of any smooth curve bend."
     )
     return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 

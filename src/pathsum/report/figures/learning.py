@@ -33,8 +33,9 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: means over models; thin: each model. The curves are "
-        f"measured on a few held-out windows, the numbers in the text on all.{curriculum_caption(results)}"
+        f"{_contrast(results)}Thick: means over models; thin: each model. The curves come from evaluations during "
+        "training, which use fewer and other windows than the numbers in the text (held-out text for the loss drop, "
+        f"repeated random tokens for prefix matching).{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -67,8 +68,8 @@ def phase_change(results: Results) -> Figure | None:
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
     caption = (
-        "Prefix matching, in-context loss drop and loss on repeated random tokens: means over a few held-out "
-        f"windows.{curriculum_caption(results)}"
+        "Prefix matching, in-context loss drop and loss on repeated random tokens: means over a few windows, of "
+        f"held-out text for the loss drop and of repeated random tokens for the others.{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
@@ -165,14 +166,14 @@ def onsets(results: Results) -> str:
 
 
 def levels(results: Results) -> str:
-    """State the final in-context loss drop on all held-out windows, for each number of layers."""
+    """State the final in-context loss drop on the verdict windows, for each number of layers."""
     drops = "; ".join(
         f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
         for n in results.layer_counts()
     )
     return (
-        "Curves in training are means over a few held-out windows. On all held-out windows, the final in-context loss "
-        f"drop (nats, range over models) is: {drops}."
+        "Curves in training are means over a few windows of tuning documents. On the windows of the verdicts, the "
+        f"final in-context loss drop (nats, range over models) is: {drops}."
     )
 
 

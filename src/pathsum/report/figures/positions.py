@@ -19,8 +19,8 @@ LEAST_BIN, WIDENING = 4, 1.12  # least number of positions per bin; ratio of the
 
 
 def loss_by_position(results: Results) -> Figure | None:
-    """Draw the loss against the position at the end of training, and shade the two ranges of positions between which
-    the in-context loss drop is taken (docs/framework.md §6.1)."""
+    """Draw the loss against the position at the last evaluation of training, and shade the two ranges of positions
+    between which the in-context loss drop is taken (docs/framework.md §6.1)."""
     rows = [
         {"layers": layers_label(c.summary.n_layers), "cell": c.name, "position": centre, "loss_nats": loss}
         for c in results.cells.values()
@@ -45,9 +45,9 @@ def loss_by_position(results: Results) -> Figure | None:
         ax.legend(title="")
 
     caption = (
-        "Held-out loss by position at the end of training. The in-context loss drop is the mean loss in the left gray "
-        "band minus the mean loss in the right gray band. Lines are means over models, and over positions in bins that "
-        "widen to the right; colored areas are the range over models."
+        "Held-out loss by position at the last evaluation of training. The in-context loss drop is the mean loss in "
+        "the left gray band minus the mean loss in the right gray band. Lines are means over models, and over "
+        "positions in bins that widen to the right; colored areas are the range over models."
     )
     return picture("loss_by_position", "Loss by position in the window", caption, data, (7.4, 4.2), paint)
 

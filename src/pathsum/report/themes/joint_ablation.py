@@ -32,11 +32,12 @@ def section(results: Results, figures: Figures) -> Section:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head to ablate.",))
     method = (
         f"All heads with a prefix-matching score of at least {MATCHES} at the last evaluation of training are ablated "
-        "together, at each checkpoint, on windows that were not used to choose them. One control ablates as many other "
-        "heads of the same layers by the same method; the two are compared window by window. The other control removes "
-        "writes of the same patterns and sizes in random directions; it is compared with the method that has the "
-        "smallest effect for the induction heads. If the layers have too few other heads, all of them are ablated, "
-        "which does not count as a control; the table marks these models."
+        "together, at every third checkpoint (after the first 5 % of training), on windows that were not used to "
+        "choose them. One control ablates as many other heads of the same layers by the same method; the two are "
+        "compared window by window. The other control subtracts writes of the same patterns and sizes, but in random "
+        "directions; it is compared with whichever ablation of the induction heads has the smallest effect. If a layer "
+        "has fewer other heads than induction heads, all its other heads are ablated. This does not count as a "
+        "control, and the table marks it."
     )
     return Section(TITLE, (method,), (*drawn(figures, "joint_ablation"), _table(cells)))
 
@@ -55,7 +56,7 @@ def _table(cells: list[Cell]) -> Table:
         "the decrease when the heads are ablated, in nats per token and as a share of the whole model's value, of two "
         "measures: the in-context loss drop on held-out text, and the advantage of the second copy over the first on "
         "repeated random tokens. The last rows of each model are the two controls with the largest effect: ablation of "
-        "other heads, and removal of equally large writes in random directions. In brackets: 95 % intervals.",
+        "other heads, and subtraction of equally large writes in random directions. In brackets: 95 % intervals.",
         csv="joint_ablation.csv",
     )
 
@@ -77,7 +78,7 @@ def share(lost: float, whole: float) -> str:
 
 
 def joint_ablation(results: Results) -> Figure | None:
-    """Draw loss drop and second-copy gain at each checkpoint of two-layer models, under resample ablation."""
+    """Draw loss drop and second-copy gain of two-layer models at every third checkpoint, under resample ablation."""
     cells = [c for c in results.with_layers(2) if c.rows(JointAblationRow)]
     if not cells:
         return None

@@ -6,12 +6,13 @@ from pathsum.records.registry import record
 @record(
     "norm_scales",
     "loss reduction by each path at frozen norm scales and at its own norm scales",
-    "L(direct + single heads of the path) − L(direct + single heads of the path + path)",
+    "L(shorter paths through its heads) − L(shorter paths through its heads + path)",
     "extraction/norm_scales.py",
 )
 class NormScaleRow:
-    """The loss reduction on held-out windows, in nats per token, when a path is added to the direct path and the
-    single-head paths of its heads. Patterns are frozen. Intervals: 95 % bootstrap over documents."""
+    """The loss reduction on held-out windows, in nats per token, when a path is added to the shorter paths through its
+    heads: for one head the direct path, for two the direct path and both single-head paths. Patterns are frozen.
+    Intervals: 95 % bootstrap over documents."""
 
     path: str
     order: int  # number of heads on the path

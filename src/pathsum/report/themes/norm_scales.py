@@ -24,11 +24,11 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "The path expansion is exact if norm scales are frozen. Each path is then divided by the norm of the whole "
         "residual stream, which makes a single path small. At its own scale, a path is divided by the norm of a "
-        "residual stream that holds only this path, the single-head paths of its heads and the direct path. Of "
-        f"{len(single)} single heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % "
-        f"intervals); the difference is {span([r.difference_nats for r in single])} nats per token (range over heads). "
-        f"Spearman's rank correlation of the two reductions over the heads of a model is {span(_correlations(cells))} "
-        "(range over models)."
+        f"residual stream that holds only this path and the shorter paths through its heads. Of {len(single)} single "
+        f"heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % intervals); the "
+        f"difference is {span([r.difference_nats for r in single])} nats per token (range over heads). Spearman's rank "
+        f"correlation of the two reductions over the heads of a model is {span(_correlations(cells))} (range over "
+        "models)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
@@ -56,10 +56,11 @@ def _table(cells: list[Cell]) -> Table:
             "random directions, frozen; own (nats)",
             lambda _, r: f"{number(r.frozen_control_nats)}; {number(r.own_control_nats)}",
         ),
-        caption="Fall of the held-out loss (nats per token) when a path is added to the direct path and the "
-        "single-head paths of its own heads, with attention patterns fixed: at frozen norm scales, at the path's own "
-        "scale, and the difference. Rows: for each model, the path of each order that reduces the loss most. Last: the "
-        "control, in which the path writes as much in random directions. 95 % intervals.",
+        caption="Fall of the held-out loss (nats per token) when a path is added to the shorter paths through its "
+        "heads (for one head the direct path, for two the direct path and both single-head paths), with attention "
+        "patterns fixed: at frozen norm scales, at the path's own scale, and the difference. Rows: for each model, the "
+        "path of each order that reduces the loss most at frozen scales. Last: the control, in which the path writes "
+        "as much in random directions. 95 % intervals.",
         csv="norm_scales.csv",
     )
 

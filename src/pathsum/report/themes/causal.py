@@ -172,8 +172,8 @@ def terms(cells: Sequence[Cell]) -> Table:
         Column("removed last (nats)", ("removed_nats", "removed_low", "removed_high")),
         caption="Loss reduction by each order of paths (nats per token, held-out text): the fall of the loss when the "
         "order is added to the lower orders, starting from log d_vocab, and the rise when the order is removed from "
-        "the whole sum. 95 % intervals over windows. In AMF's term importance analysis, virtual heads reduce the loss "
-        "least. The CSV also has each layer and each head.",
+        "the whole sum. 95 % intervals over documents. In AMF's term importance analysis, virtual heads reduce the "
+        "loss least. The CSV also has each layer and each head.",
         csv="terms.csv",
     )
 

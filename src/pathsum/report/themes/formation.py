@@ -121,7 +121,7 @@ def _bends(results: Results) -> str:
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
         bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
         certain = sum(bend.low_documents is not None for bend in bends)
-        sure = f" ({certain} for every sample of windows)" if bends else ""
+        sure = f" ({certain} in at least 95 % of bootstrap samples)" if bends else ""
         return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
     with_onset, without = by_onset(results)
@@ -152,7 +152,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("seeds", lambda _, some: len(some)),
         *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
         caption="Change-points in millions of tokens seen: median over seeds, and in brackets the range over seeds (–: "
-        "no model changes). The CSV has the intervals over windows of each model.",
+        "no model changes). The CSV has the 95 % intervals of each model.",
         csv="changes.csv",
     )
 
@@ -193,9 +193,9 @@ def formation(results: Results) -> Figure | None:
         "If the marks move to the right from one row to the next, the upper quantity forms first. Each mark is a "
         "two-layer model, in the same order in every row, at half of the quantity's rise (loss: at the bend to a "
         "steeper slope over log tokens). Wide faint bars reach to the evaluations before and after a change; where "
-        "they overlap, the order is open. Thin lines: 95 % intervals over windows. Hollow marks: whether there is a "
-        "change depends on the sampled windows. Composition is computed from the weights and has no interval over "
-        "windows."
+        "they overlap, the order is open. Thin lines: 95 % bootstrap intervals over documents (on random tokens, over "
+        "windows). Hollow marks: in more than 5 % of the bootstrap samples there is no change. Composition is computed "
+        "from the weights and has no interval."
     )
     return picture("formation", "Order of formation", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 

@@ -102,8 +102,8 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        "A surprise: these heads match more than the paper's one token. Of two earlier matches, they prefer the one "
-        f"that also matches the previous token, in {longer} of {plural(len(rows), 'model')}.",
+        "A surprise: these heads match more than the single token of the paper's mechanism. Of two earlier matches, "
+        f"they prefer the one that also matches the previous token, in {longer} of {plural(len(rows), 'model')}.",
     )
 
 

@@ -36,7 +36,7 @@ def layer_colour(n_layers: int) -> str:
 def visible(token: str, longest: int = 48) -> str:
     """Return ``token`` with every character visible, cut to ``longest`` characters.
 
-    Spaces, newlines and tabs become signs (␣ ↵ ⇥ ␍), and other invisible characters become escapes.
+    Spaces, newlines, tabs and carriage returns become ␣ ↵ ⇥ ␍, and other invisible characters become escapes.
     """
     signs = {" ": "␣", "\n": "↵", "\t": "⇥", "\r": "␍"}
     shown = "".join(signs.get(c) or (_escape(c) if _hidden(c) else c) for c in token)

@@ -75,7 +75,10 @@ def _doubt(row: CalibrationRow) -> str:
             f"Caution: on synthetic corpora, the detector “{name}” has {shares} (95 % intervals); both should be at "
             f"least {TRUSTED}."
         )
-    return f"The detector “{name}” has {shares} on synthetic corpora, too few to show that both exceed {TRUSTED}."
+    return (
+        f"The detector “{name}” has {shares} on synthetic corpora; there are too few units to show that both exceed "
+        f"{TRUSTED}."
+    )
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:

@@ -10,9 +10,10 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Circuits of single tokens"
 TEXT = (
-    "From the weights alone. OV: outputs that a head raises when it attends to a token. QK: destinations that attend "
-    "to a token most (without positions; in later layers, the part that reads tokens directly). Direct path: the next "
-    "tokens it predicts. Values: minus their mean over outputs (OV) or keys (QK); no final norm."
+    "OV: the outputs that a head raises when it attends to the token. QK: the destinations that attend most to the "
+    "token (without positions). In later layers, both show only the part that reads tokens directly. Direct path: the "
+    "next tokens that W_U W_E predicts, beside those that follow in the corpus. From OV values the mean over outputs "
+    "is subtracted, from QK values the query's mean over keys, weighted by frequency. OV leaves out the final norm."
 )
 
 

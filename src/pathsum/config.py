@@ -351,7 +351,8 @@ class SweepConfig(Frozen):
 
     @model_validator(mode="after")
     def _changes_are_settings(self) -> SweepConfig:
-        """Refuse changes that no model would read, and changes of what the name of a model states."""
+        """Refuse changes of settings that do not exist and, except in ``controls``, of those that the name of a model
+        states (``NAMED``)."""
         known = {"model": [*ModelConfig.model_fields], "train": [*TrainConfig.model_fields]}
         named = "the name of a model states it; choose models with sweep.n_layers, n_heads, d_head and seeds"
         complaints = [

@@ -89,9 +89,8 @@ def mechanism_one(results: Results) -> Figure | None:
         _box(ax, 9.3, 1.9, drawable(top.out), INK)
         ax.text(9.3, 1.25, "output", ha="center", fontsize=9)
         _arrow(ax, (6.75, 1.9), (8.55, 1.9), colour)
-        ax.text(
-            7.65, 2.1, f"OV circuit:\nlogit +{number(top.effect_logits, 1)}", ha="center", fontsize=9.5, color=colour
-        )
+        effect = f"attention × OV:\nlogit +{number(top.effect_logits, 1)}"
+        ax.text(7.65, 2.1, effect, ha="center", fontsize=9.5, color=colour)
         ax.text(7.6, 0.35, f"log P(output) +{number(top.change_nats, 1)} nats", ha="left", fontsize=10)
 
     columns = ["cell", "head", "source", "destination", "out", "qk_nats", "effect_logits", "change_nats"]

@@ -37,7 +37,7 @@ def section(results: Results, figures: Figures) -> Section:
     direct = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
     balanced = (
         f"The direct path has a share of {span(direct)} of the power of the residual stream after the first layer "
-        "(squared norms, held-out text)."
+        "(squared norms after normalization, held-out text)."
     )
     method = (
         "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "
@@ -139,8 +139,8 @@ def balance(models: Sequence[Cell]) -> Table:
         Column("projection", lambda _, __, parts: parts["embedding"].projection_share),
         caption="Balance of the residual stream x on held-out text. Norms are root mean squares over positions: of the "
         "embedding, of what each earlier layer writes, and of what each of its heads writes (range over heads; layers "
-        "separated by “;”). Share of the direct path in what is read: power is Σ ‖embedding‖² / Σ ‖x‖², projection is "
-        "Σ ⟨embedding, x⟩ / Σ ‖x‖².",
+        "separated by “;”). Share of the direct path in what is read: power is Σ s² ‖embedding‖² / Σ s² ‖x‖², "
+        "projection is Σ s² ⟨embedding, x⟩ / Σ s² ‖x‖², with s the norm scale at each position.",
         csv="balance.csv",
     )
 

@@ -95,9 +95,8 @@ def score_paths(results: Results) -> Figure | None:
         "Parts of the best induction head's preference for the token after the earlier occurrence of the current "
         "token, on repeated random tokens (nats above the mean over keys; chance is 0). Each square is a pair of a "
         "path to the query (row) and a path to the key (column). In the top row the query reads the embedding: the "
-        "first square is the direct pair, the others are K-composition. Box: keys that come through the strongest "
-        f"previous-token head, {span(keys)} nats of {span(everything)} nats in all squares. The bias by distance is "
-        "left out."
+        "first square is the direct pair, the others are K-composition. Box: keys that come through the previous-token "
+        f"head, {span(keys)} nats of {span(everything)} nats in all squares. The bias by distance is left out."
     )
     title = "Scores of induction heads by pairs of paths"
     return preferences("score_paths", title, caption, rows, cells[:MOST_CELLS], _mark, (3.4, 3.9))

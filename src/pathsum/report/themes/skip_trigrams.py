@@ -18,13 +18,13 @@ BUGS = 8  # rows of the table of skip-trigram bugs
 NEAR = 8  # tokens back; a long-range head has less than half of its attention within them
 
 METHOD = (
-    "How the atlas is made. Half of the held-out documents, the choosing documents, rank the skip-trigrams of each "
-    "head by their effect on the logit of the output, summed over the places where this output comes next. Those with "
-    "the largest sums are candidates. A head can have a large sum by raising common tokens, whatever the source. The "
-    "atlas therefore lists the candidates that occur in the choosing documents more often than chance: the output "
-    "follows the destination more often after the source than overall, by more than three standard errors. Attention "
-    "patterns and norm scales are fixed; with one layer this is exact. Neither the first position nor the destination "
-    "itself counts as a source."
+    "How the atlas is made. Half of the held-out documents are the choosing documents. The skip-trigrams of each head "
+    "are ranked by their effect on the logit of the output, summed over the places in some windows of these documents "
+    "where this output comes next. Those with the largest sums are candidates. A head can have a large sum by raising "
+    "common tokens, whatever the source. The atlas therefore lists the candidates that occur in the choosing documents "
+    "more often than chance: the output follows the destination more often after the source than overall, by more than "
+    "three standard errors. Attention patterns and norm scales are fixed; with one layer this is exact. Neither the "
+    "first position nor the destination itself counts as a source."
 )
 NAMES = (
     HEAD,

@@ -38,7 +38,7 @@ def _table(cells: list[Cell]) -> Table:
         Column("token before the match", lambda _, at: _preference(at["before"])),
         Column("change of other keys (nats)", lambda _, at: at["after"].inhibition_nats),
         caption="If a match makes a head prefer the token after it, the interval in that column lies above 0. "
-        "Preference: log attention to the key minus its mean over keys two to five tokens away from it (nats), on "
+        "Preference: log attention to the key minus its mean over keys two to five tokens from the match (nats), on "
         "repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the head that "
         "prefers the token after the match most. Last: the change of the log attention to every other key when the "
         "score of a query's strongest key rises by one nat. In brackets: 95 % intervals over windows.",

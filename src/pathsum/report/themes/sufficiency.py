@@ -20,8 +20,8 @@ def section(results: Results, _: Figures) -> Section:
     method = (
         "A circuit that is necessary need not be sufficient. Here everything except the circuit is resampled: the "
         "outputs of all other heads, and whatever else the keys and queries of the induction head read from earlier "
-        "heads. Queries and keys are resampled from different windows. The token embedding is kept, because queries "
-        "match it and values copy it. The controls keep the edge of another first-layer head, or no edge."
+        "heads. Queries and keys are resampled from different windows. The token embedding is kept in queries, which "
+        "match it, and in values, which copy it. The controls keep the edge of another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 

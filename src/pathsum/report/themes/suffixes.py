@@ -57,8 +57,9 @@ def section(results: Results, figures: Figures) -> Section:
         "score alike. Here two earlier matches compete in one sequence of random tokens that are otherwise all "
         "different. Both matches end with the current token; the longer one also matches the previous token. The "
         "follower of a match is the token directly after it. Each sequence is used with the two matches in both "
-        "orders, so that neither their distance nor the follower favors one of them. The head is the one with the best "
-        "prefix matching at training's last evaluation; these sequences were not used to choose it."
+        "orders, so that neither their distance nor the follower favors one of them. The head is the one after the "
+        "first layer with the best prefix matching at training's last evaluation; these sequences were not used to "
+        "choose it."
     )
     text = (method, _behaviour(cells), _edges(cells), _heads(cells))
     return Section.of(TITLE, text, (*drawn(figures, "suffixes"), _table(cells)))
@@ -103,8 +104,8 @@ def _edges(cells: Sequence[Cell]) -> str:
         "share of the advantage, the remaining share of the attention to the follower of a single match of one token, "
         f"and the rise of the loss on the second copy of repeated random tokens (nats per token). {' '.join(text)} In "
         "one-token matching, the queries read only the current token, and the keys only the current and the previous "
-        "token. Ablation of all other paths into the head, including two-token matching, raises the loss on the second "
-        f"copy by {span(second_copy)} nats per token."
+        "token. Ablation of all other paths into its queries and keys, including two-token matching, raises the loss "
+        f"on the second copy by {span(second_copy)} nats per token."
     )
 
 
@@ -164,12 +165,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         "its attention on the follower of either match, 0 to 1; difference: the former minus the latter; three against "
         "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
         "followers. Without an edge: the difference of attention under resample ablation of the edge. Second copy: "
-        "rise of the loss on the second copy of repeated random tokens when all but one-token matching is ablated. In "
-        f"brackets: 95 % bootstrap intervals over {sequences} sequences ({windows} windows for the second copy). "
-        "Score: shares of the head's preference for the token after the earlier occurrence, on repeated random tokens, "
-        "by what is compared (at the query × at the key). Current × previous is the match of one token. Previous × two "
-        "back adds the second token. Two back × three back adds the third; this share includes all keys further back. "
-        "The CSV has both ablation methods and every set of edges.",
+        "rise of the loss on the second copy of repeated random tokens when all paths into its queries and keys but "
+        f"those of one-token matching are ablated. In brackets: 95 % bootstrap intervals over {sequences} sequences "
+        f"({windows} windows for the second copy). Score: shares of the head's preference for the token after the "
+        "earlier occurrence, on repeated random tokens, by what is compared (at the query × at the key). Current × "
+        "previous is the match of one token. Previous × two back adds the second token. Two back × three back adds the "
+        "third; this share includes all keys further back. The CSV has both ablation methods and every set of edges.",
         csv="suffix_cuts.csv",
     )
 

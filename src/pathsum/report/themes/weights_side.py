@@ -63,7 +63,7 @@ def _joint(cells: Sequence[Cell]) -> str:
         "Joint copying. Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head "
         f"with the sum of their OV circuits. There are {plural(len(groups), 'such group')}; "
         f"{sum(g.top1 > g.best_top1 for _, g in groups)} of them copy more of the vocabulary than their best head "
-        f"alone. In the group that copies most ({cell.name}, heads {names}), a share of {number(best.top1)} of all "
+        f"alone. In the group that copies most ({cell.name}, heads {names}), a share of {number(best.top1)} of the "
         f"tokens raise their own logit most, against {number(best.best_top1)} for its best head alone{others}."
     )
 

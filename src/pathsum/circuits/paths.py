@@ -36,15 +36,18 @@ def path_name(path: Path) -> str:
     return "→".join(f"L{layer}H{head}" for layer, head in path) or "direct"
 
 
-def path_pattern(path: Path, patterns: Patterns, scales: Scales) -> Float[Tensor, "batch query key"]:
-    """Return the pattern of a path, s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}, with scales as diagonal matrices.
+def moved(
+    path: Path, patterns: Patterns, scales: Scales, x: Float[Tensor, "batch pos d"]
+) -> Float[Tensor, "batch pos d"]:
+    """Move vectors along a path: apply its pattern s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}, with scales as diagonal
+    matrices, to ``x``.
 
-    Rows sum to 1 if all scales are 1. Costs order · batch · pos³. See docs/framework.md §2.1."""
+    Costs order · batch · pos² · d. See docs/framework.md §2.1."""
     readers = [layer for layer, _ in path] + [-1]  # layers whose norm scales enter, in order; −1 is the final norm
-    mixing = torch.diag_embed(scales[readers[0]])
+    x = scales[readers[0]].unsqueeze(-1) * x
     for (layer, head), reader in zip(path, readers[1:], strict=True):
-        mixing = scales[reader].unsqueeze(-1) * (patterns[layer][:, head] @ mixing)
-    return mixing
+        x = scales[reader].unsqueeze(-1) * (patterns[layer][:, head] @ x)
+    return x
 
 
 def path_circuit(weights: Weights, path: Path) -> LowRank:
@@ -65,11 +68,9 @@ def path_logits(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens.
 
-    Costs ``path_pattern`` and d_vocab · d_head · (d_model + batch · pos). ValueError as in ``check_frozen``."""
-    check_frozen(weights, patterns, scales)
-    circuit = path_circuit(weights, path)
-    moved = path_pattern(path, patterns, scales) @ circuit.right.mT[tokens]
-    return moved @ circuit.left.mT
+    Costs ``moved`` on d_head numbers and d_vocab · d_head · (d_model + batch · pos). ValueError as in
+    ``check_frozen``."""
+    return path_sum(weights, tokens, patterns, scales, [path])
 
 
 def path_sum(
@@ -81,11 +82,15 @@ def path_sum(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits.
 
-    Costs ``path_logits`` for each path, and memory for two tensors of logits. Errors as in ``path_logits``."""
-    total = weights.W_U.new_zeros(*tokens.shape, weights.W_U.shape[0])
+    The sum is one product of the factors of all paths. Costs ``path_logits`` for each path, and batch · pos · d_head
+    numbers of memory for each. Errors as in ``path_logits``."""
+    check_frozen(weights, patterns, scales)
+    brought, written = [weights.W_U.new_zeros(*tokens.shape, 0)], [weights.W_U[:, :0]]
     for path in all_paths(weights) if paths is None else paths:
-        total += path_logits(weights, path, tokens, patterns, scales)
-    return total
+        circuit = path_circuit(weights, path)
+        brought.append(moved(path, patterns, scales, circuit.right.mT[tokens]))
+        written.append(circuit.left)
+    return torch.cat(brought, -1) @ torch.cat(written, -1).mT
 
 
 def by_order(

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pathsum.circuits.paths import Path, Patterns, Scales, path_pattern
+from pathsum.circuits.paths import Path, Patterns, Scales, moved
 from pathsum.core.weights import Weights
 
 
@@ -30,7 +30,7 @@ def stream_paths(
     """Return the contribution of each path to the normalized residual stream that ``layer`` reads.
 
     It is (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens. ``patterns``
-    and ``scales`` may include those of later layers. Costs order · batch · pos · (pos² + d_model · d_head) for each
+    and ``scales`` may include those of later layers. Costs order · batch · pos · d_model · (pos + d_head) for each
     path. ValueError if a path goes through ``layer`` or a later layer, or if scales are missing. See
     docs/framework.md §2.3."""
     if beyond := [path for path in paths if path and path[-1][0] >= layer]:
@@ -39,11 +39,11 @@ def stream_paths(
         raise ValueError(f"expected a scale for each layer up to {layer}, got {len(scales)}; without a norm, pass ones")
     brought = []
     for path in paths:
-        moved = path_pattern(path, patterns, scales[: layer + 1]) @ weights.W_E.mT[tokens]
+        x = moved(path, patterns, scales[: layer + 1], weights.W_E.mT[tokens])
         for at, head in path:
             W_OV = weights.layers[at][head].W_OV
-            moved = moved @ W_OV.right.mT @ W_OV.left.mT
-        brought.append(moved)
+            x = x @ W_OV.right.mT @ W_OV.left.mT
+        brought.append(x)
     return torch.stack(brought)
 
 
@@ -55,12 +55,9 @@ def score_sum(
     """Return the sum of the scores of all pairs of paths and of the position bias, in nats.
 
     At keys up to the query, it equals the model's attention scores. ``queries`` include the factor 1/√d_head, as W_QK
-    does. Costs pairs · batch · pos² · d_head."""
-    total = by_distance(bias).expand(queries.shape[1], -1, -1)
-    for query in queries:
-        for key in keys:
-            total = total + query @ key.mT
-    return total
+    does. The sum over keys is taken before each product. Costs paths · batch · pos² · d_head."""
+    every_key = keys.sum(0).mT
+    return by_distance(bias) + torch.stack([query @ every_key for query in queries]).sum(0)
 
 
 def contrasted(

@@ -7,6 +7,7 @@ permutation of its factors, as in the corrected figure of A Mathematical Framewo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -89,27 +90,40 @@ def composition_scores(
     Benjamini–Hochberg at 5 % can therefore accept a single edge only with 40 · n rotations or more.
     Costs rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1
     early and H2 late heads. ValueError if ``rotations`` < 1."""
+    (scores,) = scores_of_writers(weights, [writers or weights], rotations, generator)
+    return scores
+
+
+def scores_of_writers(
+    weights: Weights, writers: Sequence[Weights], rotations: int, generator: torch.Generator
+) -> list[list[CompositionScore]]:
+    """Return ``composition_scores`` with the early heads of each of ``writers``, all with the same rotations, which are
+    drawn once."""
     if rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; raise rotations")
-    late_heads, early_heads = (
-        {(layer, h): head for layer, row in enumerate(some.layers) for h, head in enumerate(row)}
-        for some in (weights, writers or weights)
-    )
+    late_heads = _heads(weights)
     readers = [(kind, place) for kind in KINDS for place in late_heads if place[0] > 0]
-    early_places = [place for place in early_heads if place[0] < len(weights.layers) - 1]
-    if not early_places or not readers:
-        return []
-    d_model = weights.W_E.shape[0]
+    early_heads = [{p: head for p, head in _heads(w).items() if p[0] < len(weights.layers) - 1} for w in writers]
+    if not early_heads[0] or not readers:
+        return [[] for _ in writers]
+    d_model, early_places = weights.W_E.shape[0], list(early_heads[0])
     read = spectra([reader(late_heads[place], kind) for kind, place in readers])
-    written = spectra([early_heads[place].W_OV for place in early_places])
+    written = spectra([heads[place].W_OV for heads in early_heads for place in early_places])
     null, floor = rotation_null(read, written, d_model, rotations, generator), min(1.0, 2 / (1 + rotations))
-    scores = []
-    for (i, (kind, late)), (j, early) in product(enumerate(readers), enumerate(early_places)):
-        if early[0] < late[0]:
-            value = composition(early_heads[early], late_heads[late], kind)
-            p_values = _p_values(value**2, null[:, i, j])
-            scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), *p_values, floor))
-    return scores
+    found = []
+    for heads, draws in zip(early_heads, null.split(len(early_places), -1), strict=True):
+        scores = []
+        for (i, (kind, late)), (j, early) in product(enumerate(readers), enumerate(early_places)):
+            if early[0] < late[0]:
+                value = composition(heads[early], late_heads[late], kind)
+                p_values = _p_values(value**2, draws[:, i, j])
+                scores.append(CompositionScore(kind, early, late, value, 1 / math.sqrt(d_model), *p_values, floor))
+        found.append(scores)
+    return found
+
+
+def _heads(weights: Weights) -> dict[tuple[int, int], Head]:
+    return {(layer, h): head for layer, row in enumerate(weights.layers) for h, head in enumerate(row)}
 
 
 def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]:

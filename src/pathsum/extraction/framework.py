@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pathsum.circuits import bigram, eigenvalues
-from pathsum.circuits.composition import benjamini_hochberg, composition_scores, sizes, variance, varying
+from pathsum.circuits.composition import benjamini_hochberg, scores_of_writers, sizes, variance, varying
 from pathsum.circuits.qk_ov import ov_circuit
 from pathsum.config import ExtractConfig
 from pathsum.core.weights import Weights
@@ -85,10 +85,9 @@ def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig
         tuple(varying(head, mean) for head, mean in zip(heads, means, strict=True))
         for heads, means in zip(weights.layers, mean_writes, strict=True)
     ]
-    scores, without = (
-        composition_scores(weights, config.rotations, torch.Generator().manual_seed(_SEED), writers)
-        for writers in (weights, replace(weights, layers=tuple(layers)))
-    )
+    writers = [weights, replace(weights, layers=tuple(layers))]
+    generator = torch.Generator().manual_seed(_SEED)
+    scores, without = scores_of_writers(weights, writers, config.rotations, generator)
     q_values = benjamini_hochberg(_tensor(s.p_value for s in scores)).tolist()
     q_varying = benjamini_hochberg(_tensor(s.p_above for s in without)).tolist()
     varied = [[variance(output[:, h]) for h in range(output.shape[1])] for output in outputs]

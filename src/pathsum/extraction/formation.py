@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from pathsum.behaviour.icl_positions import icl_loss_drop
 from pathsum.behaviour.labels import MOST, by_window
@@ -23,7 +22,6 @@ from pathsum.extraction.inputs import EvalData, TrainedModel
 from pathsum.interventions.run import Run
 from pathsum.model.checkpoint import load_checkpoint
 from pathsum.model.transformer import Transformer
-from pathsum.probes.evaluation import Evaluation
 from pathsum.probes.in_context import in_context_loss_drop
 from pathsum.probes.induction import prefix_matching
 from pathsum.probes.positional import previous_token
@@ -32,10 +30,10 @@ from pathsum.records.roles import HeadRoles, Place
 from pathsum.records.trajectories import TokenLossRow
 from pathsum.statistics.bootstrap import NO_INTERVAL, Columns, independent, mean_intervals, resampled_means
 from pathsum.statistics.phase_change import Onset, bend, change_interval, onset
+from pathsum.training.evaluate import token_losses
 
 TEXT, COPIES = 32, 12  # windows of held-out text, and of repeated random tokens, which vary less
 TRAJECTORY_WINDOWS = 8  # about 2,000 tokens, over which the noise of single tokens averages out
-CHUNK = 4  # windows at a time; 32 at once take 50 % longer, because memory is allocated
 DRAWS = 500
 Find = Callable[[Sequence[int], Sequence[float]], Onset | None]
 CHANGES: dict[str, Find] = {  # how the change point of each quantity is found; least_rise is the smallest change
@@ -60,12 +58,14 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     ``changes`` has the change point of each quantity, and ``token_losses`` has a row for each settled checkpoint."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept = sorted({0, *settled})
-    each, token_losses = [], []
+    each, single = [], []
     for i in kept:
         model = load_checkpoint(trained.checkpoints[i], data.tokenizer_hash)
-        each.append(measure(model, pair, trained, data))
+        losses = token_losses(model, data.windows[:TEXT])
+        each.append(measure(model, losses, pair, trained, data))
         if i in settled:
-            token_losses.append(token_loss_row(model, log[i], data))
+            some = losses[:TRAJECTORY_WINDOWS].flatten().tolist()
+            single.append(TokenLossRow(log[i].step, log[i].tokens_seen, some))
     curves = {name: torch.stack([values[name] for values in each]) for name in each[0] if name in CHANGES}
     tokens = [log[i].tokens_seen for i in kept]
     generator = torch.Generator().manual_seed(_SEED)
@@ -80,7 +80,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
         means: dict[str, Any] = {name: values[name].mean().item() if name in values else None for name in QUANTITIES}
         rows.append(FormationRow(log[i].step, log[i].tokens_seen, loss_drop_low=low, loss_drop_high=high, **means))
     changes = [row for row in found if row is not None]
-    return {"formation": rows, "changes": changes, "token_losses": token_losses}
+    return {"formation": rows, "changes": changes, "token_losses": single}
 
 
 def final_pair(trained: TrainedModel) -> tuple[int, Place] | None:
@@ -90,36 +90,25 @@ def final_pair(trained: TrainedModel) -> tuple[int, Place] | None:
     return (roles.previous[1], roles.induction) if roles.previous and roles.induction else None
 
 
-def token_loss_row(model: Transformer, at: Evaluation, data: EvalData) -> TokenLossRow:
-    """Measure the loss on each token of the first ``TRAJECTORY_WINDOWS`` windows, in nats."""
-    windows = data.windows[:TRAJECTORY_WINDOWS]
-    losses = cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
-    return TokenLossRow(at.step, at.tokens_seen, losses.tolist())
-
-
-def measure(model: Transformer, pair: tuple[int, Place] | None, trained: TrainedModel, data: EvalData) -> Values:
-    """Measure each quantity at one checkpoint: one value per window, but a single value of K-composition."""
-    windows = data.windows[:TEXT]
-    losses, patterns = [], []
-    for chunk in windows.split(CHUNK):
-        trace = model.trace(chunk[:, :-1])
-        each = cross_entropy(trace.logits.flatten(0, 1), chunk[:, 1:].flatten(), reduction="none")
-        losses.append(each.view(len(chunk), -1).double())
-        if pair:
-            patterns.append(trace.patterns[0][:, pair[0], None].clone())  # a view would keep the patterns of all heads
-    by_position = torch.cat(losses)
+def measure(
+    model: Transformer, losses: Float[Tensor, "batch pos"], pair: tuple[int, Place] | None, trained: TrainedModel,
+    data: EvalData,
+) -> Values:  # fmt: skip
+    """Measure each quantity at one checkpoint, of which ``losses`` are the losses on text: one value per window, but a
+    single value of K-composition."""
     found = {
-        "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in by_position], dtype=torch.float64),
-        "loss_nats": by_position.mean(1),
+        "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
+        "loss_nats": losses.mean(1),
     }
-    if None not in (icl := [icl_loss_drop(row) for row in by_position.tolist()]):
+    if None not in (icl := [icl_loss_drop(row) for row in losses.tolist()]):
         found["icl_loss_drop_nats"] = torch.tensor(icl, dtype=torch.float64)
     if pair is None:
         return found
     previous, (layer, head) = pair
     run = Run(model, trained.repeated_tokens[:COPIES])
     copies = run.trace.patterns[layer][:, head, None]
-    found["previous_token"] = by_window(previous_token, torch.cat(patterns))[0].double()
+    patterns = first_patterns(model, data.windows[:TEXT, :-1], previous)
+    found["previous_token"] = by_window(previous_token, patterns)[0].double()
     found["prefix_matching"] = by_window(partial(prefix_matching, block=trained.block), copies)[0].double()
     if layer > 0:
         found["key_edge_nats"] = key_edge(run, previous, (layer, head), trained.block)
@@ -129,6 +118,15 @@ def measure(model: Transformer, pair: tuple[int, Place] | None, trained: Trained
     return found
 
 
+def first_patterns(
+    model: Transformer, tokens: Int[Tensor, "batch pos"], head: int
+) -> Float[Tensor, "batch head query key"]:
+    """Return the patterns of one head of the first layer."""
+    heads = model.attention(0)
+    q, k, _ = heads.queries_keys_values(model.normalise(model.embed(tokens))[0])
+    return (q[:, head] @ k[:, head].mT + heads.position_scores(tokens.shape[1])[head]).softmax(-1)[:, None]
+
+
 def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor, "batch"]:
     """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
     keys of a later head.
@@ -136,9 +134,8 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
     It is the preference (docs/framework.md §2.4) in log A minus the preference in log A with another window's writes on
     the edge, in nats for each window. See "how induction heads work" in A Mathematical Framework for Transformer
     Circuits (AMF)."""
-    layer, head = late
     other = clean.output((0, previous)).roll(1, 0)
-    without = clean.patched_layer(layer, {("K", (0, previous)): other})[head].pattern
+    without = clean.patch_edge((0, previous), late, "K", other).replaced[late].pattern
     tiny = torch.finfo(without.dtype).tiny
     change = clean.pattern(late).clamp(min=tiny).log() - without.clamp(min=tiny).log()
     past = torch.ones_like(change).tril() * change

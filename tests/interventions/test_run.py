@@ -10,6 +10,7 @@ import itertools
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from pathsum.circuits.paths import all_paths, by_order, path_logits
 from pathsum.interventions.run import HeadActivation, Place, Run
@@ -36,6 +37,33 @@ def test_no_intervention_is_the_model(positions: str, norm: str, smeared: bool) 
             torch.testing.assert_close(run.logits(), model(tokens), **CLOSE)
             for found, was in zip(run.patterns, clean.trace.patterns, strict=True):
                 torch.testing.assert_close(torch.stack(found, 1), was)
+
+
+@pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)
+def test_losses_are_those_of_the_logits_under_every_intervention(
+    positions: str, norm: str, smeared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the logits are computed, and wherever they are cut into chunks."""
+    model, tokens = build(config(2, positions, norm, smeared)), sample()
+    monkeypatch.setattr("pathsum.interventions.run.CHUNK", 5)
+    clean, even = Run(model, tokens), torch.ones(tokens.shape[1], tokens.shape[1]).tril().double()
+    edges = [clean.patch_edge((0, 2), (1, 1), side, clean.output((0, 2)).roll(1, 0)) for side in "QKV"]
+    forced = clean.force_pattern((1, 2), even / even.sum(-1, keepdim=True))
+    changed = [*edges, forced, edges[1].zero((1, 0)), edges[2].zero((0, 0)), clean.mean((1, 1))]
+    losses = [clean.losses()]
+    for run in (run for one in changed for run in (one, one.freeze_patterns())):
+        for at in (slice(None, -1), slice(3, -2)):
+            expected = cross_entropy(run.logits(at).mT, tokens.roll(-1, 1)[:, at], reduction="none")
+            torch.testing.assert_close(run.losses(at=at), expected, **CLOSE)
+        losses.append(run.losses())
+        for place in clean.places:
+            if run.keeps_pattern(place):
+                torch.testing.assert_close(run.patterns[place[0]][place[1]], clean.pattern(place))
+    assert not any(edges[2].zero((0, 0)).keeps_pattern(place) for place in [(0, 0), (1, 0), (1, 1)])
+    assert clean.keeps_pattern((1, 1))
+    assert edges[0].keeps_pattern((1, 0))
+    assert not edges[0].keeps_pattern((1, 1))
+    assert all((found - losses[0]).abs().max() > 1e-3 for found in losses[1:])
 
 
 @pytest.mark.parametrize(("positions", "norm", "smeared"), EVERY)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,8 +85,8 @@ class Bench:
         return self.clean.patch_heads({place: self.instead(place, method) for place in heads})
 
     def losses(self, run: Run) -> Float[Tensor, "batch n"]:
-        """Return the loss at each scored position of ``run``, in nats."""
-        return run.losses(self.targets, self.scored)
+        """Return the loss at each scored position of ``run``, in nats (float64, so that means do not add rounding)."""
+        return run.losses(self.targets, self.scored).double()
 
 
 Benches = tuple[Bench, Bench]  # on held-out text, and on repeated random tokens
@@ -126,11 +126,12 @@ def intervened(
 
     A change is the value with the intervention minus the value without it. ``documents`` has the document of each
     window of text."""
-    without = _measure(benches, block, tuple(bench.clean for bench in benches))
+    matching = _matching(benches[1].clean, block, {})
+    without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
     trials, found = [], []
     for trial, runs in itertools.chain(_heads(benches), _edges(benches), _patterns(benches)):
         trials.append(trial)
-        found.append(_measure(benches, block, runs))
+        found.append(_measure(benches, block, runs, matching))
     if not trials:
         return {"ablations": [], "edge_contrasts": []}
     numbers = benches[0].rotation.new_tensor
@@ -145,17 +146,27 @@ def intervened(
     return {"ablations": rows, "edge_contrasts": edge_contrasts(trials, second, roles, generator)}
 
 
-def _measure(benches: Benches, block: int, runs: Runs) -> Measured:
+def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, float]) -> Measured:
+    """Measure losses and scores under an intervention. ``matching`` holds the prefix matching of each head without
+    it."""
     text, copies = runs
     losses = benches[0].losses(text)
     return Measured(
         loss=losses.mean(1).tolist(),
         loss_drop=in_context_loss_drop(losses.mean(0)),
         second_copy=benches[1].losses(copies).mean(1).tolist(),
-        prefix_matching=max(
-            (prefix_matching(p[:, None], block).item() for layer in copies.patterns for p in layer), default=0.0
-        ),
+        prefix_matching=max(_matching(copies, block, matching).values(), default=0.0),
     )
+
+
+def _matching(run: Run, block: int, known: Mapping[Place, float]) -> dict[Place, float]:
+    """Return the prefix matching of each head. Of heads with the same pattern as without intervention, it is ``known``
+    if given."""
+    found = {place: score for place, score in known.items() if run.keeps_pattern(place)}
+    for layer, head in run.places:
+        if (layer, head) not in found:
+            found[layer, head] = prefix_matching(run.patterns[layer][head][:, None], block).item()
+    return found
 
 
 def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:

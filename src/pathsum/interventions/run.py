@@ -5,7 +5,7 @@ Definitions: docs/framework.md §5.8 and §5.9. Examples: docs/interventions.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,14 +20,19 @@ from pathsum.model.transformer import Transformer
 
 Place = tuple[int, int]  # (layer, head)
 SIDES = ("Q", "K", "V")
+CHUNK = 128  # positions whose logits are in memory at the same time: half a megabyte at d_vocab 1,024
 
 
 @dataclass(frozen=True)
 class HeadActivation:
-    """The pattern of a head and its writes to the residual stream."""
+    """The pattern of a head and its writes to the residual stream.
+
+    ``mixed`` holds the values that the pattern mixes, if ``output`` is W_O times them. Losses then cost less.
+    """
 
     pattern: Float[Tensor, "batch query key"]
     output: Float[Tensor, "batch pos d_model"]
+    mixed: Float[Tensor, "batch pos d_head"] | None = None
 
 
 class Run:
@@ -48,6 +53,7 @@ class Run:
         self.places = [(layer, head) for layer, o in enumerate(self.trace.outputs) for head in range(o.shape[1])]
         self.replaced: Mapping[Place, HeadActivation] = {}
         self.frozen = False
+        self._clean: dict[int, tuple[Tensor, ...]] = {}  # queries, keys and values by layer; shared by all runs
 
     # ---- interventions --------------------------------------------------------------------------------------------
 
@@ -91,7 +97,8 @@ class Run:
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
         pattern = (q @ k.mT + heads.position_scores(q.shape[1])[head]).softmax(-1)
-        return self.replace({late: HeadActivation(pattern, pattern @ v @ heads.W_O[head].mT)})
+        mixed = pattern @ v
+        return self.replace({late: HeadActivation(pattern, mixed @ heads.W_O[head].mT, mixed)})
 
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
         """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window.
@@ -122,6 +129,11 @@ class Run:
         """Return the attention patterns by layer and head."""
         return self._results[1]
 
+    def keeps_pattern(self, place: Place) -> bool:
+        """Return whether the pattern of a head must be the one without intervention. Computes nothing."""
+        first = min((layer for layer, _ in self.replaced), default=len(self.trace.outputs))
+        return place not in self.replaced and (self.frozen or place[0] <= first)
+
     def logits(self, at: slice = slice(None)) -> Float[Tensor, "batch n vocab"]:
         """Return the next-token logits at positions ``at``. The cost is that of these positions alone."""
         return F.linear(self.read[:, at], self.model.W_U)
@@ -130,10 +142,11 @@ class Run:
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
     ) -> Float[Tensor, "batch n"]:
         """Return the loss at positions ``at`` of predicting the next token of the run, or ``targets`` if given. In
-        nats."""
-        wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at]
-        each = F.cross_entropy(self.logits(at).flatten(0, 1), wanted.flatten(), reduction="none")
-        return each.view(wanted.shape)
+        nats. Costs d_model products per logit, or d_head if the only change is one head of the last layer whose
+        ``HeadActivation`` has ``mixed``."""
+        wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at].flatten()
+        each = torch.cat([F.cross_entropy(logits, wanted[some], reduction="none") for some, logits in self._chunks(at)])
+        return each.view(len(self.tokens), -1)
 
     # ---- activations without intervention, and replacements for them ----------------------------------------------
 
@@ -164,9 +177,10 @@ class Run:
         """
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
-        pattern = heads.pattern(q, k)
-        outputs = pattern @ v @ heads.W_O.mT
-        return [HeadActivation(p, o) for p, o in zip(pattern.unbind(1), outputs.unbind(1), strict=True)]
+        pattern = heads.pattern(q, k) if {side for side, _ in writes} & {"Q", "K"} else self.trace.patterns[layer]
+        mixed = pattern @ v
+        parts = (pattern, mixed @ heads.W_O.mT, mixed)
+        return [HeadActivation(*each) for each in zip(*(part.unbind(1) for part in parts), strict=True)]
 
     def write(
         self,
@@ -245,6 +259,34 @@ class Run:
             patterns[layer] = tuple(here[h].pattern if h in here else p for h, p in enumerate(pattern.unbind(1)))
         return self._rescaled(-1, x) if self.frozen else self.model.normalise(x)[0], tuple(patterns)
 
+    def _chunks(self, at: slice) -> Iterator[tuple[slice, Float[Tensor, "n vocab"]]]:
+        """Yield the logits at positions ``at`` of all windows, ``CHUNK`` at a time, so that they stay in the cache.
+
+        Where one head of the last layer is replaced, they are the logits without intervention, at the new norm scale,
+        and the change of the head's mixed values times W_U W_O.
+        """
+        (place, new), *others = self.replaced.items() or [((-1, 0), None)]
+        if others or new is None or new.mixed is None or place[0] != len(self.trace.outputs) - 1:
+            for some, read in _split(self.read[:, at]):
+                yield some, F.linear(read, self.model.W_U)
+            return
+        (layer, head), heads = place, self.model.attention(place[0])
+        was = self.pattern(place) @ self._queries_keys_values(layer)[2][:, head]
+        change, before = (new.mixed - was)[:, at], self.trace.scales[-1][:, at]
+        W_O = heads.W_O[head]
+        after = before if self.frozen else self.model.normalise(self.streams[-1][:, at] + change @ W_O.mT)[1]
+        through = self.model.centred(W_O.mT) @ self.model.W_U.mT
+        ratio, added = (after / before)[..., None].flatten(0, 1), (after[..., None] * change).flatten(0, 1)
+        for some, logits in _split(self.trace.logits[:, at]):
+            yield some, torch.addmm(logits * ratio[some], added[some], through)
+
+    def _queries_keys_values(self, layer: int) -> tuple[Tensor, ...]:
+        """Return queries, keys and values of a layer without intervention. They are computed once for all runs."""
+        if layer not in self._clean:
+            read = self._rescaled(layer, self.streams[layer])
+            self._clean[layer] = self.model.attention(layer).queries_keys_values(read)
+        return self._clean[layer]
+
     def _patched(self, layer: int, writes: Mapping[tuple[str, Place], Tensor]) -> list[Tensor]:
         """Return queries, keys and values of a layer, each computed from the stream with the patched writes of its
         side."""
@@ -256,7 +298,7 @@ class Run:
                 "a head reads earlier layers only"
             )
         heads, x = self.model.attention(layer), self.streams[layer]
-        parts = list(heads.queries_keys_values(self._rescaled(layer, x)))
+        parts = list(self._queries_keys_values(layer))
         for i, side in enumerate(SIDES):
             if changes := [write - self.output(early) for (at, early), write in writes.items() if at == side]:
                 parts[i] = heads.queries_keys_values(self._rescaled(layer, x + sum(changes)))[i]
@@ -270,3 +312,11 @@ class Run:
     def _rescaled(self, layer: int, x: Tensor) -> Tensor:
         """Normalize a stream with the norm scale that ``layer`` (−1: the unembedding) has without intervention."""
         return self.model.rescale(x, self.trace.scales[layer])
+
+
+def _split(values: Float[Tensor, "batch n last"]) -> Iterator[tuple[slice, Float[Tensor, "some last"]]]:
+    """Yield all positions of all windows in chunks of ``CHUNK``, each with its place among them."""
+    flat = values.flatten(0, 1)
+    for start in range(0, len(flat), CHUNK):
+        some = slice(start, start + CHUNK)
+        yield some, flat[some]

@@ -134,9 +134,9 @@ def loss_reduction(
 ) -> float:
     """Return the loss reduction by a skip-trigram, averaged over its places (docs/framework.md §3.8).
 
-    It is log P(out) minus the log P(out) that remains when the source's contribution, ``weight`` ·
-    (W_U W_OV W_E)[:, source], is subtracted from the ``logits``. Norm scales and all other contributions stay fixed. In nats, positive if the head
-    lowers the loss. Costs places · d_vocab."""
+    It is log P(out) minus the log P(out) that remains when the source's contribution, ``weight`` · (W_U W_OV W_E)[:,
+    source], is subtracted from the ``logits``. Norm scales and all other contributions stay fixed. In nats, positive if
+    the head lowers the loss. Costs places · d_vocab."""
     source, _, out = t
     here = at.slice(*t)
     z = logits[at.window[here], at.query[here]]

@@ -1,9 +1,10 @@
 """Measure the loss reduction by each path, at the norm scales of the whole model and at the path's own scales.
 
 A path is added to the shorter paths through its heads: for one head the direct path, for two the direct path and both
-single-head paths. With frozen scales, each norm divides by the size of the whole residual stream. With own scales, it divides by the size of these paths alone, as in a model of one or
-two heads with the whole model's attention patterns. "Term importance" in A Mathematical Framework for Transformer
-Circuits (AMF) uses own scales, order by order. See docs/framework.md §2.7.
+single-head paths. With frozen scales, each norm divides by the size of the whole residual stream. With own scales, it
+divides by the size of these paths alone, as in a model of one or two heads with the whole model's attention patterns.
+"Term importance" in A Mathematical Framework for Transformer Circuits (AMF) uses own scales, order by order. See
+docs/framework.md §2.7.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ class ReferenceRun(Frozen):
 
     weights: str  # fingerprint of the weights that this run trained
     date: Day
-    minutes: int  # of `make repro` in a fresh clone, set-up included
     processor: Name
+    minutes: int | None = None  # of `make repro` in a fresh clone on an idle machine, set-up included, if measured
 
     @field_validator("weights")
     @classmethod
@@ -48,5 +48,6 @@ def computed(path: Path, weights: Mapping[str, str]) -> dict[str, str]:
     found = {"weights_fingerprint": fingerprint(weights)}
     run = read_reference_run(path)
     if run.weights == found["weights_fingerprint"]:
-        found["computed"] = f"on {run.date} in {run.minutes} minutes on {run.processor}"
+        duration = f" in {run.minutes} minutes" if run.minutes is not None else ""
+        found["computed"] = f"on {run.date}{duration} on {run.processor}"
     return found

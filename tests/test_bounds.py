@@ -33,10 +33,10 @@ SWEEP: dict[str, Any] = {
 
 
 def numeric(annotation: Any) -> bool:
-    """Return whether a type is a number, or a tuple of numbers."""
+    """Return whether a type is a number, a number or None, or a tuple of numbers."""
     inner = get_args(annotation)
-    return annotation in (int, float) or (bool(inner) and getattr(annotation, "__origin__", None) is tuple
-                                          and inner[0] in (int, float))  # fmt: skip
+    several = getattr(annotation, "__origin__", None) is tuple or type(None) in inner
+    return annotation in (int, float) or (bool(inner) and several and inner[0] in (int, float))
 
 
 def kinds() -> dict[str, type[BaseModel]]:

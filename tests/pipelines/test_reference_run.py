@@ -33,6 +33,11 @@ def test_the_clock_is_shown_on_results_with_its_weights(tmp_path: Path) -> None:
     assert shown.endswith(" · computed on 2026-02-03 in 41 minutes on two cores.")
 
 
+def test_minutes_that_were_not_measured_are_left_out(tmp_path: Path) -> None:
+    found = clock(tmp_path, WEIGHTS, VALUES.replace(", minutes: 41", ""))
+    assert found["computed"] == "on 2026-02-03 on two cores"
+
+
 @pytest.mark.parametrize("other", [{}, {"L1H2S2": "aa"}, {"L1H2S2": "bb", "L2H4S2": "aa"}, WEIGHTS | {"L2H4S2": "bc"}])
 def test_other_weights_have_no_clock(tmp_path: Path, other: dict[str, str]) -> None:
     found = clock(tmp_path, other)

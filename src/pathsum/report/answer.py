@@ -102,7 +102,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        "A surprise: these heads match more than the single token of the paper's mechanism. Of two earlier matches, "
+        "A surprise: these heads match more than one token, unlike the paper's. Of two earlier matches, "
         f"they prefer the one that also matches the previous token, in {longer} of {plural(len(rows), 'model')}.",
     )
 

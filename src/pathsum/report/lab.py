@@ -21,11 +21,10 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
     shown = {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
     models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])
     text = (
-        "In the lab, trained models run in the browser. Type any text, then switch off a head, cut an edge between two "
-        "heads, or split a prediction or an attention score into paths. “Cut the key edge” removes what the induction "
-        "head's keys read from the previous-token head.",
-        "For each number of layers, the lab has the model with the lowest loss among those with the middle number of "
-        "heads; weights in float16.",
+        "Trained models run in the browser: type any text, then switch off a head, cut an edge between two heads, or "
+        "split a prediction or an attention score into paths. “Cut the key edge” removes what the induction head's "
+        "keys read from the previous-token head.",
+        "Models: for each number of layers, the lowest loss with the middle number of heads; float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
 

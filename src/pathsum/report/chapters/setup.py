@@ -26,9 +26,8 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus = results.corpus
     text = (
-        f"Choices, such as which head is the previous-token head, use {corpus.tuning_documents:,} held-out documents "
-        f"or (for the induction head) random tokens; verdicts use {corpus.judged_windows:,} windows of "
-        f"{corpus.judged_documents:,} other documents, and other random tokens."
+        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and on random tokens; verdicts use "
+        f"{corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents, and other random tokens."
     )
     return Section.of(
         TITLE,
@@ -61,7 +60,7 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
-    seen = f", {late} of them after the verdict on the claim had been seen" if late else ""
+    seen = f", {late} of them after its verdict was seen" if late else ""
     return (
         f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
         f"{plural(len(registered.changes), 'change')} followed{seen}."
@@ -72,6 +71,5 @@ def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
         f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are 95 % "
-        "intervals (bootstrap over documents; over windows for random tokens). Round brackets in the table of claims "
-        "are ranges over models."
+        "intervals (bootstrap over documents, or windows of random tokens); round brackets are ranges over models."
     )

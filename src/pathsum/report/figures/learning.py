@@ -33,9 +33,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: means over models; thin: each model. The curves come from evaluations during "
-        "training, which use fewer and other windows than the numbers in the text (held-out text for the loss drop, "
-        f"repeated random tokens for prefix matching).{curriculum_caption(results)}"
+        f"{_contrast(results)}Thick: means over models; thin: each model. Curves use fewer and other windows "
+        f"than the numbers in the text.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -68,8 +67,8 @@ def phase_change(results: Results) -> Figure | None:
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
     caption = (
-        "Prefix matching, in-context loss drop and loss on repeated random tokens: means over a few windows, of "
-        f"held-out text for the loss drop and of repeated random tokens for the others.{curriculum_caption(results)}"
+        "Prefix matching, in-context loss drop and loss on repeated random tokens: means over a few "
+        f"windows.{curriculum_caption(results)}"
     )
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 

@@ -10,10 +10,9 @@ from pathsum.report.theme import Figures, Theme
 
 TITLE = "Circuits of single tokens"
 TEXT = (
-    "OV: the outputs that a head raises when it attends to the token. QK: the destinations that attend most to the "
-    "token (without positions). In later layers, both show only the part that reads tokens directly. Direct path: the "
-    "next tokens that W_U W_E predicts, beside those that follow in the corpus. From OV values the mean over outputs "
-    "is subtracted, from QK values the query's mean over keys, weighted by frequency. OV leaves out the final norm."
+    "OV: the outputs that a head raises when it attends to the token, without the final norm. QK: the destinations "
+    "that attend most to it, without positions. In later layers, both read tokens directly only. Direct path: next "
+    "tokens by W_U W_E, and in the corpus. Values: the mean over outputs (OV) or keys (QK) is subtracted."
 )
 
 

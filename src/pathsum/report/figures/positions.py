@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import layers_label
 from pathsum.probes.evaluation import Evaluation
+from pathsum.probes.in_context import LONG_CONTEXT, NEIGHBOURS
 from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, picture, row
@@ -34,8 +35,8 @@ def loss_by_position(results: Results) -> Figure | None:
 
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)
-        for low, high in ((0.08, 0.12), (0.9, 1.0)):
-            ax.axvspan(low * n_ctx, high * n_ctx, color="#000000", alpha=0.07, lw=0)
+        for low, high in loss_drop_ends(n_ctx):
+            ax.axvspan(low, high, color="#000000", alpha=0.07, lw=0)
         sns.lineplot(
             data, x="position", y="loss_nats", hue="layers", palette=layer_palette(results), errorbar=("pi", 100), ax=ax
         )
@@ -50,6 +51,14 @@ def loss_by_position(results: Results) -> Figure | None:
         "positions in bins that widen to the right; colored areas are the range over models."
     )
     return picture("loss_by_position", "Loss by position in the window", caption, data, (7.4, 4.2), paint)
+
+
+def loss_drop_ends(n_ctx: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the two ranges of positions, each as its first and last, between which the in-context loss drop is taken
+    in windows of ``n_ctx`` predictions (docs/framework.md §6.1)."""
+    if n_ctx >= LONG_CONTEXT:
+        return (50.0 - NEIGHBOURS, 50.0 + NEIGHBOURS), (500.0 - NEIGHBOURS, 500.0 + NEIGHBOURS)
+    return (0.08 * n_ctx, 0.12 * n_ctx), (0.9 * n_ctx, 1.0 * n_ctx)
 
 
 def _binned(evaluation: Evaluation) -> list[tuple[float, float]]:

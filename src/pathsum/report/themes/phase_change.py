@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathsum.claims.formatting import layers_label, span
 from pathsum.claims.phase_change import BEFORE
+from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
 from pathsum.report.document import Section
 from pathsum.report.figures.behaviour import trajectories
@@ -28,7 +29,10 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def _two_loss_drops(results: Results) -> str:
-    """State the loss drop at the suite's positions in the window, and at the positions of ICL."""
+    """State the loss drop at the suite's positions in the window, and at the positions of ICL. Empty where all windows
+    are so long that the two are the same."""
+    if all(c.summary.n_ctx >= LONG_CONTEXT for c in results.cells.values()):
+        return ""
     drops = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n) if c.summary.icl_loss_drop_nats is not None]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathsum.claims.content import hops, order, virtual_heads_little
 from pathsum.claims.formatting import millions, span
 from pathsum.claims.phase_change import AFTER, BEFORE, icl_loss_drop_before_onset
+from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.content import ContentRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.joint_copying import JointCopyingRow
@@ -75,8 +76,8 @@ def _copying(one: Sequence[Cell]) -> Ours:
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
-    """Compare the loss drop at ICL's positions. At the suite's own positions it is another quantity, shown for
-    reference."""
+    """Compare the loss drop at ICL's positions. At the positions that the suite takes in shorter windows it is another
+    quantity, shown for reference."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
     before = [drop for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None]
     after = [drop for c in changed if (drop := c.summary.icl_loss_drop_nats) is not None]
@@ -86,12 +87,15 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
     if not before or not after:
         absent = ("–", "windows too short" if changed else "no phase change here")
         return tuple((name, paper, absent) for name, paper in zip(names, papers, strict=True))
-    ours = span([c.summary.in_context_loss_drop_nats for c in changed])
-    return (
+    compared = (
         (names[0], papers[0], (f"{span(before)} nats", _agrees(max(before) < BEFORE))),
         (names[1], papers[1], (f"{span(after)} nats", _agrees(min(after) >= AFTER))),
-        ("loss drop at the end (8 to 12 % of the window − its last tenth)", "–", (f"{ours} nats", "not compared")),
     )
+    short = [c.summary.in_context_loss_drop_nats for c in changed if c.summary.n_ctx < LONG_CONTEXT]
+    if not short:
+        return compared
+    name = "loss drop at the end (8 to 12 % of the window − its last tenth)"
+    return (*compared, (name, "–", (f"{span(short)} nats", "not compared")))
 
 
 def _tokens(two: Sequence[Cell]) -> Ours:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 
@@ -12,9 +13,10 @@ from pathsum.config import TrackingConfig, load
 from pathsum.core.storage import read_records, read_value
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
-from pathsum.tracking.tracker import mirror
+from pathsum.tracking.tracker import mirror, mirror_tables
 from pipelines.lab import read_lab
 from pipelines.paths import (
+    CIRCUITS,
     CLAIMS,
     PREREGISTRATION,
     REFERENCE_RUN,
@@ -51,6 +53,5 @@ if __name__ == "__main__":
             wandb.page("report", REPORTS / "index.html")
         for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
             about, run = dataclasses.asdict(cell.summary), f"{cell.name}-circuits-{cell.summary.weights_hash[:16]}"
-            with mirror(tracking, cell.name, run, "circuits", about, RUNS / "report") as wandb:
-                for name, table in tables_of(cell).items():
-                    wandb.table(f"tables/{name}", table)
+            files, tables_now = (CIRCUITS / cell.name).iterdir(), functools.partial(tables_of, cell)
+            mirror_tables(tracking, cell.name, run, "circuits", about, RUNS / "report", files, tables_now)

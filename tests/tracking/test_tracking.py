@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from pathsum.config import TrackingConfig
-from pathsum.tracking.tracker import metrics, mirror
+from pathsum.tracking.tracker import metrics, mirror, mirror_tables
 from tests.tracking.found import FOUND
 
 CONFIG = TrackingConfig(mode="offline", project="p", group="g", entity="")
@@ -99,6 +99,32 @@ def test_figures_and_the_page_are_logged_under_their_names_and_with_their_captio
     assert "What to see." in written
     (page,) = tmp_path.rglob("files/media/html/report_*.html")
     assert page.read_text(encoding="utf-8") == "<p>the page</p>"
+
+
+def test_tables_are_logged_again_only_if_something_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    rows, made = tmp_path / "rows", list[str]()
+    rows.write_text("1")
+
+    def tables() -> dict[str, pd.DataFrame]:
+        made.append("tables")
+        return {"heads": pd.DataFrame({"score": [0.25]})}
+
+    def log(config: TrackingConfig = CONFIG) -> int:
+        mirror_tables(config, "L2H2S0", "L2H2S0-abc", "circuits", {}, tmp_path, [rows], tables)
+        return len(made)
+
+    assert log() == 1
+    assert "tables/heads" in json.dumps([r for r in records(tmp_path) if r["type"] == "history"])
+    assert log() == 1
+    rows.write_text("2")
+    assert log() == 2
+    assert log(CONFIG.model_copy(update={"group": "another"})) == 3
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    assert log() == 4
+    (tmp_path / "mirrored" / "L2H2S0-abc").write_bytes(b"")  # of a process that was killed
+    assert log() == 5
+    assert log(CONFIG.model_copy(update={"mode": "off"})) == 5
 
 
 def test_the_environment_chooses_the_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

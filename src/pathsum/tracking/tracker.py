@@ -6,9 +6,10 @@ The x-axis is tokens seen instead of W&B's step, so that a resumed run continues
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,34 @@ def mirror(
             run.finish(exit_code=1)
             raise
         run.finish()
+
+
+def mirror_tables(
+    config: TrackingConfig,
+    name: str,
+    identity: str,
+    job: str,
+    about: Mapping[str, Any],
+    folder: Path,
+    files: Iterable[Path],
+    tables: Callable[[], Mapping[str, Any]],
+) -> None:
+    """Log the pandas tables that ``tables`` returns as a W&B run, with the other arguments of ``mirror``. ``files`` are
+    what they are made from: if the run was logged before with the same content and configuration, nothing is done. A
+    file in ``folder``/mirrored keeps this; without it, the run is logged again."""
+    if config.mode == "off":
+        return
+    digest = hashlib.sha256(repr((config, os.environ.get("WANDB_MODE"))).encode())
+    for path in sorted(files):
+        digest.update(path.name.encode() + path.read_bytes())
+    content, logged = digest.hexdigest().encode(), folder / "mirrored" / identity
+    if logged.is_file() and logged.read_bytes() == content:
+        return
+    with mirror(config, name, identity, job, about, folder) as wandb:
+        for table, rows in tables().items():
+            wandb.table(f"tables/{table}", rows)
+    logged.parent.mkdir(exist_ok=True)
+    logged.write_bytes(content)
 
 
 @contextmanager

@@ -26,13 +26,7 @@ from pipelines.paths import CIRCUITS, GRAPH, PARAMS, THREADS, cores, params, rea
 from pipelines.progress import Progress
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
-DVC = (  # which ends with this process
-    sys.executable,
-    "-c",
-    "import os, sys; from pipelines.interrupts import PARENT, end_with_parent; end_with_parent()\n"
-    "os.environ[PARENT] = str(os.getpid()); sys.argv[0] = 'dvc'\n"
-    "from dvc.cli import main; sys.exit(main())",
-)
+DVC = (sys.executable, "-m", "pipelines.dvc_process")
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 

@@ -21,7 +21,8 @@ Job = tuple[str, SyntheticModelConfig, tuple[int, ...], ExtractConfig]
 
 
 def run_detectors(job: Job) -> list[Tried]:
-    """Train the models of several synthetic corpora of one kind, and run every detector on them, on one thread."""
+    """Train a model on each synthetic corpus of one kind, and run every detector on it, on one thread. The result is
+    None for a model that has not learned its text."""
     torch.set_num_threads(1)
     return [tried(model) for model in train_synthetic(*job)]
 

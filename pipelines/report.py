@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+from pathlib import Path
 
 from pathsum.claims import registry
 from pathsum.claims.preregistration import Preregistration
@@ -53,5 +54,5 @@ if __name__ == "__main__":
             wandb.page("report", REPORTS / "index.html")
         for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
             about, run = dataclasses.asdict(cell.summary), f"{cell.name}-circuits-{cell.summary.weights_hash[:16]}"
-            files, tables_now = (CIRCUITS / cell.name).iterdir(), functools.partial(tables_of, cell)
-            mirror_tables(tracking, cell.name, run, "circuits", about, RUNS / "report", files, tables_now)
+            files, rows = filter(Path.is_file, (CIRCUITS / cell.name).iterdir()), functools.partial(tables_of, cell)
+            mirror_tables(tracking, cell.name, run, "circuits", about, RUNS / "report", files, rows)

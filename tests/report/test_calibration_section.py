@@ -31,7 +31,7 @@ def test_a_lower_bound_under_it_is_said() -> None:
     board, word = told(recall_low=0.86)
     assert "Both reach 0.9, but a lower bound does not, for: induction heads." in board
     assert (
-        "recall 1.00 (0.86 to 1.00) on synthetic corpora; there are too few units to show that both exceed 0.9" in word
+        "recall 1.00 [0.86, 1.00]; an interval includes values below 0.9" in word
     )
 
 

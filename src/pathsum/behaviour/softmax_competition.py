@@ -1,4 +1,4 @@
-"""Competition in a softmax: a higher score of one key lowers all other keys by the same factor.
+"""Softmax competition: a higher score of one key lowers the attention to all others by the same factor.
 
 With A_k = e^{s_k} / Σ_i e^{s_i}, a score changes the attention to another key only through the denominator, which is
 the same for all keys of a query. In a one-layer model, a match can therefore attract attention to itself, but cannot

@@ -12,10 +12,10 @@ CHANGED_NATS = 1.0  # smallest decrease of the loss on copied text that counts a
 
 
 def phase_change(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the onset of prefix matching with the tokens at which the loss on copied text has fallen halfway.
+    """Compare the onset of prefix matching with the half fall of the loss on copied text, both in tokens seen.
 
-    The change is found if the evaluation intervals of both overlap or touch. Otherwise a fall of the loss counts as a
-    change that was missed, and an onset as one that was found but is not present.
+    The change is found if their evaluation intervals overlap or touch. Otherwise the fall of the loss counts as a false
+    negative, and the onset as a false positive.
     """
     curve = model.curve
     if not curve.matching or len(curve.tokens_seen) < 2:

@@ -139,8 +139,8 @@ def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]
 
 
 def spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
-    """Return the squared singular values of each matrix divided by their sum, one row per matrix; zeros for a zero
-    matrix."""
+    """Return the squared singular values of each matrix divided by their sum, one row per matrix, padded with zeros
+    to the largest rank; zeros for a zero matrix."""
     squared = [W.singular_values().double().square() for W in matrices]
     return pad_sequence([s / s.sum().clamp(min=torch.finfo(s.dtype).tiny) for s in squared], batch_first=True)
 

@@ -98,7 +98,8 @@ def by_order(
 ) -> list[Float[Tensor, "batch pos vocab"]]:
     """Return the summed logits of all paths of each order 0, …, n_layers.
 
-    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Costs as ``path_sum``."""
+    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Costs and
+    errors as in ``path_sum``."""
     paths, orders = all_paths(weights), range(len(weights.layers) + 1)
     return [path_sum(weights, tokens, patterns, scales, [p for p in paths if len(p) == n]) for n in orders]
 

@@ -100,7 +100,7 @@ def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> F
 
 
 def by_distance(bias: Float[Tensor, "distance"]) -> Float[Tensor, "query key"]:
-    """Arrange a bias by distance as a query × key table, in nats: b[query − key], and b[0] at keys after the query.
-    Costs pos²."""
+    """Expand a distance bias b into a query × key table, in nats: b[query − key], or b[0] if key > query. Costs
+    pos²."""
     place = torch.arange(len(bias), device=bias.device)
     return bias[(place[:, None] - place).clamp(min=0)]

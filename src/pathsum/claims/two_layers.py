@@ -56,8 +56,8 @@ def _matches_and_copies(cell: Cell) -> Finding:
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Return the loss of guessing among the tokens of repeated random tokens, minus the loss on the second copy (nats
-    per token)."""
+    """Return the loss of a uniform guess over the sampled tokens, minus the loss on the second copy (nats per
+    token)."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 

@@ -1,6 +1,6 @@
 """Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13).
 
-It is measured by behavior on sequences of random tokens, by weights, and on text whose second copy has other names. The
+It is measured by behavior on sequences of random tokens, by weights, and on text whose second copy is renamed. The
 induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
 """
 
@@ -104,14 +104,14 @@ def _last(
     return pattern.gather(1, at[:, None])[:, 0], pattern.mean(0)[at], likely
 
 
-# ---- copies with other names ----------------------------------------------------------------------------------------
+# ---- renamed copies --------------------------------------------------------------------------------------------------
 
 
 def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generator) -> Values:
     """Yield how much a passage lowers the loss of its copy: the copy's loss after BOS alone minus its loss after the
     passage.
 
-    The copy is exact or has other names. Each value is the mean over one of three kinds of positions of a passage, in
+    The copy is exact or renamed. Each value is the mean over one of three kinds of positions of a passage, in
     nats per token. In the controls, another passage stands before the copy, or the same tokens in random order."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]

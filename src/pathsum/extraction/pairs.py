@@ -46,7 +46,7 @@ class Pair:
         return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
 
     def summary(self) -> tuple[float, float, float]:
-        """Return the mean preference, its standard error over windows, and the mean share of the variance."""
+        """Return the mean contribution to the preference (nats), its standard error, and the mean share of variance."""
         error = standard_errors(self.nats[None], independent(self.nats)).item()
         return self.nats.mean().item(), error, self.shares.mean().item()
 

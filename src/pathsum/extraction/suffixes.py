@@ -150,7 +150,7 @@ def _prediction_row(
 
 def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
     """Return the sets of edges into the induction head that are ablated, by name. ``heads`` are all heads of earlier
-    layers."""
+    layers. Sets without edges are left out, except "none"."""
     queries = tuple(("Q", h) for h in heads)
     keys = tuple(("K", h) for h in heads if h not in roles.previous)
     others = [h for h in heads if h not in (*roles.previous, *roles.two_back)]

@@ -67,8 +67,7 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
     """Return, for each layer, the mean of A v of each head over windows, at each position.
 
-    W_O maps this mean, d_head numbers, to the mean write of ``Run.mean`` (docs/framework.md §5.8), d_model numbers.
-    Costs a trace.
+    W_O maps it to the mean write of the head, ``Run.mean_output`` (docs/framework.md §5.8). Costs one forward pass.
     """
     x, means = model.embed(inputs), []
     for layer in range(len(model.layers)):
@@ -93,9 +92,11 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def packed(arrays: Iterable[Tensor]) -> str:
-    """Return float16 numbers, deflated, in base64: all high bytes, then all low bytes, which deflate better apart."""
+    """Return the numbers as float16, compressed with zlib, in base64: all high bytes first, then all low bytes.
+
+    Raises ValueError if a number is not finite in float16."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
     if not np.isfinite(numbers).all():
-        raise ValueError("the lab's models have weights in float16: expected numbers up to 65504, got larger ones")
+        raise ValueError("the lab's models have weights in float16: expected finite numbers up to 65504, got others")
     planes = numbers.view(np.uint8).reshape(-1, 2).T[::-1]
     return base64.b64encode(zlib.compress(planes.tobytes(), 9)).decode()

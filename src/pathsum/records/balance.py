@@ -10,8 +10,8 @@ from pathsum.records.registry import record
     "circuits/balance.py",
 )
 class BalanceRow:
-    """The norm of one part of the residual stream, and its share of the stream x that a layer reads, on held-out
-    windows (docs/framework.md §7.3)."""
+    """The norm of one part of the residual stream, and its share of the stream x that a layer or W_U reads, on
+    held-out windows (docs/framework.md §7.3)."""
 
     reader: int  # layer that reads the stream; n_layers stands for the unembedding
     part: str  # embedding, all writes of a layer (L0) or of a head (L0H1)

@@ -36,14 +36,14 @@ class FuzzyMeasure:
 
 @record(
     "fuzzy_matching",
-    "attention and match scores of tokens that are similar but not equal; gains on a copy with other names",
+    "attention and match scores of tokens that are similar but not equal; gains on a renamed copy",
     "A[last, follower] by the token before the follower; (M_q W_E)ᵀ W_QK M_k W_E; loss of the copy after BOS − loss "
     "after the first copy",
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
     """One measure of fuzzy matching (docs/framework.md §5.13): of the induction head, for an earlier token of one kind,
-    or of the model, for a copy of a passage with other names."""
+    or of the model, for a renamed copy of a passage."""
 
     layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None

@@ -1,4 +1,4 @@
-"""All records that the report uses: those of each model and those of the corpus.
+"""All records that the report uses: of models, corpus and calibration.
 
 ``Cell`` holds the records of one trained model. The extract stage writes them to one folder per model. The verify and
 report stages read them.

@@ -92,5 +92,6 @@ def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, 
 
 
 def independent(values: Float[Tensor, "*rows batch"]) -> Int[Tensor, "batch"]:
-    """Return a separate document number for each window, for windows that share nothing, such as random tokens."""
+    """Number each window as a document of its own. The bootstrap then takes windows as independent, such as those of
+    random tokens."""
     return torch.arange(values.shape[-1])

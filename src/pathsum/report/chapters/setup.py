@@ -71,5 +71,6 @@ def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
         f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are 95 % "
-        "intervals (bootstrap over documents, or windows of random tokens); round brackets are ranges over models."
+        "intervals, most of them bootstrap over documents (windows of random tokens); round brackets are ranges over "
+        "models."
     )

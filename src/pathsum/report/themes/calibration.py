@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import number, plural
+from pathsum.claims.formatting import interval, plural
 from pathsum.core.storage import frame
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.results import Results
@@ -71,14 +71,8 @@ def _reach(*shares: float | None) -> bool:
 def _doubt(row: CalibrationRow) -> str:
     name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
-        return (
-            f"Caution: on synthetic corpora, the detector “{name}” has {shares} (95 % intervals); both should be at "
-            f"least {TRUSTED}."
-        )
-    return (
-        f"The detector “{name}” has {shares} on synthetic corpora; there are too few units to show that both exceed "
-        f"{TRUSTED}."
-    )
+        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; both should be at least {TRUSTED}."
+    return f"On synthetic corpora, the detector “{name}” has {shares}; an interval includes values below {TRUSTED}."
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:
@@ -121,7 +115,7 @@ def _recall(row: CalibrationRow) -> str:
 
 
 def _share(value: float | None, low: float | None, high: float | None) -> str:
-    return "–" if value is None else f"{number(value)} ({number(low)} to {number(high)})"
+    return "–" if value is None else interval(value, low, high)
 
 
 def calibration(results: Results) -> Figure | None:

@@ -26,12 +26,12 @@ METHOD = (
     "that comes from one earlier head. It is ablated by path patching: only this part changes, at the norm scale of "
     "the intact model. The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or "
     "V).",
-    "The last table adds the paths to the logits order by order, with attention patterns fixed: the direct path, then "
-    "paths through one head (single heads), then paths through two heads (virtual heads). At their own scale, as in "
-    "AMF, the norms are those of the paths added so far. With scales frozen at those of the whole model, the terms add "
-    "up exactly, but a term much smaller than the rest of the residual stream has little effect. The order counts the "
-    "heads on a path; the section “Attention scores and losses by content” splits the same sum by the number of heads "
-    "at which content moved.",
+    "The last table sums the paths order by order, with attention patterns fixed: the direct path, then paths through "
+    "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: the norm's scale "
+    "is computed from the paths added so far. “Frozen”: it is that of the whole model; the terms then add up exactly, "
+    "but a term much smaller than the rest of the residual stream has little effect. The order counts the heads on a "
+    "path; the section “Attention scores and losses by content” splits the same sum by how many heads moved a token's "
+    "content to another position.",
 )
 
 

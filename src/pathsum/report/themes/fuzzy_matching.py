@@ -1,4 +1,4 @@
-"""The section on fuzzy matching: tokens that are similar but not equal, and copies with other names (§5.13)."""
+"""The section on fuzzy matching: similar but unequal tokens, and renamed copies (docs/framework.md §5.13)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def section(results: Results, figures: Figures) -> Section:
     cells = [c for c in results.cells.values() if c.rows(FuzzyMatchingRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model to test.",))
-    return Section.of(TITLE, (_variants(cells), _renamed(cells)), (*drawn(figures, "fuzzy_matching"), _table(cells)))
+    return Section.of(TITLE, (_variants(cells), *_renamed(cells)), (*drawn(figures, "fuzzy_matching"), _table(cells)))
 
 
 def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
@@ -96,26 +96,29 @@ def _variants(cells: Sequence[Cell]) -> str:
     return text
 
 
-def _renamed(cells: Sequence[Cell]) -> str:
+def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
     after, new = (found(cells, FuzzyKind.OVER_SHUFFLED, m) for m in (FuzzyMeasure.AFTER, FuzzyMeasure.NEW))
     if not after:
-        return ""
+        return ()
     over, another = (
         {m: _values(cells, kind, m) for m in FuzzyMeasure.GAINS}
         for kind in (FuzzyKind.OVER_SHUFFLED, FuzzyKind.OVER_ANOTHER)
     )
-    text = (
+    method = (
         "The second test uses text. A passage is followed by a second copy, in which each frequent token of three "
         "letters or more (Python's keywords excepted) is replaced throughout by another token of similar frequency "
         "that does not occur in the passage. The control puts the passage's tokens in random order before the same "
-        "second copy: token frequencies are equal, so that a difference is due to order. The gain is the fall of the "
-        "loss on the second copy (nats per token). After a token that keeps its name, the gain from the first copy is "
+        "second copy: token frequencies are equal, so that a difference is due to order. The gain is how much lower "
+        "the loss on the second copy is with the first copy before it than without (nats per token)."
+    )
+    text = (
+        "For an unchanged token after an unchanged token, the gain is "
         f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (from an exact copy "
-        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). After a renamed token, the first copy "
-        f"{_verb(after, 'helps', 'is not shown to help', 'does not help')}: the gain is {over[FuzzyMeasure.AFTER]} "
-        f"more than from the control, and {another[FuzzyMeasure.AFTER]} more than from another passage; an exact copy "
-        f"gains {_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} there. Matches of the tokens before the renamed "
-        "token can contribute to this gain."
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). For an unchanged token after a renamed one, the first "
+        f"copy {_verb(after, 'helps', 'is not shown to help', 'does not help')}: the gain is "
+        f"{over[FuzzyMeasure.AFTER]} more than from the control, and {another[FuzzyMeasure.AFTER]} more than from "
+        f"another passage; an exact copy gains {_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} there. Matches of "
+        "the tokens before the renamed token can contribute to this gain."
     )
     if new:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
@@ -124,7 +127,7 @@ def _renamed(cells: Sequence[Cell]) -> str:
             f"control (difference of the gain {over[FuzzyMeasure.NEW]}; against another passage "
             f"{another[FuzzyMeasure.NEW]})."
         )
-    return text
+    return method, text
 
 
 def _table(cells: Sequence[Cell]) -> Table:
@@ -140,9 +143,9 @@ def _table(cells: Sequence[Cell]) -> Table:
         *(_column(f"{m} (nats per token)", FuzzyKind.OVER_SHUFFLED, m) for m in FuzzyMeasure.GAINS),
         caption="Attention: attention to the follower of the variant (or of an equal token) minus attention to the "
         "follower of an unrelated token, −1 to 1. Match score: the same difference computed from the weights, in "
-        "standard deviations over all pairs of tokens. The head matches a variant if its attention value is above 0, "
-        "and fully if it is as large as that of an equal token. Gain: fall of the loss on the second copy due to a "
-        "first copy with renamed tokens, minus the fall due to the same tokens in random order. "
+        "standard deviations over all pairs of tokens. The head matches a variant if the interval of this attention is "
+        "above 0, and fully if the value is as large as that of an equal token. Gain: fall of the loss on a renamed "
+        "copy due to the original passage before it, minus the fall due to its tokens in random order. "
         f"{plural(len(cells), 'model')}; in brackets 95 % bootstrap intervals over {families} families of similar "
         f"tokens or {documents} documents.",
         csv="fuzzy_matching.csv",
@@ -191,7 +194,7 @@ def fuzzy_matching(results: Results) -> Figure | None:
         "If the dots of the variants (case, leading space) lie to the right of those of the unrelated tokens, the "
         "induction head matches tokens that are similar but not equal. Left: its attention to the follower of an "
         "earlier token, by the kind of that token, in sequences of random tokens. Right: loss on a passage at the "
-        "beginning of the sequence, minus its loss after an exact first copy, after a first copy with other names, "
+        "beginning of the sequence, minus its loss after an exact first copy, after a renamed first copy, "
         "after the tokens of the first copy in random order, or after another passage. A dot per model; bars: 95 % "
         f"bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents (right)."
     )

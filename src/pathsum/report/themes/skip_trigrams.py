@@ -56,9 +56,9 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
         "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
         "skip-trigram that occurs in the text no more often than chance. The most expensive bugs of each head, "
-        f"{len(bugs)} in all, raise the loss by {prices} nats where another token follows (price). Averaged over all "
-        f"places, including those where the output follows, {_share(b.balance_nats > 0 for b in bugs)} raise the loss "
-        "(on balance).",
+        f"{len(bugs)} in all, have a price of {prices} nats: the mean rise of the loss where source and destination "
+        f"occur and another token than the output follows. Averaged over all occurrences, "
+        f"{_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
     )
 
 

@@ -48,7 +48,7 @@ SPREAD = 0.5  # share of the width between two groups over which the dots of one
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Show whether induction heads prefer longer matches, on which edges that depends, and its effect on the loss."""
+    """Show whether induction heads prefer longer matches, through which edges, and how this affects the loss."""
     cells = [c for c in results.cells.values() if uncut(c) is not None]
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model.",))

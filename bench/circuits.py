@@ -1,9 +1,9 @@
 """Measure time and memory of the circuits of heads at d_vocab 50,000: `python -m bench.circuits`
 
 The weights are random: d_model = 768, 12 heads, d_head = 64. Each measurement runs in a separate process, so that its
-peak memory is measured alone. "Theirs" is the direct method in the same process. For the largest entries, it is topk on
-every block of rows, timed on some rows and scaled up. For eigenvalues, it is the d_model × d_model product instead of
-the d_head × d_head product, timed on one head and scaled up. Both methods run in turn, ours first. Memory is that of
+peak memory is measured alone. "Theirs" is the direct method. For the largest entries, it is topk on every block of
+rows, timed on some rows and scaled up. For eigenvalues, it uses the d_model × d_model product instead of the d_head ×
+d_head product, timed on one head and scaled up. Both methods run in turn in one process, ours first. Memory is that of
 our first run.
 """
 
@@ -29,7 +29,7 @@ ROUNDS = 3
 
 
 class Timed(NamedTuple):
-    """Seconds of both methods and their ratio, each the median over rounds, and peak memory."""
+    """Times of both methods and their ratio, each the median over rounds, and peak memory."""
 
     ours: float  # seconds
     theirs: float  # seconds of the direct method
@@ -49,7 +49,7 @@ def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
 
 
 def top_entries_of_a_head(d_vocab: int) -> Timed:
-    """Time the search for the 1,000 largest entries of the OV circuit and of the QK circuit of one head."""
+    """Time the search for the 1,000 largest entries of the OV and the QK circuit of one head."""
     weights, unigram = random_model(d_vocab, 1)
     head = weights.layers[0][0]
 
@@ -87,7 +87,7 @@ def eigenvalues_of_all_heads(d_vocab: int) -> Timed:
 
 
 def in_turn(ours: Callable[[], object], theirs: Callable[[], float]) -> Timed:
-    """Time ``ours`` and then ``theirs``, ``ROUNDS`` times. ``theirs`` returns its own seconds."""
+    """Time ``ours`` and then ``theirs`` in each of ``ROUNDS`` rounds. ``theirs`` returns its own time in seconds."""
     mine, peaks, plain = [], [], []
     for _ in range(ROUNDS):
         mine.append(seconds(ours))

@@ -1,7 +1,7 @@
-"""The training steps that are compared: ours and four others, and the matrix products alone.
+"""The training steps that are compared: ours, four others, and only the matrix products of ours.
 
-All compute their matrix products in the type that training chooses for the device: bf16 where the hardware has it,
-float32 elsewhere. Only TransformerLens with its default settings is always in float32.
+All compute matrix products in the type that training chooses for the device: bf16 if the hardware has it, otherwise
+float32. The exception is TransformerLens with its default settings, which always uses float32.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Step = Callable[[], object]
 
 
 def autocast(device: str) -> bool:
-    """Return whether training on ``device`` lowers its matrix products to bf16."""
+    """Return whether training on ``device`` computes its matrix products in bf16."""
     return product_dtype(device) == torch.bfloat16
 
 
@@ -36,19 +36,21 @@ def untrained(shape: Shape) -> tuple[Transformer, list[torch.optim.Optimizer]]:
 
 
 def ours(shape: Shape) -> Step:
-    """Return a training step of the default recipe."""
+    """Return our training step, with the default recipe."""
     (model, opts), batch, low = untrained(shape), shape.windows(), autocast(shape.device)
     return lambda: update(model, opts, batch, low)
 
 
 def compiled(shape: Shape) -> Step:
-    """Return a training step of the same model and optimizers, with ``reference_loss`` compiled by torch. The first
-    call compiles, and raises ``BackendCompilerFailed`` without a C++ compiler."""
+    """Return a training step of the same model and optimizers, with ``reference_loss`` compiled by torch.
+
+    The first call compiles. It raises ``BackendCompilerFailed`` without a C++ compiler.
+    """
     return reference(shape, torch.compile(reference_loss, dynamic=False))
 
 
 def reference(shape: Shape, loss: Callable[[Transformer, Tensor], Tensor]) -> Step:
-    """Return a training step of the default recipe on ``loss``, differentiated by autograd."""
+    """Return a training step with the default recipe, in which autograd differentiates ``loss``."""
     (model, opts), batch, low = untrained(shape), shape.windows(), autocast(shape.device)
 
     def step() -> float:
@@ -64,10 +66,10 @@ def reference(shape: Shape, loss: Callable[[Transformer, Tensor], Tensor]) -> St
 
 
 def reference_loss(model: Transformer, windows: Tensor) -> Tensor:
-    """Return the loss of ``model`` without anything from ``model/fast`` that is written by hand.
+    """Return the loss of ``model``, in nats per token, without the hand-written kernels of ``model/fast``.
 
-    The bias by distance is a view, which torch compiles three times as fast as the table of indices in
-    ``Attention.position_scores``, to code that is as fast.
+    The bias by distance is a view. torch compiles it three times as fast as the table of indices in
+    ``Attention.position_scores``, and the compiled code is as fast.
     """
     x = model.embed(windows[:, :-1])
     for layer in map(model.attention, range(len(model.layers))):
@@ -80,8 +82,8 @@ def reference_loss(model: Transformer, windows: Tensor) -> Tensor:
 
 
 def transformerlens(shape: Shape, low: bool) -> Step:
-    """Return a training step of TransformerLens's attention-only model, with its default settings, its loss and
-    AdamW."""
+    """Return a training step of TransformerLens's attention-only model with its default settings, its loss and AdamW,
+    in bf16 autocast if ``low``."""
     from transformer_lens import HookedTransformer, HookedTransformerConfig  # optional dependency
 
     model = HookedTransformer(HookedTransformerConfig(**shape.select("d_vocab", "device"), attn_only=True, seed=0))
@@ -97,7 +99,7 @@ def plain_loop(shape: Shape) -> Step:
 
 
 def adamw_update(opt: torch.optim.Optimizer, loss: Callable[[], Tensor], device: str, low: bool) -> float:
-    """Do one optimizer step on ``loss``, with bf16 autocast if ``low``, and return the loss."""
+    """Take one optimizer step on ``loss``, with bf16 autocast if ``low``. Return the loss."""
     with torch.autocast(device, torch.bfloat16, enabled=low):
         found = loss()
     found.backward()
@@ -107,7 +109,7 @@ def adamw_update(opt: torch.optim.Optimizer, loss: Callable[[], Tensor], device:
 
 
 class PlainTransformer(nn.Module):
-    """A plain baseline: torch's fused attention, RMS norm and linear maps."""
+    """A plain baseline: learned positions, and torch's fused attention, RMS norm and linear maps."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -134,8 +136,8 @@ class PlainTransformer(nn.Module):
         return read(F.rms_norm(x, x.shape[-1:])).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def patterns(self, tokens: Tensor) -> list[Tensor]:
-        """Return the attention pattern of each layer, computed separately because the fused kernel does not return
-        it."""
+        """Return the attention pattern of each layer. The fused kernel does not return it, so it is computed
+        separately."""
         x, found = self.embedding(tokens) + self.positions[: tokens.shape[1]], []
         for read, write in zip(self.read, self.write, strict=True):
             q, k, v = self.heads(read, x)
@@ -146,7 +148,7 @@ class PlainTransformer(nn.Module):
 
 
 def products_alone(shape: Shape) -> Step:
-    """Return a function that computes the matrix products of a training step, each into a separate output."""
+    """Return a function that computes only the matrix products of a training step, into outputs that already exist."""
     low = {"dtype": product_dtype(shape.device), "device": shape.device}
     held = [
         (torch.randn(b, n, k, **low), torch.randn(b, k, m, **low), torch.empty(b, n, m, **low))

@@ -1,4 +1,4 @@
-"""Show how cost grows: the table of exponents, and the figure of all measurements."""
+"""Show how cost grows with size: a table of exponents, and a figure of all measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDEST = 1.0  # width of the 95 % interval beyond which an exponent says nothing
 
 
 def growth() -> str:
-    """Return the Markdown table of exponents, and draw growth.png. Exponents with a wide interval are only named."""
+    """Return the table of exponents in Markdown, and draw growth.png. Exponents with a wide interval are only named."""
     if not (path := HERE / "growth.json").exists():
         return NOT_MEASURED.format("python -m bench.growth")
     fits = json.loads(path.read_text())
@@ -41,7 +41,7 @@ def growth() -> str:
 
 
 def dropped(fits: list[Mapping[str, Any]]) -> str:
-    """Name the exponents that are left out, and why."""
+    """Return a sentence that names the exponents left out, and why."""
     if not fits:
         return ""
     names = "; ".join(" in ".join(_subject(f)) for f in fits)
@@ -60,7 +60,7 @@ def _subject(fit: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def draw_growth() -> None:
-    """Draw time and memory against each size, both relative to the smallest size."""
+    """Draw time and memory against each size to growth.png, all relative to the smallest size."""
     measured = pd.read_csv(HERE / "growth.csv")
     numbers = ["size", *OF]
     smallest = measured.groupby(["what", "axis"])[numbers].transform("first")

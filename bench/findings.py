@@ -1,4 +1,4 @@
-"""The four sentences at the head of the page, made from the stored measurements."""
+"""The four sentences at the head of bench/README.md, made from stored measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def findings(results: Results, growth: Path, onset_law: Path, dilution: Path) ->
 
 
 def speed(results: Results) -> str:
-    """Compare the training step of the default batch with all others that were measured."""
+    """Return a sentence that compares our training step at the default batch with the others."""
     rows = {title: results.get(f"train_step.{DEFAULT.name}.{name}") for name, title in RIVALS.items()}
     compared = [f"{row['ratio']} times as fast as {title}" for title, row in rows.items() if row]
     if not compared:
@@ -38,7 +38,7 @@ def speed(results: Results) -> str:
 
 
 def peak(results: Results) -> str:
-    """State the share of the matrix-product peak at the default batch and at twice its size."""
+    """Return a sentence on the share of the matrix-product peak that our step reaches, at two batch sizes."""
     rows = [results.get(f"train_step.{shape.name}.matmul_peak") for shape in (DEFAULT, LARGER)]
     if not rows[0] or not rows[1]:
         return NOT_MEASURED.format("python -m bench.train_step")
@@ -50,7 +50,7 @@ def peak(results: Results) -> str:
 
 
 def phase_change(results: Results) -> str:
-    """Compare the time to the phase change with both other recipes, and say how each was tuned."""
+    """Return a sentence that compares the time to the phase change with the other recipes and their tuning."""
     found = {name.split(".")[1]: row for name, row in results.items() if name.startswith("phase_change_seconds.")}
     if not found:
         return NOT_MEASURED.format("python -m experiments.phase_change")
@@ -68,7 +68,7 @@ def phase_change(results: Results) -> str:
 
 
 def laws(growth: Any, onset: Any, dilution: Any) -> str:
-    """State how the time of a training step grows, and name the laws that did not hold."""
+    """Return a sentence on how the time of a training step grows, and on the laws that did not hold."""
     times = [f for f in growth or () if (f["what"], f["of"]) == ("step", "seconds") and f["high"] - f["low"] <= WIDEST]
     if not times:
         return NOT_MEASURED.format("python -m bench.growth")

@@ -1,11 +1,10 @@
 """Measure how time and memory grow with each size: `python -m bench.growth`
 
-Three things are measured: a training step of the default recipe and the extraction of a small model, each for several
-values of one size at a time, and the tokenizing of increasing amounts of text. Each measurement runs in a separate
-process. Its memory is the peak beyond the memory at the start. The exponent of y in x is the slope of log y on log x by
-least squares. Two more exponents are listed: that of the operations or bytes that a step needs at the same sizes by
-count, and that in the limit of large sizes, where one term dominates. At sizes that take a minute or less, the other
-terms still take most of the time.
+Three things are measured: a training step of the default recipe, the extraction of a small model, and the tokenizing of
+text. Sizes are varied one at a time. Each measurement runs in a separate process, and its memory is the peak beyond the
+memory at the start. The exponent of y in x is the slope of log y on log x by least squares. Two more exponents are
+listed: that of the operations or bytes that a step needs, counted at the same sizes, and that in the limit of large
+sizes, where one term dominates. At sizes that take a minute or less, the other terms still take most of the time.
 """
 
 from __future__ import annotations
@@ -66,8 +65,10 @@ SECONDS = 1.5  # least total time of the measured training steps
 
 
 def step(shape: Shape) -> tuple[float, float]:
-    """Return the least time of a training step in seconds, which other work on the machine affects least, and its peak
-    memory in MiB."""
+    """Return the shortest time of a training step, in seconds, and its peak memory, in MiB.
+
+    Other work on the machine affects the shortest time least.
+    """
     work, times = ours(shape), list[float]()
     before = peak_mb()
     work()
@@ -83,8 +84,10 @@ def cost(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def extraction(shape: Shape) -> tuple[float, float]:
-    """Measure the extraction of an untrained model. The model is made in another process, because the peak memory of
-    its initialization could exceed that of extraction."""
+    """Measure the time (s) and peak memory (MiB) of the extraction of an untrained model.
+
+    Another process makes the model, because the peak memory of initialization could exceed that of extraction.
+    """
     with tempfile.TemporaryDirectory() as folder:
         return alone(LIBRARY, extract_last, alone(LIBRARY, all_untrained, (FLOOR, shape), Path(folder)))
 
@@ -95,13 +98,13 @@ def all_untrained(shapes: Sequence[Shape], folder: Path) -> list[tuple[Any, ...]
 
 
 def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
-    """Extract all ``cells`` in turn and measure the last. The others warm up the libraries."""
+    """Extract all ``cells`` in turn, and measure only the last. The others warm up the libraries."""
     return [cost(lambda cell=cell: extract(*cell)) for cell in cells][-1]  # type: ignore[misc]
 
 
 def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
-    """Return the arguments of ``extract`` for an untrained model with one checkpoint, in ``run``, and one
-    evaluation."""
+    """Make an untrained model in the folder ``run`` with one checkpoint and one evaluation. Return the arguments of
+    ``extract`` for it."""
     recipe = TrainConfig(**{**params(ROOT)["train"], "tokens": 0, "eval_windows": 2, "device": "cpu"})
     cell = CellConfig(seed=0, model=model_config(shape), train=recipe)
     text = zipf(40 * shape.n_ctx, shape.d_vocab)
@@ -114,7 +117,8 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
 
 
 def tokenizing(megabytes: int) -> tuple[float, float]:
-    """Measure the making of a tokenizer and token files from ``megabytes`` of text in documents of 100 kB."""
+    """Measure the training of a tokenizer and the writing of token files, on ``megabytes`` of text in documents of 100
+    kB."""
     words = [f"{'bcdfgklmnprst'[i % 13]}{'aeiou'[i % 5]}{i:x}" for i in range(5000)]
     config = TokenizerConfig(d_vocab=1024, train_bytes=1_000_000)
     with tempfile.TemporaryDirectory() as folder:
@@ -136,8 +140,11 @@ def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
 
 
 def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
-    """Measure ``what`` with the size ``axis`` set to ``size``. For a training step, subtract ``floor_mb``, the memory
-    of the smallest model, and add the counted operations and bytes."""
+    """Measure ``what`` with the size ``axis`` set to ``size``.
+
+    For a training step, subtract ``floor_mb`` (MiB), the memory of the smallest model, and add the operations and bytes
+    by count.
+    """
     counted: dict[str, float | None] = {"flop": None, "bytes": None}
     if what == "step":
         shape = replace(STEP, **{axis: size})
@@ -152,8 +159,11 @@ def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
 
 
 def fit(found: Sequence[dict[str, Any]], of: str, count: str, limit: float) -> dict[str, Any]:
-    """Fit the exponent of the column ``of`` along one axis, with its 95 % interval (Student's t), and the exponent of
-    the column ``count``. In the result, a limit of None means growth faster than any power."""
+    """Fit the exponent of the column ``of`` along one axis, with its 95 % interval (Student's t), and that of the
+    column ``count``.
+
+    In the result, a ``limit`` of None means growth faster than any power.
+    """
     x = np.log([m["size"] for m in found])
     exponent, low, high = (round(v, 2) + 0.0 for v in slopes(np.log([m[of] for m in found]), x)[0])
     counts = [m[count] for m in found]

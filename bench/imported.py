@@ -1,8 +1,8 @@
 """Compare the logits of imported models with those of TransformerLens: `python -m bench.imported FOLDER`
 
 The models cover every supported kind of positions and normalization, with random biases and gains. TransformerLens
-computes in float32. It is not a dependency of this project and may need another version of torch. So the comparison has
-two steps. `python -m bench.imported FOLDER --write`, in an environment with TransformerLens (`pip install
+computes in float32. It is not a dependency of this project and may need another version of torch, so there are two
+steps. `python -m bench.imported FOLDER --write`, in an environment with TransformerLens (`pip install
 'transformer_lens<4' safetensors`), writes weights, configurations, tokens and logits. Without ``--write``, in the
 environment of this project, the logits are computed and compared. The exit status is 1 if any logit differs by more
 than 1e-4.
@@ -31,7 +31,7 @@ SHAPE = {"d_model": 48, "d_head": 16, "n_heads": 3, "n_ctx": 61, "d_vocab": 101,
 
 
 def write(folder: Path) -> None:
-    """Write weights, configuration, tokens and TransformerLens's logits of every model to ``folder``."""
+    """Write the weights, configuration, tokens and TransformerLens logits of every model to ``folder``."""
     from transformer_lens import HookedTransformer, HookedTransformerConfig  # optional dependency
 
     for number, (n_layers, positions, norm) in enumerate(product((0, 1, 3), POSITIONS, NORMS)):
@@ -53,7 +53,10 @@ def write(folder: Path) -> None:
 
 
 def compare(folder: Path) -> None:
-    """Compare the logits of this project with those in ``folder``, print the differences, and exit."""
+    """Compare the logits of this project with those in ``folder``, print the differences, and exit.
+
+    The exit status is 1 if a difference exceeds TOLERANCE.
+    """
     from pathsum.imported.open_weights import open_weights
 
     differences = []

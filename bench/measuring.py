@@ -1,4 +1,4 @@
-"""Functions that the benchmarks share: time, peak memory, separate processes, and the file of results."""
+"""What the benchmarks share: time, peak memory, separate processes, and the file of results."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def peak_mb() -> float:
 
 
 def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
-    """Run ``work`` in a new process, so that its peak memory can be measured alone, and return its result. The process
-    is forked from a server that has imported the module ``preloaded`` and has computed nothing."""
+    """Run ``work`` in a new process, so that its peak memory is measured alone. Return its result.
+
+    The process is forked from a server that has imported the module ``preloaded`` and has computed nothing.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preloaded])
     with ProcessPoolExecutor(1, mp_context=context, initializer=torch.set_num_threads, initargs=(THREADS,)) as pool:
@@ -43,15 +45,19 @@ def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
 
 
 def machine(device: str, threads: int = THREADS) -> str:
-    """Name the processor or the GPU, the type of matrix products in training, and the version of torch."""
+    """Return the name of the processor or GPU with the conditions of a measurement: threads or type of products, and
+    torch."""
     if device == "cuda":
         return f"{torch.cuda.get_device_name()}, bfloat16 products, torch {torch.__version__}"
     return f"{describe(torch.device(device)).name}, threads: {threads}, torch {torch.__version__}"
 
 
 def record(start: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Replace the rows of results.json whose names begin with ``start`` by ``rows``, so that all stem from one run. A
-    row that names no machine was measured on the CPU of this one."""
+    """Replace the rows of results.json whose names begin with ``start`` by ``rows``, so that all of them are from one
+    run.
+
+    A row without a machine is recorded as measured on this CPU.
+    """
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     kept = {name: row for name, row in found.items() if not name.startswith(start)}
     found = kept | {name: {"machine": machine("cpu"), **row} for name, row in rows.items()}

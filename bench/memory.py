@@ -32,13 +32,16 @@ def parameters(shape: Shape) -> int:
 
 
 def training_bytes(shape: Shape, width: int = 2) -> int:
-    """Return the peak memory of a training step in bytes, if a number of its matrix products takes ``width`` bytes: 2
-    in bf16, 4 in float32.
+    """Return the peak memory of a training step in bytes. Numbers in its matrix products take ``width`` bytes: 2 in
+    bf16, 4 in float32.
 
-    Each weight needs five float32 numbers: its value, two copies of its gradient and two optimizer states. bf16 needs
-    two copies, as large as a sixth. The gradient of the logits is as wide as products. For the backward pass, each
-    layer keeps the residual stream and its normalized copy in float32 and, for bf16, again in bf16; the queries, keys,
-    values and head outputs in two layouts; and, with relative positions, the attention patterns up to each query.
+    Each weight needs five float32 numbers: its value, two copies of its gradient and two optimizer states. bf16 adds
+    two copies of the weight, together as large as a sixth number. The gradient of the logits takes ``width`` bytes per
+    number. For the backward pass, each layer keeps
+
+    * the residual stream and its normalized copy in float32, and with bf16 also in bf16;
+    * the queries, keys, values and head outputs in two layouts;
+    * with relative positions, the attention patterns up to each query.
     """
     heads, copies = shape.n_heads * shape.d_head, width < 4
     kept = shape.n_layers * shape.tokens * (2 * width * 4 * heads + 2 * (4 + copies * width) * shape.d_model)
@@ -48,13 +51,13 @@ def training_bytes(shape: Shape, width: int = 2) -> int:
 
 
 def trace_bytes(shape: Shape, windows: int) -> int:
-    """Return the memory of a trace in bytes: logits, attention patterns and outputs of all heads, in float32."""
+    """Return the memory of a trace in bytes: logits, attention patterns, and outputs of all heads, in float32."""
     heads = shape.n_layers * shape.n_heads
     return 4 * windows * shape.n_ctx * (shape.d_vocab + heads * (shape.n_ctx + shape.d_model))
 
 
 def training_peak_bytes(shape: Shape) -> int:
-    """Return the peak memory of training in bytes: a step, and the two traces of an evaluation."""
+    """Return the peak memory of training in bytes: one step, and the two traces of an evaluation."""
     return training_bytes(shape) + trace_bytes(shape, 2 * TRACED)
 
 
@@ -79,7 +82,7 @@ def need(profile: str) -> Need:
 
 
 def needs() -> str:
-    """Return a Markdown table of the memory that every profile needs."""
+    """Return a table in Markdown of the memory that each profile needs."""
     found = [need(path.stem) for path in sorted((ROOT / "conf" / "profile").glob("*.yaml"))]
     rows = [(n.profile, n.cell, f"{n.parameters:,}", f"{n.training:.2f}", f"{n.extraction:.2f}") for n in found]
     head = ("profile", "largest model", "parameters", "training (GiB on the device)", "extraction (GiB on the host)")

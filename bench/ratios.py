@@ -1,4 +1,4 @@
-"""Show the ratios of results.json: a table of each kind of measurement, and a figure of all of them."""
+"""Show the ratios of results.json: one table per kind of measurement, and one figure of all."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ def named(name: str) -> str:
 
 
 def tuned(name: str) -> str:
-    """Say how the other side of a row was tuned, where tuning matters."""
+    """Return how the other recipe of a row was tuned; "" if the row compares no recipes."""
     return "; three learning rates tried" if name.startswith("phase_change") else ""
 
 
 def bound(found: Mapping[str, Any], key: str) -> str:
-    """Write a number of a row, as a lower bound if it is one."""
+    """Format the number ``key`` of a row, with ">" if it is a lower bound; "" for None."""
     return "" if found[key] is None else f"{'> ' if found.get('lower_bound') else ''}{found[key]:,}"
 
 
 def ratios(results: Results, stage: str, command: str) -> str:
-    """Return the Markdown table of the rows whose names begin with ``stage``, which ``command`` measures."""
+    """Return a Markdown table of the rows whose names begin with ``stage``, or how ``command`` measures them."""
     rows = [
         (
             named(name),
@@ -79,12 +79,12 @@ def ratios(results: Results, stage: str, command: str) -> str:
 
 
 def installing(results: Results) -> str:
-    """Return how TransformerLens is installed, if it was not measured."""
+    """Return how to install TransformerLens; "" if it was measured."""
     return "" if any("transformerlens" in name for name in results) else f"{LENS} {INSTALL}"
 
 
 def draw_ratios(results: Results, path: Path) -> None:
-    """Draw one bar per ratio to ``path``. Bars of lower bounds are hatched."""
+    """Draw one bar per ratio to ``path``. Bars that are lower bounds are hatched."""
     shown = {name: found for name, found in results.items() if found["ratio"] is not None}
     labels = [
         f"{named(name)}:\n{re.split('[:;,]', MEANING[name.split('.')[-1]])[0].replace('`', '')}" for name in shown

@@ -1,10 +1,10 @@
 """Measure how the cost of the pipeline itself grows with the number of models: `python -m bench.scale 100 1000 10000`
 
-In a scratch copy of the project, with the smoke profile, training and extraction are replaced by a copy of one small
-file. What remains is the work of composition, checks, DVC and the run store. Each command has a time limit; a command
-that exceeds it is recorded as null, and commands that need its result are left out. The exponent of the time in the
-number of models is the slope of log time on log number between the two largest numbers with a measured time. Times
-are processor seconds of one core, which do not depend on what else the machine does. Writes scale.json.
+In a scratch copy of the project, with the smoke profile, training and extraction are replaced by the copy of one small
+file. What remains is the work of composition, checks, DVC and the run store. Times are processor seconds of one core,
+so that other work on the machine does not count. A command that exceeds the time limit is recorded as null, and
+commands that need its result are left out. The exponent is the slope of log time on log number of models, between the
+two largest numbers with a measured time. Writes scale.json.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FORCED = ("dvc", "repro", "--single-item", "--force", "train@smeared", "extract@
 
 
 def prepare(folder: Path, models: int) -> None:
-    """Copy the project into ``folder``, with ``models`` two-layer models that are not trained."""
+    """Copy the project to ``folder``, configured for ``models`` two-layer models that no stage trains."""
     copy_tree(folder)
     tuned = set(read_preregistration(PREREGISTERED).protocol.tuning_seeds)
     seeds = [seed for seed in range(models + len(tuned)) if seed not in tuned][: models - CONTROLS]
@@ -67,8 +67,10 @@ def _edit(path: Path, old: str, new: str) -> None:
 
 
 def seconds(folder: Path, *command: str) -> float | None:
-    """Return the processor time of a command in ``folder``, or None if it takes longer than LIMIT. Raises
-    CalledProcessError if it fails."""
+    """Return the processor time of a command in ``folder``, in seconds. None if it runs longer than LIMIT.
+
+    Raises CalledProcessError if it fails.
+    """
     path = os.pathsep.join([str(folder / "src"), str(folder)])
     begun = _children()
     try:
@@ -91,7 +93,7 @@ def _children() -> float:
 
 
 def make_all(folder: Path) -> None:
-    """Write what all stages would write."""
+    """Write what all stages of the scratch copy would write."""
     for shared in ("tokens", "statistics"):
         (folder / "data" / shared).mkdir(parents=True, exist_ok=True)
         (folder / "data" / shared / "made").touch()
@@ -103,7 +105,8 @@ def make_all(folder: Path) -> None:
 
 
 def store(folder: Path, models: int) -> dict[str, float]:
-    """Return the time to name a run, and to see that it is finished, in a store with a run of each model."""
+    """Return the seconds to name a run by its fingerprint, and to look up that it is not finished, among ``models``
+    runs."""
     cell = load(CellConfig, json.loads((folder / "data" / "config" / "cells" / "smeared.json").read_text()), "cell")
     code = training_code()
     for run in range(models):
@@ -151,7 +154,8 @@ CORPUS = {  # what each training process does with the whole corpus, and with it
 
 
 def corpus(name: str, tokens: int) -> dict[str, Any]:
-    """Return the processor time and the peak memory of one part of CORPUS, for a text of ``tokens`` random tokens."""
+    """Return the processor time (s) and peak memory (MiB) of one part of CORPUS, on a text of ``tokens`` random
+    tokens."""
     text = np.random.default_rng(0).integers(0, D_VOCAB, tokens, dtype=np.uint16)
     before, begun = peak_mb(), time.process_time()
     CORPUS[name](text)
@@ -160,7 +164,8 @@ def corpus(name: str, tokens: int) -> dict[str, Any]:
 
 
 def exponents(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the exponent of each time in the number of models, between the two largest numbers that were measured."""
+    """Return the exponent of each time and size in the number of models, between the two largest numbers with a
+    value."""
     found = {}
     for name in {key: None for row in rows for key in row if key != "models"}:
         known = [(row["models"], row[name]) for row in rows if row.get(name)][-2:]

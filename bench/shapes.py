@@ -34,7 +34,7 @@ class Shape:
 
     @property
     def title(self) -> str:
-        """Return a readable name: that of the profile on a GPU, the sizes on a CPU."""
+        """Return a readable name: the profile on a GPU, the sizes on a CPU."""
         if self.device != "cpu":
             return f"profile `{self.name}`, on a GPU"
         heads = f", {self.n_heads} heads" if self.n_layers else ""
@@ -44,7 +44,7 @@ class Shape:
         return torch.randint(self.d_vocab, (self.batch, self.n_ctx + 1)).to(self.device)
 
     def select(self, *names: str) -> dict[str, Any]:
-        """Return, by name, the sizes that have the same name in every library, and those of ``names``."""
+        """Return, by name, the sizes that every library names alike, and those in ``names``."""
         common = ("n_layers", "n_heads", "d_head", "d_model", "n_ctx")
         return {name: getattr(self, name) for name in (*common, *names)}
 
@@ -69,8 +69,10 @@ def model_config(shape: Shape) -> ModelConfig:
 
 
 def products(shape: Shape) -> list[tuple[int, int, int, int]]:
-    """Return (batch, rows, inner, columns) of every matrix product in the forward and backward pass of a training step,
-    without those of the optimizer. Attention is counted in the blocks in which it is computed."""
+    """Return (batch, rows, inner, columns) of every matrix product in the forward and backward pass of a training step.
+
+    Products of the optimizer are left out. Those of attention are counted in the blocks in which they are computed.
+    """
     width, heads = shape.n_heads * shape.d_head, shape.batch * shape.n_heads
     layer, found = [(shape.d_model, 3 * width), (width, shape.d_model)], []
     for reads, writes in [*layer * shape.n_layers, (shape.d_model, shape.d_vocab)]:
@@ -82,5 +84,5 @@ def products(shape: Shape) -> list[tuple[int, int, int, int]]:
 
 
 def flop(shape: Shape) -> float:
-    """Return the floating-point operations of the matrix products of a training step."""
+    """Return the number of floating-point operations in the matrix products of a training step."""
     return 2.0 * sum(b * n * k * m for b, n, k, m in products(shape))

@@ -1,8 +1,8 @@
 """Measure where the time of our training step goes: `python -m bench.step_profile`
 
-The step of the default batch runs on one thread under torch's profiler. The time of an operation, without that of the
-operations that it calls, belongs to one part of the step. The time of each operation is its median over steps, because
-other work on the machine interrupts single operations. Writes step_profile.json.
+The step of the default batch runs on one thread under torch's profiler. Each operation belongs to one part of the step.
+The time of an operation excludes the operations that it calls. It is the median over steps, because other work on the
+machine interrupts single operations. Writes step_profile.json.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ Names = tuple[str, ...]  # of an operation and of its callers
 
 
 def part(names: Names) -> str:
-    """Return the part of the step to which an operation belongs. ``names`` are its name and those of its callers."""
+    """Return the part of the step to which an operation belongs. ``names`` are its own name and those of its
+    callers."""
     if names[0] in PRODUCTS and not any("Optimizer" in name for name in names):
         return MODEL
     return next((title for within, title in WITHIN if any(within in name for name in names)), REST)
 
 
 def microseconds(step: Step, count: int) -> list[Counter[Names]]:
-    """Return the time of each operation of ``step``, for each of ``count`` steps."""
+    """Run ``step`` ``count`` times under the profiler. Return the time of each operation in each run."""
     with profile(activities=[ProfilerActivity.CPU]) as run:
         for _ in range(count):
             with record_function(STEP):
@@ -62,14 +63,14 @@ def microseconds(step: Step, count: int) -> list[Counter[Names]]:
 
 
 def callers(event: Any) -> Iterator[Any]:
-    """Yield a profiled operation, its caller, the caller of this, and so on."""
+    """Yield a profiled operation, then its caller, then the caller of that, and so on."""
     while event is not None:
         yield event
         event = event.cpu_parent
 
 
 def shares(steps: Sequence[Counter[Names]]) -> dict[str, float]:
-    """Return the share of each part, largest first, from the median time of each operation over ``steps``."""
+    """Return the share of each part (0 to 1), largest first, from the median time of each operation over ``steps``."""
     found: Counter[str] = Counter()
     for names in {names for step in steps for names in step}:
         found[part(names)] += statistics.median(step[names] for step in steps)

@@ -22,7 +22,7 @@ EXPERIMENTS = HERE.parent / "experiments"
 
 
 def by_hand(results: Results) -> str:
-    """State what the kernels by hand win over ``torch.compile``, if it was measured."""
+    """Return a sentence on what hand-written kernels gain over ``torch.compile``."""
     rows = [results.get(f"train_step.{shape.name}.compiled") for shape in (DEFAULT, LARGER)]
     if not rows[0] or not rows[1]:
         return "`torch.compile` was not measured, because it found no working C++ compiler."
@@ -34,7 +34,7 @@ def by_hand(results: Results) -> str:
 
 
 def step_profile() -> str:
-    """Return the table of the parts of a training step, and what would be won at most if each took no time."""
+    """Return a table of the parts of a training step, with the largest possible gain if each took no time."""
     if not (path := HERE / "step_profile.json").exists():
         return NOT_MEASURED.format("python -m bench.step_profile")
     found = json.loads(path.read_text())
@@ -50,7 +50,7 @@ def step_profile() -> str:
 
 
 def untested(found: Mapping[str, Any]) -> str:
-    """Return a sentence that names the profiles whose training steps were not measured on a GPU."""
+    """Return a sentence on which profiles' training steps were not measured on a GPU."""
     left = [f"`{shape}`" for shape in ("gpu", "paper") if not any(n.startswith(f"train_step.{shape}.") for n in found)]
     if not left:
         return "The training steps of `gpu` and `paper` were measured on the GPU that is named above."
@@ -61,7 +61,7 @@ def untested(found: Mapping[str, Any]) -> str:
 
 
 def machines(results: Results) -> str:
-    """Name the machines on which the rows were measured."""
+    """Return the names of all machines on which the rows were measured."""
     return "; ".join(sorted({found["machine"] for found in results.values()}))
 
 

@@ -1,13 +1,12 @@
 """Measure the tokens per second of our training step and of others: `python -m bench.train_step`
 
-Ours is the training step of the default recipe (Muon and AdamW). The others are the same model written without kernels
-by hand and compiled by ``torch.compile``, with the same optimizers; a plain PyTorch loop with AdamW; the attention-only
-model of TransformerLens with AdamW; and only the matrix products of our step, with outputs allocated before. All run in
-one process, in turn, round after round, so that other work on the machine slows all of them. Ratios are medians over
-rounds.
+Ours is the training step of the default recipe (Muon and AdamW). The others are the same model and optimizers without
+hand-written kernels, compiled by ``torch.compile``; a plain PyTorch loop with AdamW; the attention-only model of
+TransformerLens with AdamW; and only the matrix products of our step, into outputs that already exist. All run in turn
+in one process, round after round, so that other work on the machine slows all of them. Ratios are medians over rounds.
 
-A run writes all rows of its table. TransformerLens is not a dependency: without it, its rows are left out, and so are
-those of ``torch.compile`` without a C++ compiler.
+A run replaces all rows of its table. TransformerLens is not a dependency: without it, its rows are left out. Without a
+C++ compiler, those of ``torch.compile`` are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ SECONDS = 0.25  # least time of each contender in each round
 
 
 def seconds_a_step(step: Step) -> float:
-    """Return the mean seconds per step, over as many steps as fit into SECONDS."""
+    """Return the mean seconds per step, over as many steps as it takes to fill SECONDS."""
     start, steps = time.perf_counter(), 0
     while time.perf_counter() - start < SECONDS:
         step()
@@ -40,7 +39,7 @@ def seconds_a_step(step: Step) -> float:
 
 
 def contenders(shape: Shape) -> dict[str, Callable[[Shape], Step]]:
-    """Return, by name, what makes each training step that is compared at the sizes of ``shape``."""
+    """Return, by name, the functions that make the training steps compared at the sizes of ``shape``."""
     found: dict[str, Callable[[Shape], Step]] = {
         "ours": ours, "plain_loop": plain_loop, "matmul_peak": products_alone
     }  # fmt: skip
@@ -54,7 +53,8 @@ def contenders(shape: Shape) -> dict[str, Callable[[Shape], Step]]:
 
 
 def warm(makers: dict[str, Callable[[Shape], Step]], shape: Shape) -> dict[str, Step]:
-    """Make each step and run it three times. Leave out ``compiled``, and say so, if it cannot be compiled."""
+    """Make each step and run it three times. If torch cannot compile ``compiled``, print this and leave the step
+    out."""
     steps = {}
     for name, make in makers.items():
         try:
@@ -71,8 +71,11 @@ def warm(makers: dict[str, Callable[[Shape], Step]], shape: Shape) -> dict[str, 
 
 
 def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
-    """Measure our step and each other at the sizes of ``shape``. Return, by name of the row, the medians over rounds of
-    our rate, of theirs, and of the ratio of times theirs / ours (more than 1: ours is faster)."""
+    """Compare our step with each other step at the sizes of ``shape``, and return a row for each.
+
+    A row has the medians over rounds of our rate, of theirs, and of the ratio of times theirs / ours (more than 1: ours
+    is faster).
+    """
     steps = warm(contenders(shape), shape)
     times = [{name: seconds_a_step(step) for name, step in steps.items()} for _ in range(rounds)]
     found = {}

@@ -1,3 +1,3 @@
-"""Experiments that train models outside the grid, to measure when the phase change occurs and what it depends on."""
+"""Experiments that train models outside the grid, to find when the phase change occurs and what it depends on."""
 
 import pipelines  # noqa: F401 (sets OMP_WAIT_POLICY before torch loads)

@@ -26,8 +26,10 @@ def band(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.nd
 
 
 def draw(points: pd.DataFrame, path: Path) -> None:
-    """Draw prefix matching against tokens and against seconds to ``path``: a thin line per seed, and a thick line for
-    the mean of each recipe with its 95 % interval."""
+    """Draw prefix matching against tokens seen and against seconds to ``path``.
+
+    Thin lines are single seeds. Thick lines are the mean of each recipe, with its 95 % interval.
+    """
     points = points.assign(tokens=points["tokens"] / 1e6)
     sns.set_theme(style="whitegrid")
     colors = dict(zip(NAMES, sns.color_palette(), strict=False))

@@ -1,13 +1,12 @@
 """Study the phase change on text with little repetition: `python -m experiments.dilution --text 'prose/*.txt'`
 
-The default two-layer model, with constant learning rates after the warm-up, trains on windows of the default corpus
-(source code) mixed with windows of another text. The saving of a mixture is the loss reduction, in nats per token, that
-an ideal induction head could reach in it (experiments/repetition.py). A straight line is fitted to log tokens at the
-phase change against log saving. It predicts the tokens for the other text alone, with the 95 % interval of one further
-model. This extrapolation assumes that equal savings in both texts have equal effects. Two kinds of models that are not
-part of the fit test it: models on the other text alone, and models on its most repetitive windows
-(data/curriculum.py), whose saving is larger. A model without a phase change within the time limit counts with its
-tokens seen as a lower bound. Writes dilution.json.
+The default two-layer model, with constant learning rates after the warm-up, trains on mixtures: windows of the default
+corpus (source code) and of another text. The saving of a mixture is the loss reduction, in nats per token, that an
+ideal induction head could reach on it (experiments/repetition.py). A straight line is fitted to log tokens at the phase
+change against log saving. It predicts the tokens for the other text alone, with the 95 % interval of one further model.
+This assumes that equal savings in both texts have equal effects. Models that are not part of the fit test it: on the
+other text alone, and on its most repetitive windows (data/curriculum.py), whose saving is larger. A model without a
+phase change within the time limit counts with its tokens seen as a lower bound. Writes dilution.json.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from pipelines.paths import params
 
 @dataclass
 class Mixture(Text):
-    """Windows of two texts. Each window of a batch is from ``windows`` with probability ``share``, and otherwise from
+    """Windows of two texts: each window of a batch is from ``windows`` with probability ``share``, else from
     ``other``."""
 
     other: Windows
@@ -48,11 +47,11 @@ class Mixture(Text):
 
     @cached_property
     def present(self) -> Tensor:
-        """Mark the tokens that occur in both texts."""
+        """Return 1 for each token that occurs in both texts, otherwise 0."""
         return self.windows.present(self.d_vocab) * self.other.present(self.d_vocab)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
-        """Sample windows with replacement, as a pure function of the arguments."""
+        """Sample windows with replacement. Equal arguments give equal windows."""
         generator = torch.Generator().manual_seed(1_000_003 * seed + step)
         first = int((torch.rand(size, generator=generator) < self.share).sum())
         counts = ((self.windows, first), (self.other, size - first))
@@ -62,8 +61,11 @@ class Mixture(Text):
 def tokenized(
     corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
 ) -> dict[tuple[str, str], Windows]:
-    """Return the windows of each corpus and part (such as "train" and "tuning"), encoded by one tokenizer that is
-    trained on all corpora. Raises ValueError if a corpus has no documents for training or for tuning."""
+    """Return the windows of each corpus and part, such as ("code", "train").
+
+    One tokenizer, trained on the training documents of all corpora, encodes them. Raises ValueError if a corpus has no
+    documents for training or for tuning.
+    """
     texts: dict[tuple[str, str], list[str]] = {}
     for name, corpus in corpora.items():
         for document in documents(corpus):
@@ -83,9 +85,12 @@ def tokenized(
 
 
 def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
-    """Fit the exponent of tokens at the phase change in the saving, and predict the tokens of one further model with
-    saving ``at`` (nats per token), both with 95 % intervals. Models with share 0, which train on the other text alone,
-    are not part of the fit."""
+    """Fit log tokens at the phase change against log saving. Return the exponent, and the tokens of a model with saving
+    ``at``.
+
+    Savings are in nats per token. Both results have 95 % intervals. Models on the other text alone (share 0) are not
+    part of the fit.
+    """
     mixed = [c for c in cells if c["share"]]
     savings, tokens = (np.log([c[what] or c["tokens_seen"] for c in mixed]) for what in ("saving", "tokens"))
     unchanged = np.array([c["tokens"] is None for c in mixed])
@@ -98,7 +103,7 @@ def prediction(cells: Sequence[dict[str, Any]], at: float) -> dict[str, float]:
 def mixtures(
     windows: dict[tuple[str, str], Windows], saved: dict[str, float], options: argparse.Namespace, d_vocab: int
 ) -> Iterator[tuple[dict[str, Any], Mixture]]:
-    """Yield, for each kind of model, what the experiment varies with the saving of its text, and the text itself."""
+    """Yield, for each kind of model, its settings with the saving of its text, and the text."""
     code, prose = windows["code", "train"], windows["other", "train"]
     for share in options.shares:
         saving = share * saved["code"] + (1 - share) * saved["other"]

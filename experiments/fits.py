@@ -1,4 +1,4 @@
-"""Fit straight lines with 95 % intervals, by least squares or, if some values are lower bounds, by likelihood."""
+"""Fit straight lines with 95 % intervals: by least squares, or by likelihood if some values are lower bounds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ DRAWS, STEPS = 4000, 300  # number of simulated data sets for an interval; steps
 
 
 def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
-    """Return the slope of ``y`` in each of ``x``, by least squares with an intercept, and its 95 % interval (Student's
-    t). Raises ValueError if there are too few measurements."""
+    """Return the slope of ``y`` in each of ``x``, by least squares with an intercept, as (value, low, high).
+
+    The interval is the 95 % interval of Student's t. Raises ValueError if there are too few measurements.
+    """
     X = np.stack([np.ones(len(y)), *x], 1)
     if (freedom := len(y) - X.shape[1]) < 1:
         raise ValueError(f"expected more than {X.shape[1]} measurements for {len(x)} slopes, got {len(y)}")
@@ -21,11 +23,12 @@ def slopes(y: np.ndarray, *x: np.ndarray) -> list[tuple[float, float, float]]:
 
 
 def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fit a + b x with normal errors by maximum likelihood, if the values of ``y`` at ``censored`` are lower bounds
-    (Tobin 1958). Return (a, b) with shape (…, 2) and the standard deviation of the errors with shape (…, 1).
+    """Fit y = a + b x with normal errors by maximum likelihood. Values of ``y`` at ``censored`` are lower bounds (Tobin
+    1958).
 
-    Leading dimensions of ``y`` index separate lines. Expectation maximization replaces each lower bound by the mean and
-    the variance of the values above it.
+    Return (a, b) with shape (…, 2), and the standard deviation of the errors with shape (…, 1). Leading dimensions of
+    ``y`` are separate lines. Expectation maximization replaces each lower bound by the mean and variance of the values
+    above it.
     """
     X = np.stack([np.ones_like(x), x], 1)
     to_line, filled, beyond = np.linalg.pinv(X).T, y, np.zeros(y.shape)
@@ -43,11 +46,11 @@ def censored_line(x: np.ndarray, y: np.ndarray, censored: np.ndarray) -> tuple[n
 def predicted(
     x: np.ndarray, y: np.ndarray, censored: np.ndarray, at: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return the slope of ``y`` in ``x`` and the prediction of one further measurement at x = ``at``, each as (value,
-    low, high) with a 95 % interval. Values of ``y`` at ``censored`` are lower bounds.
+    """Return the slope of ``y`` in ``x``, and the prediction of one further ``y`` at x = ``at``.
 
-    The intervals come from simulated measurements around the fitted line, censored at the largest lower bound. Without
-    lower bounds they agree with the intervals of Student's t.
+    Each is (value, low, high) with a 95 % interval. Values of ``y`` at ``censored`` are lower bounds. The intervals
+    come from simulated measurements around the fitted line, censored at the largest lower bound. Without lower bounds
+    they agree with the intervals of Student's t.
     """
     (line, spread), rng = censored_line(x, y, censored), np.random.default_rng(0)
     drawn = line @ np.stack([np.ones_like(x), x]) + spread * rng.standard_normal((DRAWS, len(x)))

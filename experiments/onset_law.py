@@ -1,10 +1,10 @@
 """Test the law tokens at the phase change ∝ √(batch · context): `make onset-law`
 
-The default two-layer model, with constant learning rates after the warm-up, trains with several batch sizes and
-contexts (n_ctx), and several seeds of each. A straight line of log tokens against log(batch · context) gives the
-exponent and its 95 % interval. The law predicts 0.5. Separate exponents of batch and context are fitted as well.
-`--minutes` limits the total time. A model without a phase change by then is listed but not part of the fit, which
-biases the exponent toward 0. Writes onset_law.json.
+The default two-layer model, with constant learning rates after the warm-up, trains with several batch sizes, contexts
+(n_ctx) and seeds. The slope of log tokens on log(batch · context) is the exponent, which has a 95 % interval. The law
+predicts 0.5. Separate exponents of batch and context are fitted as well. `--minutes` limits the total time. A model
+without a phase change by then is listed but not part of the fit, which biases the exponent toward 0. Writes
+onset_law.json.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LAW = 0.5
 
 
 def run(batch: int, seed: int, text: Text) -> Run:
-    """Return a run of the default two-layer model with another batch size, on the windows of ``text``."""
+    """Return a run of the default two-layer model with batch size ``batch``, on the windows of ``text``."""
     model, train = default_cell()
     about = {"batch": batch, "n_ctx": text.windows.n_ctx, "seed": seed}
     train = train.model_copy(update={"batch": batch, "decay_share": 0.0})
@@ -38,7 +38,7 @@ def run(batch: int, seed: int, text: Text) -> Run:
 
 
 def law(found: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
-    """Fit the exponents from tuples of batch size, n_ctx and tokens at the phase change."""
+    """Fit the exponents to models given as (batch size, n_ctx, tokens at the phase change)."""
     batch, n_ctx, tokens = np.log(np.array(found, dtype=float)).T
     fits = (*slopes(tokens, batch + n_ctx), *slopes(tokens, batch, n_ctx))
     named = {

@@ -4,14 +4,14 @@ Ours is the default two-layer model as `make repro` trains it. Two other recipes
 order. `paper_recipe` has the same sizes and our training step, with the choices of the paper: sinusoids added to
 queries and keys only, layer norm, and AdamW for all weights. W_O of later layers starts at 0, as in our recipe.
 `plain_loop` is a standard baseline (bench/contenders.py): learned positions in the residual stream, RMS norm, fused
-attention and AdamW. Both use a linear warm-up, no decay, and the middle one of the three learning rates that were tried
-with `--tune`. No rate led to a phase change within the time limit. Ours is tuned more carefully: several rates, the
-schedule and the initialization (docs/log/).
+attention and AdamW. Both use a linear warm-up and then a constant learning rate, the middle one of three that were
+tried with `--tune`. None of the three led to a phase change within the time limit. Ours is tuned more carefully:
+several rates, the schedule and the initialization (docs/log/).
 
 Only training time is counted. The recipes take turns in proportion to their time limits, so that other work on the
-machine slows all of them. Ours trains for two evaluations after its phase change, and the others get `--times` as many
-seconds as all of that: 2.2 times is about 2.5 times the seconds to our phase change. A recipe without a phase change by
-then gives a lower bound. Writes results.json, phase_change.csv and phase_change.png.
+machine slows all of them. Ours trains for two evaluations beyond its phase change. The others may train `--times` as
+many seconds as ours took in all: 2.2 times this is about 2.5 times the seconds to our phase change. A recipe without a
+phase change by then gives a lower bound. Writes results.json, phase_change.csv and phase_change.png.
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ RECIPES = {"paper_recipe": paper_recipe, "plain_loop": plain_loop}
 
 
 def race(first: Run, others: Sequence[Run], times: float) -> None:
-    """Train ``first`` and ``others`` in turn until each has its phase change. Each of ``others`` is stopped after
-    ``times`` as many seconds as ``first`` took."""
+    """Train ``first`` and ``others`` in turn until each has its phase change or its recipe ends.
+
+    Each of ``others`` stops after ``times`` as many seconds as ``first`` took in all.
+    """
 
     def may_advance(run: Run) -> bool:
         return run is first or not first.done or run.seconds < times * first.seconds
@@ -84,9 +86,10 @@ def race(first: Run, others: Sequence[Run], times: float) -> None:
 
 
 def rows(races: Sequence[Race]) -> dict[str, dict[str, Any]]:
-    """Return the medians over seeds and the range of ratios, for seconds and for tokens at the phase change.
+    """Return the rows of results.json: medians over seeds and the range of ratios, for seconds and tokens at the phase
+    change.
 
-    A run of the others without a phase change counts with its last evaluation, and the row is marked as a lower bound.
+    A run of another recipe without a phase change counts with its last evaluation, and marks the row as a lower bound.
     Empty if a run of ours has no phase change.
     """
     found: dict[str, dict[str, Any]] = {}
@@ -111,15 +114,14 @@ def rows(races: Sequence[Race]) -> dict[str, dict[str, Any]]:
 
 
 def table(races: Sequence[Race]) -> pd.DataFrame:
-    """Return a table of every evaluation of every run."""
+    """Return a table with one row per evaluation of each run."""
     runs = [run for first, others in races for run in (first, *others)]
     points = pd.DataFrame([run.about | point._asdict() for run in runs for point in run.curve])
     return points.round({"seconds": 2, "prefix_matching": 4})
 
 
 def tune(text: Text, recipes: list[str], rates: list[float], seconds: float) -> None:
-    """Train each recipe with each learning rate in turn, for ``seconds`` each and with one seed, and print the
-    results."""
+    """Train each of ``recipes`` with each of ``rates`` for ``seconds``, with one seed, and print the results."""
     runs = [(lr, RECIPES[recipe](0, text, lr)) for recipe in recipes for lr in rates]
     take_turns([run for _, run in runs], lambda run: run.seconds < seconds)
     for lr, run in runs:

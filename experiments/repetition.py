@@ -1,4 +1,4 @@
-"""Estimate the loss reduction that induction can reach on a text, without training a model."""
+"""Estimate, without training a model, how far induction can reduce the loss on a text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
     """Return by how much an ideal induction head that matches one token reduces the loss of a one-layer model, in nats
     per token.
 
-    Two mixture models are compared. The first mixes the best smoothed bigram model with the unigram frequencies of the
-    window up to the current token. The second adds the frequencies of the tokens that followed earlier occurrences of
-    the current token in the window. The mixture weights depend on the number of these occurrences. The result is the
-    difference of the losses on held-out windows. The weights, about 30, are fitted on the same windows.
+    Two mixture models are compared by their loss on held-out windows. The first mixes the best smoothed bigram model
+    with the unigram frequencies of the window up to the current token. The second adds a third distribution: the tokens
+    that followed earlier occurrences of the current token in the window. The mixture weights, about 30, depend on the
+    number of these occurrences and are fitted on the same windows.
     """
     counts = pair_counts(train, d_vocab)
     table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())

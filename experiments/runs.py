@@ -1,7 +1,7 @@
 """Models that train in turn until each has its phase change, and the text that they train on.
 
-Here the phase change is the first evaluation at which the prefix matching of the best head is at least FORMED, if it
-also is at the next two evaluations.
+In this folder, the phase change is the first of three successive evaluations at which the prefix matching of the best
+head is at least FORMED.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ EVERY, HELD = 50_000, 3  # tokens between evaluations; evaluations in a row that
 
 @dataclass
 class Text:
-    """Training windows, and the repeated random tokens on which prefix matching is measured."""
+    """Training windows, and repeated random tokens on which prefix matching is measured."""
 
     windows: Windows
     d_vocab: int
 
     @cached_property
     def present(self) -> Tensor:
-        """Mark the tokens that occur in the training windows."""
+        """Return 1 for each token that occurs in the training windows, otherwise 0."""
         return self.windows.present(self.d_vocab)
 
     @cached_property
     def repeated(self) -> tuple[Tensor, int]:
-        """Return the repeated random tokens, which are the same for all models, and the length of a copy."""
+        """Return the repeated random tokens and the length of a copy. They are the same for all models on this text."""
         generator = torch.Generator().manual_seed(0)
         return repeated_random(16, self.windows.n_ctx, self.d_vocab, generator, self.present)
 
     def batch(self, seed: int, step: int, size: int) -> Tensor:
-        """Return the windows of one training step. All models with the same seed train on the same windows."""
+        """Return the windows of one training step. They are the same for all models with the same seed."""
         return self.windows.batch(order(seed, step, size, len(self.windows)))
 
     @torch.no_grad()
     def score(self, patterns: Callable[[Tensor], Iterable[Tensor]]) -> float:
-        """Return the prefix matching of the best head. ``patterns`` maps tokens to the attention patterns of each
-        layer."""
+        """Return the prefix matching of the best head (0 to 1). ``patterns`` maps tokens to each layer's attention
+        patterns."""
         tokens, block = self.repeated
         return max(float(prefix_matching(pattern, block).max()) for pattern in patterns(tokens))
 
@@ -87,7 +87,7 @@ class Run:
     curve: list[Point] = field(default_factory=list)
 
     def advance(self) -> None:
-        """Train up to the next evaluation and evaluate. The time of the evaluation is not counted."""
+        """Train up to the next evaluation, and evaluate. The time of the evaluation is not counted."""
         start = time.perf_counter()
         for _ in range(math.ceil(self.every / self.tokens_per_step)):
             self.step(self.at)
@@ -97,7 +97,10 @@ class Run:
 
     def change(self) -> Point | None:
         """Return the phase change: the first of ``HELD`` successive evaluations with prefix matching of at least
-        FORMED. None without such evaluations."""
+        FORMED.
+
+        None if there is none.
+        """
         held: list[Point] = []
         for point in self.curve:
             held = [*held, point] if point.prefix_matching >= FORMED else []
@@ -107,7 +110,7 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Return whether the run has its phase change, or its recipe has ended."""
+        """Return whether the run has had its phase change, or its recipe has ended."""
         return self.change() is not None or self.at >= self.steps
 
 
@@ -118,7 +121,7 @@ def default_cell() -> tuple[ModelConfig, TrainConfig]:
 
 
 def suite(about: dict[str, Any], model: ModelConfig, train: TrainConfig, text: Text, steps: float = math.inf) -> Run:
-    """Return a run of the suite's transformer with the suite's training step."""
+    """Return a run of the suite's transformer with the suite's training step, seeded by ``about["seed"]``."""
     network = Transformer(model, text.d_vocab, torch.Generator().manual_seed(about["seed"]))
     opts, span = optimizers(network, train), 10**9 if math.isinf(steps) else int(steps)
     autocast = train.autocast and product_dtype("cpu") == torch.bfloat16
@@ -136,7 +139,7 @@ def suite(about: dict[str, Any], model: ModelConfig, train: TrainConfig, text: T
 def take_turns(
     runs: Sequence[Run], may_advance: Callable[[Run], bool], cost: Callable[[Run], float] = lambda run: run.seconds
 ) -> None:
-    """Advance the run with the smallest ``cost``, again and again, until every run is done or may not advance."""
+    """Advance, again and again, the run with the smallest ``cost``, until every run is done or may not advance."""
     while ahead := [run for run in runs if not run.done and may_advance(run)]:
         least = min(ahead, key=cost)
         least.advance()
@@ -146,8 +149,11 @@ def take_turns(
 
 
 def until_changed(runs: Sequence[Run], minutes: float) -> list[dict[str, Any]]:
-    """Train all runs in turn until each has its phase change or ``minutes`` have passed. Return, for each run, its
-    settings, its tokens at the phase change (None without one) and its tokens seen."""
+    """Train all runs in turn until each is done or ``minutes`` have passed.
+
+    Return, for each run that was evaluated, its settings, its tokens at the phase change (None without one) and its
+    tokens seen.
+    """
     end = time.perf_counter() + 60 * minutes
     take_turns(runs, lambda _: time.perf_counter() < end)
     return [

@@ -1,4 +1,4 @@
-"""Format the results of the experiments as text and tables for bench/README.md."""
+"""Write the results of the experiments as text and tables for bench/README.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 def phase_change(found: Mapping[str, Any]) -> str:
-    """Describe the comparison of recipes, from the rows of results.json."""
+    """Return a description of the comparison of recipes, from the rows of results.json."""
     races = {name.split(".")[1]: r for name, r in found.items() if name.startswith("phase_change_seconds.")}
     if not races:
         return NOT_MEASURED.format("python -m experiments.phase_change")
@@ -34,7 +34,7 @@ def phase_change(found: Mapping[str, Any]) -> str:
 
 
 def onset_law() -> str:
-    """Describe the fitted exponents of batch size and context."""
+    """Return a description of the fitted exponents of batch size and context."""
     if not (path := HERE / "onset_law.json").exists():
         return NOT_MEASURED.format("make onset-law")
     found = json.loads(path.read_text())
@@ -64,7 +64,7 @@ def _exponent(fit: Mapping[str, float]) -> str:
 
 
 def dilution() -> str:
-    """Return the table of models on mixtures of texts, and the fitted law."""
+    """Return the table of models on mixtures of texts, with the fitted law."""
     if not (path := HERE / "dilution.json").exists():
         return NOT_MEASURED.format("python -m experiments.dilution --text ...")
     found = json.loads(path.read_text())
@@ -79,7 +79,7 @@ def dilution() -> str:
 
 
 class Late(NamedTuple):
-    """How many models on repetitive prose had their phase change later than the law predicts."""
+    """Numbers of models on repetitive prose, and how many had their phase change later than the law predicts."""
 
     late: int
     beyond: int  # later than the 95 % interval of the prediction
@@ -87,7 +87,7 @@ class Late(NamedTuple):
 
 
 def late(found: Mapping[str, Any]) -> Late:
-    """Count the late models on the windows of prose that repeat most, which are not part of the fit."""
+    """Count the late models on the most repetitive windows of prose, which are not part of the fit."""
     counts = Late(0, 0, 0)
     for part, predicted in found.get("chosen", {}).items():
         cells = [c for c in found["cells"] if not c["share"] and c["repetitive"] == float(part)]

@@ -1,6 +1,6 @@
-"""Entry points of the stages: each reads its inputs, calls the library and writes its outputs.
+"""Entry points of the stages. Each reads its inputs, calls the library, and writes its outputs.
 
-Only this package uses the paths of stored files, params.yaml and Hydra.
+The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths of stored files from here.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Stage `check`: refuse a params.yaml that differs from conf/, and a configuration that cannot be run."""
+"""Stage `check`: refuse a configuration that cannot be run, and a params.yaml that differs from conf/."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from pipelines.reference_run import read_reference_run
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Yield a line for each value that differs between params.yaml (``ours``) and conf/ (``theirs``)."""
+    """Yield a line for each value of params.yaml (``ours``) that differs from conf/ (``theirs``)."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys()):
             yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))
@@ -59,7 +59,7 @@ def _short(value: Any) -> str:
 
 
 def check_fresh(values: dict[str, Any]) -> None:
-    """Raise ValueError if params.yaml differs from the composition of conf/."""
+    """Raise ValueError if params.yaml is not what conf/ composes to. Composes conf/ once."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "params.yaml"
         compose(fresh, [])
@@ -73,7 +73,7 @@ def check_fresh(values: dict[str, Any]) -> None:
 
 
 def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
-    """Raise ConfigError if any section of params.yaml cannot be run. The message lists every error found."""
+    """Raise ConfigError, with every error, if params.yaml cannot be run or uses tuning seeds of ``registered``."""
     if absent := _absent_sections(values):
         raise ConfigError(absent)
     complaints = [unknown(str(name), SECTIONS, "section") for name in sorted(values.keys() - set(SECTIONS), key=str)]
@@ -164,7 +164,7 @@ def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str) -> list[st
 
 
 def write_sections(values: dict[str, Any]) -> None:
-    """Write the sections of params.yaml that many stages depend on: one file per model, and one for extraction."""
+    """Write the sections of params.yaml on which many stages depend: a file per model, and a file for extraction."""
     write_json(CONFIG / "extract.json", values["extract"])
     for name, cell in values["cells"].items():
         write_json(CONFIG / "cells" / f"{name}.json", cell)

@@ -1,4 +1,4 @@
-"""`make compare BASE=…`: print the changes of reports/metrics.json from a git revision or from another file."""
+"""`make compare BASE=…`: print how reports/metrics.json has changed since a git revision, or from another file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ EXAMPLE = "make compare BASE=main"
 
 
 def text_of(base: str) -> str:
-    """Return the text of the metrics.json that ``base`` names: a file, or a git revision. Raises ValueError if there is
-    neither."""
+    """Return the text of the metrics.json that ``base`` names: a file, or else a git revision. Raises ValueError if
+    there is none."""
     if not base:
         raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
     if Path(base).is_file():
@@ -33,7 +33,7 @@ def text_of(base: str) -> str:
 
 
 def git(*arguments: str) -> str | None:
-    """Run git and return its output; None if it fails. Raises ValueError if there is no git."""
+    """Run git and return its output, or None if it fails. Raises ValueError if git is not installed."""
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
     except FileNotFoundError as error:
@@ -42,7 +42,7 @@ def git(*arguments: str) -> str | None:
 
 
 def metrics(text: str, where: str) -> Metrics:
-    """Parse ``text`` as a metrics.json. Raises ValueError, with the name ``where``, if it is none."""
+    """Parse ``text`` as a metrics.json. Raises ValueError, which names ``where`` it was read, if it is not one."""
     try:
         return check(json.loads(text), where)
     except json.JSONDecodeError as error:

@@ -22,7 +22,7 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, stage
 def compose(output: Path, overrides: list[str]) -> None:
     """Compose conf/ with the Hydra ``overrides`` and write the result to ``output``.
 
-    Raises ValueError, with what is wrong in one message, if they do not compose.
+    Raises ValueError, with all that is wrong, if they do not compose or ``output`` is a folder.
     """
     if output.is_dir():
         raise ValueError(f"{output}: expected a file to write, got a folder; remove it")
@@ -34,7 +34,8 @@ def compose(output: Path, overrides: list[str]) -> None:
 
 @contextmanager
 def composing(overrides: Sequence[str]) -> Iterator[None]:
-    """Raise ValueError, with what is wrong in one message, if the block cannot compose conf/ with ``overrides``."""
+    """Turn the errors of Hydra and OmegaConf in the block into a ValueError that says what is wrong with ``overrides``
+    or conf/."""
     try:
         yield
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:

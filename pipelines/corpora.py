@@ -1,7 +1,7 @@
 """`make corpora`: train the same models on several corpora, and write one row of verdicts per corpus.
 
-The corpora are those of conf/corpora.yaml and texts of your own. Each corpus has a scratch copy of the project under
-.scratch/corpora/, which is kept, so that the same command continues after an interruption. All copies share the run
+The corpora are those of conf/corpora.yaml, and your own texts. Each corpus has a scratch copy of the project in
+.scratch/corpora/. The copies are kept, so that the same command continues after an interruption. They share the run
 store of the project.
 """
 
@@ -43,7 +43,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return the configuration of each corpus by the name of its row: NAME, or NAME@PROFILE if the profile is not the
+    """Return the profile of each corpus by the name of its row: NAME, or NAME@PROFILE if the profile is not the
     default.
 
     Raises ValueError if a text is not given as NAME=GLOB, if a profile does not exist, if a name of --only is not in
@@ -109,8 +109,10 @@ def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:
-    """Make a scratch copy of the project in ``folder`` with the configuration ``profile``, without controls, and with
-    the project's run store."""
+    """Make a scratch copy of the project in ``folder`` with the given ``profile`` and without controls.
+
+    The copy shares the run store of the project.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
@@ -124,7 +126,7 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
 
 
 def run(folder: Path, *command: str) -> bool:
-    """Run ``python -m command`` in ``folder`` with the code of that folder. Return whether it succeeds."""
+    """Run ``python -m command`` in ``folder`` with the code of that folder. Return whether it succeeded."""
     path = os.pathsep.join([str((folder / "src").absolute()), str(folder.absolute())])
     return (
         subprocess.run([sys.executable, "-m", *command], cwd=folder, env=os.environ | {"PYTHONPATH": path}).returncode
@@ -133,8 +135,10 @@ def run(folder: Path, *command: str) -> bool:
 
 
 def sweep(given: argparse.Namespace) -> None:
-    """Train and extract the models of every corpus, and write its row of verdicts. Raises ValueError, which names the
-    corpora that failed."""
+    """Train and extract the models of every corpus, and write a row of verdicts for each.
+
+    Raises ValueError at the end, which names the corpora that failed.
+    """
     failed = []
     for name, profile in corpora(given).items():
         print(f"corpora: {name}", file=sys.stderr)

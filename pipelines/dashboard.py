@@ -10,7 +10,7 @@ from pipelines.paths import params, section, stage
 
 
 def default_entity() -> str:
-    """Return the default entity of the W&B account. Raises ValueError without an account."""
+    """Return the default entity of the W&B account. Raises ValueError if there is no account."""
     try:
         return str(wandb.Api().default_entity)
     except wandb.Error as error:

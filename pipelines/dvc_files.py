@@ -1,9 +1,9 @@
-"""Repair the files of DVC before it reads them, so that no kill and no damaged file stops a later run.
+"""Repair the files of DVC before it reads them, so that neither a kill nor a damaged file stops a later run.
 
-DVC rewrites dvc.lock and .dvc/tmp/rwlock in place, leaves empty folders and drafts in its run cache, trusts every
-read-only object of its cache without hashing it, and every output whose size and time of modification are as before.
-``mend`` undoes what a kill leaves. ``drop_damaged`` deletes stored results that no longer have their hash, and has DVC
-hash the outputs that may have changed, so that it makes them again.
+DVC rewrites dvc.lock and .dvc/tmp/rwlock in place, and a kill leaves empty folders and drafts in its run cache.
+``mend`` repairs these. DVC also trusts, without hashing them, read-only objects of its cache, and outputs whose size
+and time of modification are unchanged. ``drop_damaged`` deletes objects that no longer have their hash, and makes DVC
+hash outputs that may have changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ _LONG = 10  # seconds of waiting before a message
 
 
 def mend() -> None:
-    """Keep a copy of dvc.lock if it is whole, otherwise put the last copy back. Remove what a killed DVC has left."""
+    """Remove what a killed DVC has left. Keep a copy of dvc.lock if DVC can read it, otherwise put the last copy back.
+
+    Stages whose results in dvc.lock are wrong are dropped from it.
+    """
     if not Path(".dvc").is_dir():
         return
     TMP.mkdir(exist_ok=True)
@@ -53,7 +56,10 @@ def mend() -> None:
 
 
 def drop_damaged() -> None:
-    """Delete the objects and the entries of DVC's cache whose content does not have the hash in their name."""
+    """Delete files of DVC's cache whose content does not have the hash in their name.
+
+    Outputs that may have changed get a new time of modification, so that DVC hashes them again.
+    """
     if not Path(".dvc").is_dir():
         return
     TMP.mkdir(exist_ok=True)
@@ -78,7 +84,7 @@ def drop_damaged() -> None:
 
 
 def note_outputs() -> None:
-    """Note that DVC has just hashed all outputs, so that it need not hash them again for the next call."""
+    """Record that DVC has just hashed all outputs, so that the next ``drop_damaged`` does not renew them."""
     intact = _intact()
     for path in _outputs():
         with suppress(FileNotFoundError):

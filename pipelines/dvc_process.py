@@ -1,6 +1,6 @@
-"""DVC in a process of its own, which ends with the process that started it: `python -m pipelines.dvc_process status`.
+"""Run DVC in a process that ends with the process that started it: `python -m pipelines.dvc_process status`.
 
-Stages run with the interpreter of this process, also where its virtual environment is not activated.
+Stages use the interpreter of this process, even if its virtual environment is not activated.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pipelines.interrupts import PARENT, end_with_parent
 
 
 def parse_with_libyaml() -> None:
-    """Have DVC parse dvc.lock with libyaml when it adds the results of a stage.
+    """Make DVC parse dvc.lock with libyaml when it adds the results of a stage.
 
-    DVC's own parser keeps comments and needs six times as long, 2.3 s of processor time for the lock file of the
-    default models. DVC writes the file itself and without comments, so the bytes that it writes are the same.
+    DVC's own parser keeps comments and takes six times as long: 2.3 s of processor time for the dvc.lock of the default
+    models. DVC writes dvc.lock without comments, so the file has the same bytes.
     """
     from dvc.utils.serialize import _yaml
 

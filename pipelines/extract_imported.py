@@ -19,7 +19,7 @@ from pipelines.paths import THREADS, params, section, stage
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line. Raises ValueError if weights, tokenizer or text are missing."""
+    """Parse the command line. Raises ValueError if the weights, the tokenizer or the text is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", default="", help="a .safetensors file, or a hub id with model.safetensors")
     parser.add_argument("--tokenizer", default="", help="a tokenizers JSON file, or a hub id with tokenizer.json")
@@ -37,7 +37,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def extract(given: argparse.Namespace) -> None:
-    """Extract the model that the arguments name, write its summary and tables, and print the summary."""
+    """Extract the imported model that the arguments name. Write its summary and tables, and print the summary."""
     config = load(ExtractConfig, section(params(), "extract"), "extract")
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))

@@ -1,4 +1,4 @@
-"""Write every measure and threshold of the code into conf/claims.yaml, before the grid is trained:
+"""Write the measure and the threshold of every claim in the code to conf/claims.yaml, before the grid is trained:
 
 python -m pipelines.freeze --date YYYY-MM-DD
 """
@@ -27,7 +27,7 @@ HEAD = """\
 
 
 def freeze(path: Path, date: datetime.date, again: bool) -> None:
-    """Write the claims of the code and ``date`` to ``path``.
+    """Write the claims of the code, frozen on ``date``, to ``path``. ``again`` discards earlier claims and changes.
 
     Raises ValueError if the file has no protocol, or if it has been frozen before and ``again`` is false.
     """
@@ -48,7 +48,7 @@ def freeze(path: Path, date: datetime.date, again: bool) -> None:
 
 
 def day(text: str) -> datetime.date:
-    """Read a date, for argparse, which prints the message."""
+    """Parse a date for argparse. Raises ArgumentTypeError if it is not one."""
     try:
         return TypeAdapter(Day).validate_python(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Read the YAML files that are written by hand: conf/claims.yaml and conf/reference_run.yaml."""
+"""Read YAML files that are written by hand: conf/claims.yaml and conf/reference_run.yaml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathsum.config import ConfigError, load
 
 
 def read_settings(path: Path) -> Any:
-    """Read a YAML file that is written by hand. Raises ValueError if it is not valid YAML, or if a key occurs twice."""
+    """Read a YAML file. Raises ValueError if it is not valid YAML or if a key occurs twice."""
     try:
         return OmegaConf.to_container(OmegaConf.load(path))
     except (OSError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
@@ -25,7 +25,10 @@ def read_settings(path: Path) -> Any:
 
 
 def read_preregistration(path: Path) -> Preregistration:
-    """Read ``path``. Nothing is frozen if the file does not exist. ConfigError lists every mistake in it."""
+    """Read the frozen claims from ``path``. Nothing is frozen if the file does not exist.
+
+    Raises ValueError if the file is empty, and ConfigError with every mistake in it.
+    """
     if not path.exists():
         return Preregistration()
     values, content = read_settings(path), path.read_bytes()

@@ -1,6 +1,6 @@
 """Ctrl-C: a command ends at once, with one line and exit code 130, and leaves no process running.
 
-Stored results survive a kill at any moment. An interrupt therefore unwinds nothing: it kills the processes that the
+Stored results survive a kill at any moment, so an interrupt needs no cleaning up. It kills the processes that the
 command has started, and then ends the command.
 """
 
@@ -19,10 +19,10 @@ INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 
 
 def listen() -> None:
-    """End this process at an interrupt, even during an import or a long call of a library.
+    """End this process at an interrupt (SIGINT), even during an import or a long call of a library.
 
-    The signal is blocked here and in all processes that start from here, and one thread waits for it. A process in
-    which it is already blocked or ignored leaves it to the command that started it.
+    The signal is blocked in this process and in all that it starts, and one thread waits for it. If the signal is
+    already blocked or ignored, nothing is done: the command that started this process handles it.
     """
     blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     if not blocked and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -31,8 +31,10 @@ def listen() -> None:
 
 
 def end_with_parent() -> None:
-    """Have the kernel kill this process when the process that started it ends (on Linux). If that one has ended before
-    this call, end now."""
+    """Make the kernel kill this process when the process that started it ends (Linux only).
+
+    If that process has already ended, end this one now.
+    """
     if sys.platform == "linux":
         import ctypes
 

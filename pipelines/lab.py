@@ -1,4 +1,4 @@
-"""The models, the tokenizer and the text of the report's lab."""
+"""Read what the report's lab runs in the browser: models, tokenizer and text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pipelines.paths import MODELS, TOKENS, params, section
 
 
 def read_lab(results: Results) -> dict[str, Any]:
-    """Read the final models of the lab, and export them with the windows on which the records were computed."""
+    """Return the data of the lab: final models that it can run, the tokenizer, and the held-out windows of the
+    records."""
     values = params()
     config = load(ExtractConfig, section(values, "extract"), "extract")
     tokenizer = load_tokenizer(TOKENS / "tokenizer.json")

@@ -36,8 +36,10 @@ EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"
 
 
 def params(folder: Path = Path()) -> dict[str, Any]:
-    """Return the content of params.yaml in ``folder``. Raises FileNotFoundError if there is none, and ValueError if it
-    is not a configuration."""
+    """Return the content of params.yaml in ``folder``.
+
+    Raises FileNotFoundError if there is no such file, and ValueError if it is not a configuration.
+    """
     if not (folder / PARAMS).is_file():
         raise FileNotFoundError("expected params.yaml in this folder; run `make params` in the repository's root")
     values = read_yaml(folder / PARAMS)
@@ -47,7 +49,7 @@ def params(folder: Path = Path()) -> dict[str, Any]:
 
 
 def section(values: dict[str, Any], *path: str) -> Any:
-    """Return the part of params.yaml that ``path`` names. Raises ValueError if it lacks a key."""
+    """Return the part of params.yaml at ``path``, a sequence of keys. Raises ValueError if a key is missing."""
     found: Any = values
     for depth, key in enumerate(path):
         if not isinstance(found, dict) or key not in found:
@@ -59,7 +61,7 @@ def section(values: dict[str, Any], *path: str) -> Any:
 
 
 def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
-    """Return the model that a command line names. Raises ValueError unless it names one model of params.yaml."""
+    """Return the name of the model on a command line. Raises ValueError unless it is one name in params.yaml."""
     cells = section(values, "cells")
     if len(arguments) != 1 or arguments[0] not in cells:
         near = difflib.get_close_matches(" ".join(arguments), cells, n=1)
@@ -71,8 +73,10 @@ def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file with libyaml, ten times as fast as PyYAML's own parser, where it is there. Raises ValueError,
-    with the place, if it is none."""
+    """Read a YAML file, ten times as fast with libyaml (if available) as with PyYAML's own parser.
+
+    Raises ValueError, with the place of the error, if it is not YAML.
+    """
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, or a date such as 2026-02-30
@@ -80,8 +84,10 @@ def read_yaml(path: Path) -> Any:
 
 
 def training_code() -> list[Path]:
-    """Return the source folders that the train stage of dvc.yaml depends on. The fingerprint of a run includes their
-    hash. Raises ValueError if dvc.yaml does not have that stage."""
+    """Return the source folders on which the stage train depends in dvc.yaml.
+
+    The fingerprint of a run includes the hash of these folders. Raises ValueError if dvc.yaml has no such stage.
+    """
     try:
         deps = read_yaml(ROOT / GRAPH)["stages"]["train"]["do"]["deps"]
         return [ROOT / name for name in deps if name.startswith("src/")]
@@ -96,11 +102,10 @@ def cores() -> int:
 
 @contextmanager
 def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
-    """Run the body of a stage with a fixed number of torch threads, so that its results are the same in every bit. With
-    ``threads`` = 0, torch is not loaded. Without ``arguments``, a command line that has some is refused.
+    """Run a block as a stage, with a fixed number of torch threads, so that results are the same bit for bit.
 
-    A mistake of the user ends the process with one message, and an interrupt ends it without one. Neither prints a
-    traceback.
+    If ``threads`` is 0, torch is not loaded. If ``arguments`` is false, a command line with arguments is refused. A
+    mistake of the user ends the process with one message, and an interrupt without one. Neither prints a traceback.
     """
     try:
         if not arguments and len(sys.argv) > 1:

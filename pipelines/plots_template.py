@@ -1,4 +1,4 @@
-"""Write the HTML template of `dvc plots show`. It contains the Vega library, so that no network is needed."""
+"""Write the HTML template of `dvc plots show`. It includes the Vega library, so that plots need no network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The table of finished models that `make repro` prints: a line for each model, with its findings and the time left."""
+"""The table that `make repro` prints: one line per finished model, with its results and an estimate of the time
+left."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ WIDTHS = {"model": 30, "tokens": 9, "loss (nats)": 13, "prefix matching": 17, "p
 
 
 class Progress:
-    """The time that is left, from the share of the work that is done."""
+    """The lines of the table, and an estimate of the time left from the share of the work done."""
 
     def __init__(self, cells: Mapping[str, Any], names: list[str]) -> None:
         self.begun, self.headed = time.monotonic(), False
@@ -22,8 +23,10 @@ class Progress:
         self.done = 0.0
 
     def line(self, name: str, summary: Path, failed: bool) -> str:
-        """Return the line of the model ``name``, whose records have this ``summary``, and count its work as done. The
-        first line has the heading above it."""
+        """Return the line of the model ``name``, whose records have this ``summary``, and count its work as done.
+
+        The first line has the heading above it.
+        """
         self.done += self.work[name]
         share = self.done / sum(self.work.values())
         left = (time.monotonic() - self.begun) * (1 - share) / share
@@ -34,7 +37,7 @@ class Progress:
 
 
 def row(entries: Iterable[str]) -> str:
-    """Return a line of the table: the model at the left, numbers at the right of their columns."""
+    """Return a line of the table: the model's name left-aligned, all other entries right-aligned."""
     name, *numbers = zip(entries, WIDTHS.values(), strict=True)
     return f"{name[0]:{name[1]}}" + "".join(f"{entry:>{width}}" for entry, width in numbers)
 

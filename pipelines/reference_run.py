@@ -14,9 +14,9 @@ from pipelines.handwritten import read_settings
 
 
 class ReferenceRun(Frozen):
-    """Date, duration and processor of one `make repro`, written by hand, because records hold no times.
+    """Date, duration and processor of one `make repro`, written by hand in conf/reference_run.yaml.
 
-    The same command therefore always ends with the same bytes.
+    Records contain no times, so that the same command gives the same bytes.
     """
 
     weights: str  # fingerprint of the weights that this run trained
@@ -33,18 +33,18 @@ class ReferenceRun(Frozen):
 
 
 def fingerprint(weights: Mapping[str, str]) -> str:
-    """Return the first 16 digits of the SHA-256 of all hashes of weights, which are given by model."""
+    """Return the first 16 digits of a SHA-256 over the hashes of all models' weights, given by name of the model."""
     return hashlib.sha256("".join(f"{name} {weights[name]}\n" for name in sorted(weights)).encode()).hexdigest()[:16]
 
 
 def read_reference_run(path: Path) -> ReferenceRun:
-    """Read ``path``. ConfigError lists every mistake in it."""
+    """Read a reference run. Raises ConfigError, with every mistake in the file."""
     return load(ReferenceRun, read_settings(path), str(path))
 
 
 def computed(path: Path, weights: Mapping[str, str]) -> dict[str, str]:
-    """Return the fingerprint of ``weights``, and if ``path`` is about them, when, how fast and where they were trained
-    and analyzed."""
+    """Return the fingerprint of ``weights`` and, if the reference run trained them, its date, duration and
+    processor."""
     found = {"weights_fingerprint": fingerprint(weights)}
     run = read_reference_run(path)
     if run.weights == found["weights_fingerprint"]:

@@ -1,9 +1,9 @@
 """`make repro` and `make sweep`: compute every result that is out of date, JOBS models at a time, and then the report.
 
-Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. Without JOBS, one model per core is
-processed at a time: on two cores an earlier grid took 27 minutes, and 32 minutes one model at a time
-(docs/log/speed.md). If a model fails, the other models and the report are still made. The report lists the missing
-models, and the exit code is not 0.
+Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. JOBS is by default as many as cores and
+memory allow: on two cores an earlier grid took 27 minutes, and 32 minutes one model at a time (docs/log/speed.md). If a
+model fails, the other models and the report are still made. The report lists the missing models, and the exit code is
+not 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux contain
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
-    """Run DVC on repaired files and return its exit code. Progress is shown on line ``line`` of a terminal."""
+    """Run DVC on repaired files and return its exit code. ``threads`` is that of stages, ``line`` the terminal line of
+    progress."""
     mend()
     extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
     code = subprocess.run([*DVC, *arguments], stdout=out, env=os.environ | extra, check=False).returncode
@@ -40,7 +41,7 @@ def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None 
 
 
 def told(code: int) -> int:
-    """Return the exit code of DVC. If a signal has ended it, it could not say so itself."""
+    """Return the exit ``code`` of DVC. If it is negative, a signal ended DVC, and a message says so."""
     if code < 0:
         print(
             f"pathsum: DVC was ended by signal {-code}, as the system does when memory is short (then use JOBS=1); run "
@@ -51,8 +52,10 @@ def told(code: int) -> int:
 
 
 def at_a_time() -> int:
-    """Return the default number of models that are processed at a time: one per core and per 2.5 GiB of memory (a model
-    of the default grid needs up to 1.7 GiB), or one on a GPU."""
+    """Return the default number of models that are processed at a time.
+
+    On a GPU it is one, otherwise one per core and per 2.5 GiB of memory (a model of the default grid needs 1.7 GiB).
+    """
     import torch  # takes two seconds, so it is imported only if a result is out of date
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -74,8 +77,10 @@ def stale() -> set[str]:
 
 
 def cells(stages: set[str]) -> list[str]:
-    """Return the declared models with a stage among ``stages``: the smallest of two layers and of one layer, for a
-    first finding, and then those with the longest training first."""
+    """Return the models whose training or extraction is among ``stages``, in the order in which they are computed.
+
+    The smallest trained models of two layers and of one layer come first, for early results, then the largest models.
+    """
     declared = params()["cells"]
     found = [name for name in declared if stages & {f"train@{name}", f"extract@{name}"}]
     found.sort(key=lambda name: [-declared[name]["model"][size] for size in ("n_layers", "n_heads")])
@@ -85,8 +90,10 @@ def cells(stages: set[str]) -> list[str]:
 
 
 def side_by_side(names: list[str], jobs: int) -> int:
-    """Train and extract the models ``names``, ``jobs`` at a time (0: the default of ``at_a_time``). They share the
-    cores. Return 1 if any model failed, otherwise 0."""
+    """Train and extract the models ``names``, ``jobs`` at a time (0: the default of ``at_a_time``), on shared cores.
+
+    Return 1 if any model failed, otherwise 0.
+    """
     if not names:
         return 0
     jobs = max(1, min(jobs or at_a_time(), len(names)))
@@ -111,8 +118,10 @@ def side_by_side(names: list[str], jobs: int) -> int:
 
 
 def report_without(failed: list[str]) -> None:
-    """Make the verdicts and the report without the ``failed`` models, whose old records are deleted. Always raises
-    ValueError, which names these models."""
+    """Make the verdicts and the report without the ``failed`` models, and delete their old records.
+
+    Always raises ValueError, which names these models.
+    """
     for name in failed:
         shutil.rmtree(CIRCUITS / name, ignore_errors=True)
     CIRCUITS.mkdir(exist_ok=True)
@@ -125,8 +134,8 @@ def report_without(failed: list[str]) -> None:
 
 
 def models(jobs: int, left: set[str] | None = None) -> int:
-    """Train and extract every model that is out of date. Return the exit code. ``left``: the result of ``stale``, if it
-    is known."""
+    """Train and extract every model that is out of date. Return the exit code. ``left`` is the result of ``stale``, if
+    known."""
     left = stale() if left is None else left
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
@@ -134,7 +143,10 @@ def models(jobs: int, left: set[str] | None = None) -> int:
 
 
 def repro(jobs: int) -> int:
-    """Compute every result that is out of date, including the report. Return the exit code."""
+    """Compute every result that is out of date, including the report. Return the exit code.
+
+    If only models failed, make the report without them and raise ValueError.
+    """
     if not (left := stale()):
         print("Data and pipelines are up to date.")  # the message of DVC
         return 0
@@ -151,15 +163,14 @@ def repro(jobs: int) -> int:
 
 
 def report(_: int) -> int:
-    """Write the report again from stored records, also before all models are made. Return the exit code."""
+    """Write the report again from stored records, even if some models are not made. Return the exit code."""
     if cells(stale()):
         return report_so_far()
     return dvc("repro", "--single-item", "--force", "report")
 
 
 def report_so_far() -> int:
-    """Write the verdicts and the report from the records of the models that are made, without DVC. Return the exit
-    code."""
+    """Write the verdicts and the report without DVC, from the models that have records. Return the exit code."""
     print("pathsum: not all models are made; the report names the missing ones", file=sys.stderr, flush=True)
     for module in ("pipelines.verify", "pipelines.report"):
         if code := subprocess.run([sys.executable, "-m", module], check=False).returncode:
@@ -173,8 +184,10 @@ def tokens(_: int) -> int:
 
 
 def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
-    """Return what to compute, and the number of models to process at a time (0: the default). Raises ValueError for
-    another command line."""
+    """Return the function to run, and the number of models to process at a time (0: the default).
+
+    Raises ValueError if the command line has other arguments.
+    """
     parts: dict[str, Callable[[int], int]] = {"--models": models, "--report": report, "--tokens": tokens}
     chosen = [argument for argument in given if argument in parts]
     jobs = [argument for argument in given if argument not in parts]
@@ -186,8 +199,10 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 
 def require_graph() -> None:
-    """Raise ValueError unless this folder has the graph and the models that DVC is to make. Where it finds none, DVC
-    says that everything is up to date."""
+    """Raise ValueError unless this folder has stages, models, a git repository, and readable files of DVC.
+
+    In a folder without stages, DVC would say that everything is up to date.
+    """
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
@@ -204,7 +219,7 @@ def require_graph() -> None:
 
 
 def waiting(holder: str) -> None:
-    """Say which process computes results in this folder. It is waited for, and then little is left to compute."""
+    """Print that this command waits for process ``holder``, which computes results in this folder."""
     print(f"pathsum: waiting for process {holder}, which computes results in this folder", file=sys.stderr, flush=True)
 
 
@@ -217,8 +232,10 @@ def not_now(_: str) -> None:
 
 
 def alone(part: Callable[[int], int], jobs: int) -> int:
-    """Run ``part`` once no other process computes results in this folder, and return its exit code. A report does not
-    wait: it shows what is made."""
+    """Run ``part`` once no other process computes results in this folder, and return its exit code.
+
+    A report does not wait: it is made from the existing records.
+    """
     try:
         with held(TMP / "repro.lock", not_now if part is report else waiting):
             return part(jobs)

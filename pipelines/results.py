@@ -1,4 +1,4 @@
-"""Reading of all records for the stages `verify` and `report`, with their provenance."""
+"""Read all records for the stages `verify` and `report`, with their provenance."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
 
 def read_results(folder: Path = Path()) -> Results:
-    """Read the records of all declared models and of the corpus, from the project in ``folder``. Models without records
-    are listed in ``Results.missing``."""
+    """Read all records of the project in ``folder``. Models without records are listed in ``Results.missing``.
+
+    Raises ValueError for damaged records.
+    """
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     cells, declared = section(values, "cells"), section(values, "sweep", "controls")
     made = [name for name in cells if (circuits / name / "summary.json").exists()]
@@ -52,9 +54,12 @@ def _records_of(name: str, folder: Path) -> Cell:
 def provenance(
     corpus: CorpusSummary, cells: dict[str, Cell], positions: dict[str, str], sources: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the conditions on which the numbers depend: software, processor, corpus and weights. They are the same for
-    two runs on one machine. ``positions`` is the position scheme of each model, ``sources`` the public distributions
-    whose source code is the corpus."""
+    """Return what the numbers depend on: software, processor, corpus and weights. It is equal for two runs on one
+    machine.
+
+    ``positions`` is the position scheme of each model. ``sources`` are the public distributions whose source code is
+    the corpus.
+    """
     import torch
 
     return {

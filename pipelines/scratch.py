@@ -1,6 +1,6 @@
 """Copy the working tree to a folder, to run it there with another configuration: python -m pipelines.scratch FOLDER
 
-Files that git ignores are not copied. dvc.lock and reports/ are not copied either, so that the folder keeps its own.
+Files that git ignores are not copied. Neither are dvc.lock and reports/, so that the folder keeps its own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
 def copy_tree(folder: Path) -> None:
-    """Make ``folder`` a copy of the present working tree. In an existing copy, DVC then reruns what has changed.
+    """Copy the current working tree to ``folder``. If it is an existing copy, DVC then reruns what has changed.
 
-    Raises ValueError for a folder with other content, because the copy replaces its code and its configuration.
+    Raises ValueError for a folder with other content, whose code and configuration the copy would replace.
     """
     _require_own(folder)
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")

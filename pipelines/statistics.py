@@ -1,4 +1,4 @@
-"""Stage `statistics`: compute n-grams and entropies of the corpus, and its best smoothed bigram model."""
+"""Stage `statistics`: compute n-grams and entropies of the corpus, and the best smoothed bigram model."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 python -m pipelines.torture --minutes 10 --seed 1 [--graph FOLDER]
 
 FOLDER is a finished smoke graph (pipelines/smoke.sh FOLDER); without it, one is made. Each round deletes the results of
-some stages, starts `make repro`, and disturbs it several times: a process is killed (-9) or interrupted (-2) at a
-random moment or while dvc.lock is written, and then stored files are truncated, flipped, emptied or filled with zeros.
-The last repetition must succeed with the same bytes. The seed determines everything except what the clock does.
+some stages and disturbs `make repro` several times. Each time, a process is killed (-9) or the command is interrupted
+(-2), at a random moment or while dvc.lock is written. Then stored files are truncated, flipped, emptied, deleted or
+filled with zeros. The last repetition must succeed with the same bytes. The seed determines everything except timing.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ MOST_MINUTES = 7 * 24 * 60
 
 
 class Different(Exception):
-    """Raised when a disturbed graph does not end as an undisturbed one."""
+    """Raised when a disturbed graph does not end like an undisturbed one."""
 
 
 def main(minutes: float, seed: int, graph: Path | None, folder: Path) -> None:
-    """Run rounds for ``minutes``, at least one. Raises Different, which names the folder of the round that failed."""
+    """Run rounds for ``minutes``, at least one. Raises Different, which names the round that failed and its folder."""
     if graph is None:
         graph = folder / "undisturbed"
         subprocess.run(["bash", str(ROOT / "pipelines" / "smoke.sh"), str(graph)], cwd=ROOT, check=True)
@@ -61,7 +61,7 @@ def main(minutes: float, seed: int, graph: Path | None, folder: Path) -> None:
 
 
 def one_round(work: Path, graph: Path, chance: random.Random) -> None:
-    """Delete results, disturb the command that makes them again, and compare."""
+    """Delete results, disturb the command that makes them again, and compare. Raises Different."""
     stages = read_yaml(work / "dvc.lock")["stages"]
     names = chance.sample(sorted(stages), chance.randint(1, 3))
     print(f"round: {', '.join(names)} to be made", flush=True)
@@ -78,7 +78,7 @@ def one_round(work: Path, graph: Path, chance: random.Random) -> None:
 
 
 def forget(work: Path, names: list[str]) -> None:
-    """Delete the results of these stages, wherever they could be taken from."""
+    """Delete the results of the stages ``names``, and all copies from which they could be restored."""
     lock = read_yaml(work / "dvc.lock")
     for name in names:
         if name.startswith("train@"):
@@ -95,7 +95,10 @@ def forget(work: Path, names: list[str]) -> None:
 
 
 def disturb(work: Path, chance: random.Random) -> None:
-    """Start the command, kill or interrupt one of its processes at a random moment, and wait until all have ended."""
+    """Start the command, kill or interrupt one of its processes at a random moment, and wait until all have ended.
+
+    Raises Different for a wrong exit code or a process that still runs.
+    """
     moment, seconds = chance.choice(MOMENTS), chance.uniform(0, LONG)
     sent, whom = chance.choice((signal.SIGKILL, signal.SIGINT)), chance.random()
     command = start(work)
@@ -119,7 +122,7 @@ def disturb(work: Path, chance: random.Random) -> None:
 
 
 def wait_for(moment: str, seconds: float, command: subprocess.Popen[str], work: Path) -> None:
-    """Wait for a moment of the command, or until it ends."""
+    """Wait for one of MOMENTS, or until the command ends."""
     lock, begun = work / "dvc.lock", time.monotonic()
     before = lock.stat().st_mtime_ns if lock.exists() else 0
     while command.poll() is None:
@@ -136,7 +139,7 @@ def wait_for(moment: str, seconds: float, command: subprocess.Popen[str], work: 
 
 
 def in_a_stage(pid: int) -> bool:
-    """Return whether a stage runs under this process."""
+    """Return whether a stage runs under the process ``pid``."""
     try:
         children = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -145,7 +148,7 @@ def in_a_stage(pid: int) -> bool:
 
 
 def words(process: psutil.Process) -> list[str]:
-    """Return the command line of a process; nothing if it has ended."""
+    """Return the command line of a process; an empty list if the process has ended."""
     try:
         return list(process.cmdline())
     except psutil.Error:
@@ -153,7 +156,7 @@ def words(process: psutil.Process) -> list[str]:
 
 
 def damage(work: Path, chance: random.Random) -> None:
-    """Truncate, flip, empty or fill a random stored file."""
+    """Truncate, empty or delete a random stored file, flip a bit of it, or fill it with zeros."""
     place = work / chance.choice(DAMAGED)
     files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
     at, where, how = chance.random(), chance.random(), chance.choice(("truncate", "flip", "empty", "fill", "delete"))
@@ -189,7 +192,7 @@ def start(work: Path) -> subprocess.Popen[str]:
 
 
 def unblock() -> None:
-    """Let the command hear interrupts, which are blocked in what this one starts."""
+    """Let the new command receive interrupts, which this process blocks in all that it starts."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -201,7 +204,7 @@ def finish(command: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def differences(graph: Path, work: Path) -> list[str]:
-    """Return the compared files that are not the same in both folders."""
+    """Return the files in COMPARED that are not the same in both folders."""
     names = {p.relative_to(f) for f in (graph, work) for part in COMPARED for p in (f / part).rglob("*") if p.is_file()}
     same = filecmp.cmpfiles(graph, work, sorted(map(str, names)), shallow=False)[0]
     return sorted({*map(str, names)} - set(same))

@@ -4,8 +4,8 @@ python -m pipelines.train model.n_layers=1 seed=3
 python -m pipelines.train --multirun model.n_layers=0,1,2 model.n_heads=2,4,8
 python -m pipelines.train --multirun hydra/launcher=joblib hydra.launcher.n_jobs=2 model.n_layers=1,2
 
-If a model of a sweep fails, the others are still trained, and the exit code is not 0. To train one model with several
-processes, on one host or on several that share the folder:
+If a model of a sweep fails, the others are still trained, and the exit code is not 0. Several processes can train one
+model, on one host or on several hosts that share the folder:
 
 torchrun --nproc-per-node 2 -m pipelines.train model.n_layers=1 seed=3
 """
@@ -35,7 +35,8 @@ from pipelines.train_cell import run_cell, set_threads
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration of a model as the grid has it, so that runs are shared, with the typed overrides."""
+    """Return the configuration that the grid gives this model, so that runs are shared, with the ``typed``
+    overrides."""
     cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
@@ -46,8 +47,8 @@ def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
 
 
 def require_same_tokens(config: DictConfig) -> None:
-    """Raise ValueError if ``config`` has another corpus or tokenizer than params.yaml, with which the stored tokens
-    were made."""
+    """Raise ValueError if ``config`` differs from params.yaml in corpus or tokenizer, because the stored tokens are
+    those of params.yaml."""
     for section in ("corpus", "tokenizer"):
         if OmegaConf.to_container(config[section]) != params().get(section):
             raise ValueError(
@@ -57,7 +58,7 @@ def require_same_tokens(config: DictConfig) -> None:
 
 
 def require_models(arguments: Sequence[str]) -> None:
-    """Raise ValueError if an override of a sweep has no values. Hydra would train nothing and say nothing."""
+    """Raise ValueError if an override of a sweep has no values. Hydra would then silently train nothing."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
     for typed in (word for word in arguments if "=" in word and not word.startswith("-")):

@@ -1,6 +1,8 @@
-"""Stage `train@cell`: train one model of params.yaml, or use the run of a sweep that has already trained it.
+"""Stage `train@cell`: train one model of params.yaml, or use the run if a sweep has already trained the model.
 
-torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2     # one model with two processes: the same run
+To train one model with two processes (the run has the same fingerprint):
+
+    torchrun --nproc-per-node 2 -m pipelines.train_cell L2H4S2
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ MOST_THREADS = 256  # with thousands, the system starts no more and torch ends w
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
-    """Train ``cell`` in the run store and return the folder of the run. A finished run is not trained again.
+    """Train the model ``cell`` in the run store, unless its run is finished. Return the folder of the run.
 
-    If another process trains the same run, wait for it. Of several processes started by torchrun, only the main one
-    locks the run and writes.
+    ``name`` is the name of the model in the progress bar and in tracking. If another process trains the same run, wait
+    for it. Of several processes started by torchrun, only the main one locks the run and writes.
     """
     text, tuning = read_tokens(TOKENS / "train.bin"), read_tokens(TOKENS / "tuning.bin")
     data_hash = text.header.token_hash + tuning.header.token_hash + text.header.tokenizer_hash
@@ -55,8 +57,11 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
 
 
 def set_threads() -> None:
-    """Set the number of threads of this process: PATHSUM_THREADS, or at most THREADS and the share of cores per
-    process. The weights do not depend on it. Raises ValueError if PATHSUM_THREADS is no such number."""
+    """Set the number of torch threads of this process, on which the weights do not depend.
+
+    By default it is the number of cores per training process, but at most THREADS. PATHSUM_THREADS overrides it. Raises
+    ValueError if PATHSUM_THREADS is not a whole number from 1 to MOST_THREADS.
+    """
     share = max(1, min(THREADS, cores() // ranks.local_processes()))
     given = os.environ.get("PATHSUM_THREADS", str(share))
     if not given.isdecimal() or not 1 <= int(given) <= MOST_THREADS:

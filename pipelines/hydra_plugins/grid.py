@@ -15,14 +15,17 @@ from pathsum.config import GRID_NAME, CalibrateConfig, SweepConfig, load
 
 
 def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> str:
-    """Return the name of a model, such as L2H4S0. Without layers the number of heads is omitted (L0S0). ``d_head`` is
-    part of the name if it is not the default (L2H8D16S0)."""
+    """Return the name of a model: L2H4S0 for 2 layers, 4 heads and seed 0, or L0S0 without layers.
+
+    ``d_head`` is part of the name only if it is given (L2H8D16S0). None stands for the default.
+    """
     width = f"D{d_head}" if d_head is not None else ""
     return f"L{n_layers}H{n_heads}{width}S{seed}" if n_layers else f"L0S{seed}"
 
 
 def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> DictConfig:
-    """Return the complete configuration of one model of the grid, with its entry in ``sweep.overrides``."""
+    """Return the complete configuration of one model, with its changes in ``sweep.by_layers`` and
+    ``sweep.overrides``."""
     overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed, d_head), {})
     width = {} if d_head is None else {"model": {"d_head": d_head}}
     return _merged(_plain(config, n_layers, n_heads, seed), width, overrides)
@@ -65,9 +68,9 @@ def _merged(base: DictConfig, *changes: Any) -> DictConfig:
 def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
     """Return the configuration of every model by name: ``{L2H4S0: {seed, model, train}, …}``.
 
-    The models of the grid come first: one per number of layers, number of heads and seed. Then come the models with
-    other widths of heads (L2H8D16S0), and then the controls. Names in ``sweep.overrides`` must have the form of a
-    model's name, but the grid need not contain them.
+    First come the models for each number of layers, number of heads and seed, then those with other head widths
+    (L2H8D16S0), then the controls. Names in ``sweep.overrides`` must have the form of a model's name, but need not be
+    in the grid. Raises ValueError for wrong names, widths or controls.
     """
     config = OmegaConf.create({"model": model, "train": train, "sweep": sweep})
     axes = load(SweepConfig, OmegaConf.to_container(sweep), "sweep")

@@ -1,7 +1,7 @@
-"""The bounds of every number in the configuration: the table that the check stage applies.
+"""The bounds of every number in the configuration, checked whenever a configuration is loaded.
 
-A bound excludes what cannot be meant, such as a rate of 1e9 or a batch of 1e12. It says nothing about what is sensible:
-``conf/`` gives the reason for each value. Both ends are allowed.
+A bound excludes what cannot be meant, such as a learning rate of 1e9 or a batch of 1e12. It does not say what is
+sensible: ``conf/`` gives the reason for each value. Both ends are allowed.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Bound:
-    """The smallest and the largest number that a key may have, and what the number counts."""
+    """The smallest and the largest value that a key may have, and its unit."""
 
     least: int | float
     most: int | float
     unit: str = ""
 
     def check(self, value: Any) -> None:
-        """Raise ValueError unless ``value``, or each item of a tuple or list, is a number within the bound.
+        """Raise ValueError unless ``value`` is a number within the bound, or a list or tuple of such numbers.
 
-        NaN is in no bound. True, False and numbers in quotes are no numbers.
+        NaN is outside every bound. True, False and text do not count as numbers.
         """
         if not all(map(self.holds, value if isinstance(value, tuple | list) else (value,))):
             raise ValueError(f"expected {self}")
 
     def holds(self, number: Any) -> bool:
-        """Return whether ``number`` is one within the bound."""
+        """Return whether ``number`` is a number within the bound."""
         return not isinstance(number, bool) and isinstance(number, int | float) and self.least <= number <= self.most
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The messages for a configuration that cannot be run: the place, what was expected, what was given, and what helps."""
+"""Messages about a configuration that cannot be run: the place, what was expected, what was given, and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 
 def missing(values: Any, path: str = "") -> Iterator[str]:
-    """Yield the place of each value that is still `???`."""
+    """Yield the place of each missing value (`???`)."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from missing(value, f"{path}.{key}" if path else str(key))
@@ -20,7 +20,7 @@ def missing(values: Any, path: str = "") -> Iterator[str]:
 
 
 def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str]:
-    """Return the complaints of one error of pydantic, which validated a ``kind`` that stands at ``where``."""
+    """Return the messages for one error that pydantic found in values of type ``kind``, named ``where``."""
     place = ".".join([where, *(str(p) for p in error["loc"])])
     if error["type"] == "changes":
         return [f"{where}.{complaint}" for complaint in error["ctx"]["complaints"]]
@@ -61,7 +61,7 @@ def _short(value: Any) -> str:
 
 
 def unknown(key: str, known: Iterable[str], what: str = "setting") -> str:
-    """Return the complaint that ``key`` is not among the ``known`` keys, with the nearest of them."""
+    """Return the message that ``key`` is not among the ``known`` keys. It suggests the nearest one, or lists all."""
     known = sorted(known)
     near = difflib.get_close_matches(key, known, n=1)
     return f"{key}: no such {what}; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
@@ -70,9 +70,9 @@ def unknown(key: str, known: Iterable[str], what: str = "setting") -> str:
 def of_change(
     place: str, change: Mapping[str, Any], known: Mapping[str, Collection[str]], fixed: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a complaint for each key of ``change`` that is not ``known``, and for each that is ``fixed``.
+    """Yield a message for each section and key in ``change`` that is not ``known``, and for each key that is ``fixed``.
 
-    ``known`` has the keys of each section, and ``fixed`` the reason why a key cannot be changed.
+    ``known`` maps sections to their keys. ``fixed`` maps keys that cannot be changed to the reason.
     """
     for section, settings in change.items():
         if section not in known:

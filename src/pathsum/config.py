@@ -1,4 +1,4 @@
-"""The typed and frozen configuration of a run.
+"""The typed and immutable configuration of a run.
 
 ``load(kind, values, where)`` is the only way to create one. It refuses unknown keys, missing values, `???` and numbers
 outside the bounds of ``pathsum.bounds``, and reports all of them at once. ``conf/`` gives the reason for each default.
@@ -39,7 +39,7 @@ Day = Annotated[datetime.date, BeforeValidator(_day)]
 
 
 class ConfigError(ValueError):
-    """Raised for a configuration that cannot be run. The message lists every problem, and so does ``complaints``."""
+    """Raised for a configuration that cannot be run. Its message and its ``complaints`` list every problem."""
 
     def __init__(self, complaints: Iterable[str]) -> None:
         self.complaints = list(complaints)
@@ -47,7 +47,7 @@ class ConfigError(ValueError):
 
 
 class Frozen(BaseModel):
-    """A record that refuses unknown keys, and every number outside its bound (``pathsum.bounds``)."""
+    """An immutable record that refuses unknown keys and numbers outside their bounds (``pathsum.bounds``)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,7 +61,7 @@ class Frozen(BaseModel):
 
 
 class PythonCorpus(Frozen):
-    """Python sources of installed distributions. Each file is checked against the hash in its wheel's RECORD."""
+    """Python sources of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
 
     source: Literal["python"]
     name: Name
@@ -80,7 +80,7 @@ class PythonCorpus(Frozen):
 
 
 class TextCorpus(Frozen):
-    """Local text files, given as paths or globs: one document per file, or several where ``separator`` splits files."""
+    """Local text files, given as paths or globs. A file is one document, or several if ``separator`` splits it."""
 
     source: Literal["text"]
     name: Name
@@ -91,7 +91,7 @@ class TextCorpus(Frozen):
 
 
 class HubCorpus(Frozen):
-    """A streamed dataset of the Hugging Face hub."""
+    """A dataset that is streamed from the Hugging Face hub."""
 
     source: Literal["hub"]
     name: Name
@@ -178,7 +178,7 @@ class TrainConfig(Frozen):
     """The training recipe."""
 
     tokens: int  # tokens seen in the whole training; 0 keeps the initial weights
-    curriculum_tokens: int  # of these, tokens of the curriculum, at the beginning
+    curriculum_tokens: int  # tokens of the curriculum, with which training begins; part of ``tokens``
     curriculum_share: float  # share of all windows that the curriculum uses
     shuffled: Flag  # control: put the tokens of each training window in random order
     batch: int  # windows per step
@@ -262,7 +262,8 @@ class SyntheticModelConfig(Frozen):
 
 
 class CalibrateConfig(Frozen):
-    """The calibration: kinds of synthetic corpora, their seeds, their common settings and their differences."""
+    """The calibration: the kinds of synthetic corpora, the settings of all kinds, and the settings that differ by
+    kind."""
 
     seeds: tuple[int, ...] = Field(min_length=2)  # one synthetic corpus of each kind per seed
     rotations: int  # random rotations of the composition null
@@ -279,11 +280,11 @@ class CalibrateConfig(Frozen):
 
 
 class ExtractConfig(Frozen):
-    """The numbers of windows, table entries and random rotations in the extraction."""
+    """Sample sizes of extraction: numbers of windows, table entries and random rotations."""
 
     held_out_windows: int  # total windows of verdict documents, for losses
     windows_per_document: int  # largest number of windows of one document
-    windows: int  # of these, windows for behavior; split into halves and bootstrapped
+    windows: int  # the first of held_out_windows, for behavior; split into halves and bootstrapped
     repeated_windows: int  # windows of repeated random tokens, bootstrapped
     exactness_windows: int  # windows of the exactness check
     top_k: int  # entries kept per table
@@ -301,7 +302,7 @@ class ExtractConfig(Frozen):
 
 
 class TrackingConfig(Frozen):
-    """The settings of the mirror on Weights & Biases."""
+    """The settings of logging to Weights & Biases (W&B)."""
 
     mode: Literal["offline", "online", "disabled", "off"]
     project: Name
@@ -317,11 +318,11 @@ class TrackingConfig(Frozen):
 
 
 class SweepConfig(Frozen):
-    """The models of the grid: its axes, and settings that differ by number of layers or in single models."""
+    """The models of the grid: its axes, and the settings that differ by number of layers or for single models."""
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
-    d_head: tuple[int, ...]  # further head widths, with the same n_heads · d_head as the first head count
+    d_head: tuple[int, ...]  # further head widths; n_heads · d_head is as for the first number of heads
     seeds: tuple[int, ...] = Field(min_length=1)
     by_layers: dict[int, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]
@@ -386,7 +387,7 @@ C = TypeVar("C", bound=Frozen)
 def load(kind: type[C], values: Any, where: str) -> C:
     """Return ``values`` as a configuration of type ``kind``.
 
-    Raises ConfigError with a list of all problems. Each is given with its place under ``where``.
+    Raises ConfigError with all problems. ``where`` is the name of ``values`` in the messages.
     """
     complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in missing(values)]
     try:
@@ -402,7 +403,7 @@ def load(kind: type[C], values: Any, where: str) -> C:
 
 
 def load_corpus(values: Any) -> CorpusConfig:
-    """Return the configuration of the corpus, of the kind that its ``source`` names. Raises ConfigError as ``load``
+    """Return the configuration of the corpus, of the type that its ``source`` names. Raises ConfigError as ``load``
     does."""
     source = values.get("source") if isinstance(values, Mapping) else None
     if not isinstance(source, str) or source not in _SOURCES:

@@ -53,8 +53,8 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
     assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "; 0.40 of all confirmed candidates; 0.016 of confirmed triples sampled from the text" in text
-    assert "whatever the heads do there (n = 250); 0.30 of all candidates, confirmed or not." in text
+    assert "; 0.40 of all candidates; 0.016 of triples sampled from the text" in text
+    assert "whatever the heads do there (n = 250). Of all candidates, passing or not, a share of 0.30 copies." in text
 
 
 def test_a_share_of_no_candidates_is_unknown() -> None:
@@ -62,15 +62,15 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
-    assert "; – of all confirmed candidates; – of confirmed triples sampled from the text" in text
-    assert "whatever the heads do there (n = 0); " in text
+    assert "; – of all candidates; – of triples sampled from the text" in text
+    assert "whatever the heads do there (n = 0). " in text
 
 
 def test_heads_that_copy_from_afar_stand_apart() -> None:
     far = [replace(d, attention=0.01) if d.head == 2 else replace(d, attention=0.2) for d in ONE.rows(DistanceRow)]
     rows = [replace(r, out="other") if r.head != 2 else r for r in ONE.rows(SkipTrigramRow)]
     text = " ".join(paragraphs([ONE.having(distances=far, skip_trigrams=rows)]))
-    assert "For long-range copying heads alone (1 head; copying by weights and behavior" in text
+    assert "For long-range copying heads alone (1 head: copying by weights and behavior" in text
     assert "within 8 tokens): 1.00." in text
 
 

@@ -12,7 +12,7 @@ from pathsum.records.ablations import AblationRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.chapters import one_layer
-from pathsum.report.themes.one_layer import paragraph, table
+from pathsum.report.themes.one_layer import paragraphs, table
 from tests.report import synthetic
 
 WORKS = synthetic.results(layers=(1,), heads=(4,), seeds=(0, 1))
@@ -63,8 +63,8 @@ def test_the_chapter_the_section_and_the_table_give_all_three() -> None:
     results = with_cell(behaving(WORKS.cells[NAME], 1))
     said = "(OV) circuit > 0.5), 5 of 8 by their behavior and 2 of 8 by intervention"
     chapter = " ".join(one_layer.chapter(results, {}).paragraphs)
-    assert "8 of 8 heads copy, but only 5 on random tokens, and 2 by ablation" in chapter
-    assert said in paragraph(list(results.cells.values()))
+    assert "8 of 8 heads copy, but only 5 by their output on random tokens, and 2 by ablation" in chapter
+    assert said in paragraphs(list(results.cells.values()))[0]
     row = [e.text for e in table(results).rows[0]]
     assert row[:6] == ["grid, 1 layer", "8 of 8", "5 of 8", "2 of 8", "5 of 8", "2 of 8"]
     groups = [r[0].text for r in table(synthetic.results()).rows]

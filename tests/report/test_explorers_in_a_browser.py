@@ -44,8 +44,8 @@ def test_a_search_finds_tokens_and_shows_their_circuits(page: Browser) -> None:
     page.ask("document.querySelector('#x-search').focus()")
     page.send("Input.insertText", text="<img")
     assert texts(page, "#x-matches button") == [visible("<img src=http://x.example/a.png>")]
-    page.press("Enter")
     assert page.ask("document.querySelector('#x-circuit h4').textContent") == f"Token {visible(synthetic.HOSTILE[7])}"
+    assert page.ask("document.querySelector('#x-matches button').ariaPressed") == "true"
     assert len(texts(page, "#x-circuit tr")) == 2 + 1 + 4  # what comes next, and a row for each head
     choose(page, "#x-tables", "L0S0")
     page.until("document.querySelectorAll('#x-circuit tr').length === 2")

@@ -18,7 +18,7 @@ WORKS, FAILS = synthetic.cell(2, 3, 0), synthetic.cell(2, 3, 1, works=False)
 
 
 def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
-    variants, _, renamed = section(only(WORKS), {}).paragraphs
+    method, variants, _, renamed = section(only(WORKS), {}).paragraphs
     assert "A token that differs only in case is matched: its follower gets 0.30 more attention" in variants
     assert variants.count("the control's (equal token: 0.60) and 1.20 nats more log-probability (2.40).") == 2
     scores = (
@@ -33,21 +33,21 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
         "is predicted worse after the first copy than after the control (difference of the gain −1.20; against another"
         in renamed
     )
-    assert "It has no verdict: the claims were frozen before it was measured." in variants
+    assert "It has no verdict: the claims were frozen before it was measured." in method
 
 
 def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
-    variants, _, renamed = section(only(FAILS), {}).paragraphs
+    _, variants, _, renamed = section(only(FAILS), {}).paragraphs
     assert variants.count("is not shown to be matched: its follower") == 2
     assert "first copy is not shown to help: the gain is 0.00 more" in renamed
     assert "is not shown to be predicted better after the first copy" in renamed
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
-    variants, _, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
+    _, variants, _, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
     assert variants.count("is not matched: its follower") == 2
     assert "first copy does not help: the gain is −1.00 more" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
-    assert "that differs only in case is matched in 1 of 2 models" in mixed[0]
-    assert "first copy helps in 1 of 2 models: the gain is 0.00 to 0.20 more" in mixed[2]
+    assert "that differs only in case is matched in 1 of 2 models" in mixed[1]
+    assert "first copy helps in 1 of 2 models: the gain is 0.00 to 0.20 more" in mixed[3]
 
 
 def test_what_was_not_measured_is_not_stated() -> None:

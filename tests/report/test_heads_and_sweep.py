@@ -22,7 +22,8 @@ def test_the_graph_has_every_edge_of_every_model_and_draws_the_best_model_of_eac
     assert figure is not None
     assert len(figure.data) == sum(len(c.rows(CompositionRow)) for c in results.cells.values())
     assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
-    assert "edges below chance, in all models: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40" in figure.caption
+    counts = "in all models: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40"
+    assert f"edges below chance with the mean write included, {counts}" in figure.caption
 
 
 def test_a_deeper_model_has_a_graph_too() -> None:
@@ -60,14 +61,16 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
     said = two_layers.edges([cell])
     assert "Of 4 edges of all models, 2 have a composition score above chance and 1 below it" in said[0]
     assert "1 do not differ" in said[0]
-    assert "2 lie beyond every random rotation: their p-values are only known to be < 0.0002" in said[0]
+    assert (
+        "2 have a score beyond those of all random rotations: their p-values are only known to be < 0.0002" in said[0]
+    )
     assert "3 of 4 edges differ from it, by a median of 0.100" in said[1]
     assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["< 0.0002", "0.010"]
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.2, 0.3), (0.17, 0.6)))
-    _, rule = two_layers.edges([cell])
+    _, rule, _ = two_layers.edges([cell])
     assert rule.startswith("The composition score of an edge is")
     assert "1 of 3 edges compose" in rule
 

@@ -34,6 +34,17 @@ def test_the_fingerprint_depends_on_each_file_of_the_code_and_on_its_name(tmp_pa
     assert fingerprint(CELL, "text", [tmp_path]) == found[-1]
 
 
+def test_comments_and_docstrings_do_not_change_the_fingerprint(tmp_path: Path) -> None:
+    def of(text: str) -> str:
+        (tmp_path / "a.py").write_text(text)
+        return fingerprint(CELL, "text", [tmp_path])
+
+    code = of("def f(x):\n    return x  # x\n")
+    assert of('"""A module."""\n\n\ndef f(x):\n    """Return x."""\n    return x\n') == code
+    assert of("def f(x):\n    return -x\n") != code
+    assert of("def f(x): return") != of("def f(x): return (")  # the second does not parse
+
+
 def test_zero_layer_models_of_a_head_sweep_are_one_run() -> None:
     cells = [
         CellConfig(seed=0, model={**CELL.model.model_dump(), "n_layers": 0, "n_heads": n}, train=CELL.train)  # type: ignore[arg-type]

@@ -15,25 +15,27 @@ LEAST = 1e-6  # smallest rest of a row that is scaled to sum to 1; a row with le
 
 
 def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
-    """Set the attention of later queries to ``key`` to 0 and leave the rest of their rows as it is.
+    """Set A[q, ``key``] to 0 for every query q after ``key``, and leave the rest of its row as it is.
 
-    The changed rows sum to 1 − A[q, key]. Queries up to ``key`` stay unchanged. Costs batch · pos²."""
+    The changed rows sum to 1 − A[q, key]. Queries up to ``key`` stay unchanged."""
     changed = pattern.clone()
     changed[..., key + 1 :, key] = 0
     return changed
 
 
 def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:
-    """Set the attention of later queries to ``key`` to 0 and scale the rest of each row to sum to 1, as in a softmax
-    without that key.
+    """Set A[q, ``key``] to 0 for every query q after ``key``, and scale the rest of its row to sum to 1.
 
-    Queries up to ``key`` stay unchanged. Costs batch · pos²."""
+    This is the pattern of a softmax without that key. Queries up to ``key`` stay unchanged, and so do rows whose rest
+    is at most LEAST."""
     rest = silenced(pattern, key)
     left = rest.sum(-1, keepdim=True)
     return torch.where(left > LEAST, rest / left.clamp(min=LEAST), pattern)
 
 
 def uniform_share(pos: int) -> float:
-    """Return the attention to the first token under uniform causal attention: the mean of 1/(i + 1) over queries i = 1
-    … pos − 1. 0..1. Costs pos."""
+    """Return the attention to the first token under uniform causal attention, the mean of 1/(i + 1) over queries
+    i = 1 … pos − 1.
+
+    0..1."""
     return (1 / torch.arange(2.0, pos + 1)).mean().item()

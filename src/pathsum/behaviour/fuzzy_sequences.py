@@ -1,4 +1,5 @@
-"""Find tokens that are similar but not equal, and build sequences in which one takes the place of the other.
+"""Find tokens that are similar but not equal, and build sequences and renamed passages to test whether heads match
+them.
 
 Similar tokens consist of letters and differ only in case (``Self``, ``self``) or only in a leading space. BOS is the
 beginning-of-sequence token. See docs/framework.md §5.13.
@@ -35,17 +36,17 @@ class Alike:
     variant: Int64[Tensor, "n"]
     unrelated: Int64[Tensor, "n"]
     family: Int64[Tensor, "n"]  # shared by tokens that differ in case or space; intervals resample families
-    fillers: Bool[Tensor, "vocab"]  # tokens of the text that are similar to no other token
+    fillers: Bool[Tensor, "vocab"]  # tokens of the text that are in no similar pair
 
     @staticmethod
     def of(words: Sequence[str], counts: Float[Tensor, "vocab"], generator: torch.Generator) -> Alike:
         """Find the similar pairs of a vocabulary.
 
-        Both tokens of a pair must occur at least ``RAREST`` times in the training text, and a kind of variant needs
-        ``FEWEST`` pairs. The unrelated token is the variant of another pair of the same kind and from another family.
-        It has the form of this pair's variant: lower case or not, leading space or not, one letter or more. It is
-        sampled from the ``NEAREST`` such tokens by frequency, so that few queries share a control. A pair without such
-        a token is left out.
+        Both tokens of a pair must occur at least ``RAREST`` times in the training text. A kind of variant needs
+        2 · ``FEWEST`` ordered pairs, and at most ``MOST`` of them are sampled. The unrelated token is the variant of
+        another pair of the same kind, from another family. It has the form of this pair's variant: lower case or not,
+        leading space or not, one letter or more. It is sampled from the ``NEAREST`` such tokens in frequency. A pair
+        without such a token is left out.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -84,7 +85,7 @@ def _form(word: str) -> tuple[bool, bool, bool]:
 
 @dataclass(frozen=True)
 class Trials:
-    """Windows that end in a query, and the position of the follower of an earlier token in each."""
+    """Windows that end in a query, and the position of the follower in each. ``after`` sets the token before it."""
 
     tokens: Int64[Tensor, "n pos"]
     follower: Int64[Tensor, "n"]
@@ -99,8 +100,9 @@ class Trials:
 
 
 def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
-    """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query. Also sample the follower's
-    position.
+    """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query.
+
+    The follower is a random one of the fillers, except the first. Needs ``pos`` − 2 fillers.
     """
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)

@@ -54,10 +54,9 @@ def labels(scores: Sequence[Score]) -> tuple[str, ...]:
     chance.
 
     A behavior with several tests (named after a colon) must pass all of them, and a missing test counts as failed.
-    Induction has three tests on different repeated texts, because heads of other kinds pass single ones. A head that
-    attends back by exactly the length of a block passes on repeated random tokens. A head that attends to the previous
-    token, or to likely followers, passes on natural text. Because all three are needed, a threshold of a tenth of the
-    attention suffices. A score without a threshold gives no label.
+    Induction has three tests on different repeated texts, because heads of other kinds pass single ones. For example, a
+    head that always attends block − 1 tokens back passes on repeated random tokens. A score without a threshold gives
+    no label.
     """
     tested: dict[str, bool] = {}
     for score in scores:
@@ -77,8 +76,8 @@ def behaviour_of(test: str) -> str:
 def by_window(score: Callable[..., Float[Tensor, "head"]], *tensors: Tensor) -> Float[Tensor, "head batch"]:
     """Apply ``score`` to each window separately.
 
-    ``score`` must be a mean over windows of equal weight. The mean of the result is then the score of all windows
-    together.
+    ``score`` must be a mean in which all windows have equal weight. The mean of the result is then the score of all
+    windows together.
     """
     return torch.stack([score(*(t[None] for t in window)) for window in zip(*tensors, strict=True)], -1)
 
@@ -95,16 +94,15 @@ def best_offset(pattern: Pattern) -> Int[Tensor, "head"]:
     """Return, for each head, the distance d at which the mean of A[i, i − d] is largest (docs/framework.md §3.13).
 
     Distances are from 0 to pos / 2, since few queries have longer ones. The largest of many means is biased upward, so
-    score the distance (``at_offset``) on other windows. Costs batch · head · pos². ValueError with fewer than three
-    positions.
+    score the distance (``at_offset``) on other windows. ValueError with fewer than three positions.
     """
     return attention_by_distance(pattern)[:, : pattern.shape[-1] // 2 + 1].argmax(-1)
 
 
 def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor, "head"]:
-    """Return the mean of A[i, i − d] over queries i > d, without key 0, for each head at its own distance d.
+    """Return the mean of A[i, i − d] over queries i > d, for each head at its own distance d. Key 0 is left out.
 
-    0..1. With d = 1 it is the previous-token score. Costs batch · head · pos. See docs/framework.md §3.13.
+    0..1. With d = 1 it is the previous-token score. See docs/framework.md §3.13.
     """
     tokens = pattern[..., 1:, 1:]
     at = [tokens[:, h].diagonal(-int(d), -2, -1).mean() for h, d in enumerate(distances)]
@@ -112,7 +110,8 @@ def at_offset(pattern: Pattern, distances: Int[Tensor, "head"]) -> Float[Tensor,
 
 
 def two_back(pattern: Pattern) -> Float[Tensor, "head"]:
-    """Return the mean of A[i, i − 2] for each head: its attention two tokens back (docs/framework.md §3.13). 0..1."""
+    """Return each head's attention two tokens back, the mean of A[i, i − 2] over i ≥ 3 (docs/framework.md §3.13).
+    0..1."""
     return at_offset(pattern, torch.full((pattern.shape[1],), 2))
 
 
@@ -121,7 +120,7 @@ def duplicate_token(pattern: Pattern, block: int) -> Float[Tensor, "head"]:
     p = block + 1 … 2·block.
 
     The window is BOS and a block given twice, and p runs over the second copy (Wang et al. 2022, "duplicate token
-    heads"). 0..1. Costs batch · head · block. ValueError unless the window has 1 + 2·block positions.
+    heads"). 0..1. ValueError unless the window has 1 + 2·block positions.
     """
     if pattern.shape[-1] != 1 + 2 * block:
         raise ValueError(
@@ -143,11 +142,11 @@ def followers(tokens: Int[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key
 
 
 def after_earlier(pattern: Pattern, keys: Bool[Tensor, "batch query key"]) -> Float[Tensor, "head n"]:
-    """Return each head's attention to ``keys``, summed over keys and averaged over the queries of a window that have
+    """Return each head's attention to ``keys``, summed over the keys of a query and averaged over the queries that have
     any.
 
     With ``keys`` from ``followers``, this is ICL's prefix matching for text in which a token occurs more than twice.
-    0..1. Windows without such a query are left out. Costs batch · head · pos². See docs/framework.md §5.2.
+    0..1, one value per window; windows without such a query are left out. See docs/framework.md §5.2.
     """
     repeats = keys.any(-1).sum(-1)
     mass = torch.einsum("bhqk,bqk->hb", pattern, keys.to(pattern.dtype))

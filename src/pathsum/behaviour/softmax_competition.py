@@ -17,7 +17,7 @@ LEAST_BLOCK = 2 * max(NEAR) + 1  # length of the shortest block that contains al
 
 
 def inhibition(attention: Float[Tensor, "*shape"], raised: float) -> Float[Tensor, "*shape"]:
-    """Return the change of log A_k of every other key k if the score of a key with ``attention`` A_j rises by
+    """Return the change of log A_k of every other key k if the score of a key j with A_j = ``attention`` rises by
     ``raised`` nats.
 
     It is −log(1 + A_j (e^raised − 1)), in nats, and at most 0 if the score rises. This is an identity of the softmax.
@@ -26,11 +26,12 @@ def inhibition(attention: Float[Tensor, "*shape"], raised: float) -> Float[Tenso
 
 
 def preference(pattern: Float[Tensor, "batch head query key"], block: int, offset: int) -> Float[Tensor, "head batch"]:
-    """Return each head's preference for the key ``offset`` positions after the match over keys near it, in nats.
+    """Return by how much each head prefers the key ``offset`` positions after the match to the keys near the match, in
+    nats.
 
     It is log A[p, p − block + offset] minus the mean over n in ±NEAR of log A[p, p − block + n], averaged over queries
-    p of the second copy. A head whose attention depends on distance alone has the same preference in windows that do
-    not repeat. Costs batch · head · block. ValueError unless the window is the beginning-of-sequence token (BOS) and a
+    p = block + 6 … 2·block, for which no key is the beginning-of-sequence token (BOS). A head whose attention depends
+    on distance alone has the same preference in windows that do not repeat. ValueError unless the window is BOS and a
     block of at least LEAST_BLOCK tokens given twice. See docs/framework.md §5.14."""
     if pattern.shape[-1] != 1 + 2 * block or block < LEAST_BLOCK:
         raise ValueError(

@@ -34,8 +34,8 @@ class Trials:
     followers: Int64[Tensor, "n k"]
 
     def matched(self, first: str, second: str) -> Int64[Tensor, "n pos"]:
-        """Return the windows in which the two occurrences match as ``first`` and ``second`` say (keys of
-        ``MATCHES``)."""
+        """Return the windows with a match of kind ``first`` at the first occurrence and of kind ``second`` at the
+        second (keys of ``MATCHES``)."""
         tokens, rows = self.tokens.clone(), torch.arange(len(self.tokens))
         for at, kind in enumerate((first, second)):
             for back in MATCHES[kind]:
@@ -48,11 +48,11 @@ class Trials:
 
 
 def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generator: torch.Generator) -> Trials:
-    """Sample ``n`` windows of ``pos`` different tokens by ``probabilities`` (BOS excluded), and two occurrences in
-    each.
+    """Sample ``n`` windows of BOS and ``pos`` − 1 different tokens, and two occurrences in each.
 
-    Use both ``matched(a, b)`` and ``matched(b, a)``, so that neither distance nor the follower favors a match.
-    ValueError if the windows have no room for two occurrences, or if there are too few tokens."""
+    ``probabilities`` are weights of the tokens; that of BOS is ignored. Use both ``matched(a, b)`` and
+    ``matched(b, a)``, so that neither distance nor the follower favors a match. ValueError if the windows have no room
+    for two occurrences, or if there are too few tokens."""
     weights = probabilities.double().clone()
     weights[BOS] = 0
     present = int((weights > 0).sum())

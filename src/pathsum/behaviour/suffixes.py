@@ -15,16 +15,16 @@ from torch import Tensor
 def last_attention(
     pattern: Float[Tensor, "batch head query key"], keys: Int[Tensor, "batch n"]
 ) -> Float[Tensor, "head batch n"]:
-    """Return the attention of the last query to ``keys``, for each head. 0..1; 1/pos for uniform attention."""
+    """Return the attention of the last query to ``keys``, for each head. 0..1; 1/pos under uniform attention."""
     rows = torch.arange(len(keys), device=keys.device)[:, None]
     return pattern[rows, :, -1, keys].permute(2, 0, 1)
 
 
 def longer_and_shorter(values: Float[Tensor, "*shape batch k"]) -> Float[Tensor, "*shape n k"]:
-    """Average ``values`` of the two occurrences over both orders: for each trial, the longer match and then the shorter
-    one.
+    """Return, for each trial, the value of the longer and that of the shorter match, averaged over both orders.
 
-    ValueError unless the windows come in pairs.
+    ``values`` has one value per occurrence. ValueError for an odd number of windows, or unless there are two
+    occurrences.
     """
     if values.shape[-2] % 2 or values.shape[-1] != 2:
         raise ValueError(f"expected two values for each of 2n windows, got shape {tuple(values.shape)}")

@@ -10,11 +10,11 @@ from pathsum.extraction import framework
 
 
 def previous_token(model: SyntheticModel) -> Iterator[Unit]:
-    """Judge the label "previous token" of heads in one-layer models and in untrained models.
+    """Yield a unit per head: whether it must have the label "previous token", and whether it has it.
 
-    The head of a trained one-layer model must have the label if the word two back predicts the next word. Otherwise it
-    must not have the label, and neither must any head of an untrained model. Deeper trained models are left out,
-    because it is not known which of their heads attends to the previous token.
+    The head of a trained one-layer model must have the label if the word two back predicts the next word, and must not
+    have it otherwise. No head of an untrained model may have it. Deeper trained models are left out, because it is not
+    known which of their heads attends to the previous token.
     """
     config = model.text.config
     if config.model.n_layers == 1 or not config.train.tokens:
@@ -24,9 +24,9 @@ def previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def induction(model: SyntheticModel) -> Iterator[Unit]:
-    """Judge the label "induction: uniform" of heads, layer by layer.
+    """Yield, layer by layer, whether heads must have the label "induction: uniform", and whether they have it.
 
-    If ``copies`` holds for a layer, at least one of its heads must have the label. Otherwise no head may have it.
+    If ``copies`` holds for a layer, at least one of its heads must have it. Otherwise none may.
     """
     rows = [row for row in model.labels if row.behaviour == "induction: uniform"]
     for layer in range(model.text.config.model.n_layers):
@@ -34,11 +34,12 @@ def induction(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def copying(model: SyntheticModel) -> Iterator[Unit]:
-    """Judge whether heads copy by the eigenvalues of their OV (output-value) circuits, layer by layer.
+    """Yield, layer by layer, whether heads must copy, and whether the eigenvalues of their OV (output-value) circuits
+    say so.
 
     If ``copies`` holds for a layer, at least one of its heads must copy, as induction heads do. If the text has no
-    copies, questions or lookups, no head may copy. All other layers are left out, because it is not known whether their
-    heads must copy.
+    copies, questions or lookups, no head may copy. All other layers are left out, because nothing is known about their
+    heads.
     """
     corpus, rows = model.text.config.corpus, framework.head_rows(model.trained, model.data)
     plain = not (corpus.repeat_share or corpus.questions or corpus.n_answers)

@@ -1,4 +1,4 @@
-"""The detector of keys that hold the previous token, by the content of attention scores (docs/framework.md §2.5)."""
+"""The detector of heads whose keys contain the previous token, by the content of scores (docs/framework.md §2.5)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ PREFERS_NATS = 1.0  # smallest preference for the token after a match whose part
 
 
 def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
-    """Judge whether a head's scores compare the current token at the query with the previous token at the key.
+    """Yield whether second-layer heads must compare the query's current token with the key's previous token, and
+    whether they do.
 
-    Models of two layers whose text has rules are tested. Some head of the second layer must compare these tokens if the
-    text contains copies. No other rule requires such a head.
+    Only two-layer models whose text has rules are tested. Some head must compare these tokens if the text contains
+    copies. No other rule requires it.
     """
     if model.text.config.model.n_layers != 2 or not model.text.rules:
         return
@@ -27,10 +28,10 @@ def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def compares_with_previous(rows: list[ContentScoreRow]) -> bool:
-    """Return whether at least half of the preference comes from the current token at the query and the previous token
-    at the key.
+    """Return whether at least half of a head's preference compares the query's current token with the key's previous
+    token.
 
-    The preference of all pairs must be at least ``PREFERS_NATS`` (docs/framework.md §2.4, §2.5).
+    The whole preference must be at least ``PREFERS_NATS`` (docs/framework.md §2.4, §2.5).
     """
     whole = sum(row.preference_nats for row in rows)
     part = sum(row.preference_nats for row in rows if (row.query, row.key) == ("0", "1"))

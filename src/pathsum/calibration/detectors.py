@@ -1,7 +1,7 @@
-"""Find the detectors of all files of this folder.
+"""The detectors of all files of this folder.
 
-A detector yields units. A unit is one structure that is present in the model or not, and that is found or not. A
-structure whose presence is not known gives no unit.
+A detector yields units. A unit is one structure: whether it is present in the model, and whether it is found. A
+structure gives no unit if its presence is not known.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ Detector = Callable[[SyntheticModel], Iterator[Unit]]
 
 @functools.cache
 def detectors() -> dict[str, Detector]:
-    """Return all detectors by name: the mappings ``DETECTORS`` of all files of this folder, in alphabetical order of
-    files."""
+    """Return all detectors by name, collected from the mappings ``DETECTORS`` of the files in alphabetical order."""
     found: dict[str, Detector] = {}
     for module in pkgutil.iter_modules(pathsum.calibration.__path__, "pathsum.calibration."):
         found |= getattr(importlib.import_module(module.name), "DETECTORS", {})
@@ -31,15 +30,14 @@ def detectors() -> dict[str, Detector]:
 
 
 def compared(present: set[T], found: set[T]) -> Iterator[Unit]:
-    """Yield a unit for each element that is in ``present`` or in ``found``."""
+    """Yield a unit for each element of ``present`` or ``found``."""
     return ((unit in present, unit in found) for unit in present | found)
 
 
 def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
-    """Yield one unit for a layer if at least one of its heads must have the structure, and one unit per head if none
-    may.
+    """Yield one unit for a layer if some head of it must have the structure (``present``), otherwise one unit per head.
 
-    ``heads`` tells which heads of the layer have been found to have the structure.
+    ``heads`` says, for each head, whether the structure was found there.
     """
     if present:
         yield True, any(heads)
@@ -50,8 +48,8 @@ def some_head(present: bool, heads: Iterable[bool]) -> Iterator[Unit]:
 def copies(model: SyntheticModel, layer: int) -> bool:
     """Return whether some head of the layer must copy.
 
-    This is the case if the text contains repeats and the layer can do induction, because its keys can hold the
-    previous token: in the second layer, or in a single layer with smeared keys.
+    The text must contain copies, and the layer must be able to do induction: the second layer, or a single layer with
+    smeared keys.
     """
     config = model.text.config
     able = config.model.smeared_keys if config.model.n_layers == 1 else layer == 1

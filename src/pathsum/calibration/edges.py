@@ -1,8 +1,8 @@
-"""Measure the edges between heads that a two-layer model relies on (docs/framework.md §11.2).
+"""Measure which edges between heads a two-layer model relies on (docs/framework.md §11.2).
 
-This is the ground truth of composition scores. The rules of the text alone do not determine it. Some models solve
-lookups without composition: first-layer heads let each of the two words vote for answers, and the votes add up. Models
-also use edges that the rules do not require.
+This is the ground truth for composition scores. The rules of the text do not determine it: some models solve lookups
+without composition, because each of the two words votes for answers through first-layer heads and the votes add up.
+Models also use edges that no rule requires.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Patched = dict[tuple[int, ...], list[HeadActivation]]  # all second-layer heads,
 def edge_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[Edge, float]:
-    """Return the effect of each edge on the loss at ``places``, in nats (docs/framework.md §11.2).
+    """Return the effect of each edge on the loss of the targets at ``places``, in nats (docs/framework.md §11.2).
 
-    An edge is removed by path patching: the head of the second layer reads a replacement of the write of the
-    first-layer head, either its mean or its write in another window. Attention patterns are computed again. The norm
-    before the second layer keeps its scale (docs/framework.md §5.9). Costs one trace, and one second layer for each
-    kind of edge, each set of first-layer heads and each replacement.
+    An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write, or this
+    write in another window. Attention patterns are recomputed, and the norm before the second layer keeps its scale
+    (docs/framework.md §5.9). Costs one trace, and one second layer per kind of edge, set of first-layer heads and
+    replacement.
     """
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
@@ -53,10 +53,11 @@ def edge_effects(
 def late_head_effects(
     model: Transformer, windows: Int[Tensor, "batch window"], places: Bool[Tensor, "batch pos"]
 ) -> dict[int, float]:
-    """Return the effect of each second-layer head on the loss at ``places``, in nats (docs/framework.md §11.2).
+    """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats
+    (docs/framework.md §11.2).
 
-    An ablated head writes its mean output, or its output in another window. Costs one trace, and one unembedding for
-    each set of ablated heads and each replacement.
+    An ablated head writes its mean output, or its output in another window. Costs one trace, and one unembedding per
+    set of ablated heads and replacement.
     """
     clean = Run(model, windows[:, :-1])
 

@@ -1,4 +1,4 @@
-"""Detectors of skip-trigrams: the atlas, and a second one that uses the model without statistics of the text."""
+"""Two detectors of skip-trigrams: the atlas, and a detector that uses the model alone, without counts in the text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ CHANGE_NATS = 0.5  # smallest change of log P(out), on the documents that judge
 
 
 def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those that the atlas lists and held-out text confirms."""
+    """Compare the skip-trigrams of the text's rules with those that the atlas lists and the judging documents
+    confirm."""
     if triples := _triples(model):
         rows = atlas.tables(model.trained, model.data, model.config)["skip_trigrams"]
         words = model.text.words
@@ -31,17 +32,17 @@ def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:
 
 
 def skip_trigrams_of_model(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the skip-trigrams of the text's rules with those on which the model's predictions depend."""
+    """Compare the skip-trigrams of the text's rules with those of ``found_by_model``."""
     if triples := _triples(model):
         yield from compared(triples, found_by_model(model.trained.model, model.text.held_out))
 
 
 @torch.no_grad()
 def found_by_model(model: Transformer, windows: Int[Tensor, "all window"]) -> set[Triple]:
-    """Return the triples in which the source changes log P(out) by at least ``CHANGE_NATS`` through a first-layer head.
+    """Return the triples whose source raises log P(out) by at least ``CHANGE_NATS`` through a first-layer head.
 
-    The change (docs/framework.md §3.8) is a mean over at least ``PLACES`` places in every second window. The other
-    windows choose the candidates: the triples with the largest effect. Costs two traces.
+    The rise (docs/framework.md §3.8) is a mean over at least ``PLACES`` places in every second window. The other
+    windows choose the candidates: the ``CANDIDATES`` triples of each head with the largest effect. Costs two traces.
     """
     chosen, judged = _Places(model, windows[::2]), _Places(model, windows[1::2])
     found: set[Triple] = set()

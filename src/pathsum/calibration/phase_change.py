@@ -1,4 +1,4 @@
-"""The detector of the phase change: the onset of prefix matching against the decrease of the loss on copied text."""
+"""The detector of the phase change: the onset of prefix matching against the fall of the loss on copied text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ CHANGED_NATS = 1.0  # smallest decrease of the loss on copied text that counts a
 
 
 def phase_change(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare the onset of prefix matching with the half fall of the loss on copied text, both in tokens seen.
+    """Compare the onset of prefix matching with the half-way point of the fall of the loss on copied text, in tokens
+    seen.
 
-    The change is found if their evaluation intervals overlap or touch. Otherwise the fall of the loss counts as a false
-    negative, and the onset as a false positive.
+    If their evaluation intervals overlap or touch, the change is found. Otherwise a fall is a false negative, an onset
+    is a false positive, and no onset is a true negative.
     """
     curve = model.curve
     if not curve.matching or len(curve.tokens_seen) < 2:

@@ -15,21 +15,21 @@ Tried = dict[str, list[Unit]] | None  # units of one model by detector; None if 
 
 
 def tried(model: SyntheticModel) -> Tried:
-    """Run every detector on a model. Return None if the model has not learned the rules of its text."""
+    """Run every detector on a model. Return its units by detector, or None if the model has not learned its text."""
     return {name: list(detector(model)) for name, detector in detectors().items()} if model.learned else None
 
 
 def calibrate(models: Sequence[Tried]) -> list[CalibrationRow]:
-    """Return precision and recall of each detector over all models, as one row per detector."""
+    """Return one row per detector: precision and recall over all models that have learned their text."""
     learned = [units for units in models if units is not None]
     return [row(name, [units[name] for units in learned], len(models) - len(learned)) for name in detectors()]
 
 
 def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> CalibrationRow:
-    """Return precision and recall of a detector, each with its interval, from its units in each synthetic corpus.
+    """Return precision and recall of one detector with their intervals. ``corpora`` holds its units in each synthetic
+    corpus.
 
-    A unit is a pair (present, found). ``not_learned`` is the number of corpora that were left out because their model
-    did not learn the rules.
+    ``not_learned`` is the number of models that were left out because they did not learn the rules of their text.
     """
     some = [units for units in corpora if units]
     hits = [sum(present and found for present, found in units) for units in some]
@@ -43,12 +43,11 @@ def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> C
 
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval; all are None without
-    units.
+    """Return the share Σ hits / Σ n over synthetic corpora and its 95 % interval. All three are None if Σ n is 0.
 
-    This is the Wilson (1927) interval for an effective number of units, n / d. d ≥ 1 is the design effect: the ratio of
-    the variance of the share between corpora to the variance if units were independent (Korn and Graubard 1998;
-    docs/framework.md §10.5). Where all units agree there is no variance, and each corpus counts as one unit.
+    It is the Wilson (1927) interval for an effective number of units, n / d. The design effect d ≥ 1 is the variance of
+    the share between corpora, divided by the variance of independent units (Korn and Graubard 1998;
+    docs/framework.md §10.5). If all units agree, this variance is 0, and each corpus counts as one unit.
     """
     counted = [(h, m) for h, m in zip(hits, n, strict=True) if m]
     total, effective = sum(m for _, m in counted), float(len(counted))
@@ -63,10 +62,9 @@ def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of a share of ``n`` independent units (docs/framework.md §10.5).
+    """Return the 95 % Wilson interval of a ``share`` (0 to 1) of ``n`` independent units (docs/framework.md §10.5).
 
-    It stays within 0..1, and has a positive width even if all units agree. Unlike in scipy, ``n`` need not be a whole
-    number.
+    It lies within 0 to 1 and has a positive width even if all units agree. Unlike in scipy, ``n`` can be a fraction.
     """
     z2 = NORMAL_95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)

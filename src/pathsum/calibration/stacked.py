@@ -1,6 +1,6 @@
-"""Train many small models in one set of tensors. Each ends with the weights that it would have if trained alone.
+"""Train many small models in one set of tensors. Each ends, up to rounding, with the weights of separate training.
 
-A model of a synthetic corpus is too small to use a whole processor. If models were trained one after another, most of
+A model of a synthetic corpus is too small to keep a processor busy. If models were trained one after another, most of
 the time would be overhead.
 """
 
@@ -33,10 +33,9 @@ def train_together(
 ) -> None:
     """Train several models of one shape together, each on its own windows.
 
-    ``batches`` returns the windows of each model in a step (from 0). ``on_evaluation`` is called with the step at each
-    evaluation (``evaluation_steps``), when ``models`` hold the weights of that step. The result equals separate
-    training of each model up to the order of sums. Raises ValueError for norms and positions that ``read`` does not
-    implement.
+    ``batches`` returns the windows of all models in a step (from 0). ``on_evaluation`` is called with the number of the
+    step at each evaluation (``evaluation_steps``), when ``models`` have the weights of that step. The result equals
+    separate training up to the order of sums. Raises ValueError as ``stack`` does.
     """
     together = stack(models)
     opts, parameters = optimizers(together, config), list(together.parameters())
@@ -55,9 +54,9 @@ def train_together(
 
 
 def stack(models: Sequence[Transformer]) -> Transformer:
-    """Return one module with the parameters of all ``models``, stacked along a first axis. Only ``read`` can use it.
+    """Return one module with the parameters of all ``models``, stacked along a first axis. Only ``read`` can run it.
 
-    Raises ValueError for norms and positions that ``read`` does not implement.
+    Raises ValueError unless the models have RMS norms and relative positions.
     """
     config = models[0].config
     if config.norm != "rms" or scheme(config) is not Relative:
@@ -87,7 +86,8 @@ def losses(together: Transformer, windows: Int[Tensor, "model batch window"]) ->
 
 
 def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float[Tensor, "model place d_model"]:
-    """Return the normalized final residual stream of each model, as ``Transformer.read`` does for one model."""
+    """Return the normalized final residual stream of each model, as ``Transformer.read`` does. A "place" is batch and
+    position."""
     n, d_model, d_vocab = together.W_E.shape
     table = together.W_E.mT.reshape(n * d_vocab, d_model)
     x = F.embedding(tokens + torch.arange(n)[:, None, None] * d_vocab, table).flatten(1, 2)

@@ -36,9 +36,9 @@ LEARNED = 0.35  # a rule is learned if the last loss at its places is below this
 
 @dataclass(frozen=True)
 class SyntheticWindows:
-    """A synthetic corpus as windows of tokens. Each document fills a window, and word w is token w + 1, after BOS.
+    """A synthetic corpus as windows of tokens. Each window is BOS (beginning-of-sequence token) and one document.
 
-    BOS is the beginning-of-sequence token.
+    Word w is token w + 1.
     """
 
     name: str
@@ -58,20 +58,21 @@ class SyntheticWindows:
 
     @property
     def guess_nats(self) -> float:
-        """Return the loss (nats) of sharing ``rule_probability`` evenly among the answers of lookups; ∞ without any."""
+        """Return the loss, in nats, of sharing ``rule_probability`` evenly among the answers of lookups. ∞ without
+        lookups."""
         n_answers = len(self.truth.answers)
         return math.log(n_answers / self.truth.rule_probability) if n_answers else math.inf
 
     @property
     def rules(self) -> dict[str, Bool[Tensor, "all pos"]]:
-        """Return the held-out targets of each rule that the text has: "copied" for copies, "ruled" for all other
-        rules."""
+        """Return the held-out targets by rule: "copied" for copies, "ruled" for all other rules. Rules without targets
+        are left out."""
         return {name: at for name in ("copied", "ruled") if (at := getattr(self, name)).any()}
 
 
 @dataclass
 class Curve:
-    """A model's evaluations during training."""
+    """The evaluations of a model during training."""
 
     tokens_seen: list[int]
     matching: list[float]  # largest prefix matching of any head
@@ -80,39 +81,39 @@ class Curve:
 
 @dataclass(frozen=True)
 class SyntheticModel:
-    """A model trained on a synthetic corpus, with everything that the detectors read."""
+    """A model trained on a synthetic corpus, with all that the detectors read."""
 
     text: SyntheticWindows
     trained: TrainedModel
     data: EvalData
     config: ExtractConfig
     curve: Curve
-    edges: dict[Edge, float]  # effect of each edge on the loss at the places of all rules, in nats; empty without rules
+    edges: dict[Edge, float]  # effect of each edge on the loss at all rules' places, nats; empty unless two layers
     late: dict[int, float]  # effect of each second-layer head on the same loss, in nats
 
     @cached_property
     def labels(self) -> list[LabelRow]:
-        """Return the labels of the heads by behavior."""
+        """Return the labels of all heads by behavior."""
         return list(behaviour.tables(self.trained, self.data, self.config)["labels"])
 
     @cached_property
     def composition(self) -> dict[Edge, CompositionRow]:
-        """Return the composition scores of all edges. The false-discovery rate is controlled over the whole model."""
+        """Return the composition scores of all edges. q-values are computed over all edges of the model."""
         rows = framework.composition_rows(self.trained, self.data, self.config)
         return {(row.kind, row.early_head, row.late_head): row for row in rows}
 
     @property
     def learned(self) -> bool:
-        """Return whether the model has learned the rules of its text, by its losses on held-out text (docs/framework.md
-        §11.1)."""
+        """Return whether the model has learned all rules of its text, by its losses on held-out text
+        (docs/framework.md §11.1)."""
         most = self.text.guess_nats
         return all(series[-1] < min(LEARNED * series[0], most) for series in self.curve.losses.values())
 
 
 def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> SyntheticWindows:
-    """Generate a synthetic corpus: rules from ``seed``, and a text that follows them.
+    """Generate a synthetic corpus: rules that depend on ``name`` and ``seed``, and a text that follows them.
 
-    Takes seconds per million words. Raises ValueError if no documents are left to train on.
+    Takes seconds per million words. Raises ValueError if no documents are left for training or the rules do not fit.
     """
     corpus = config.corpus.model_copy(update={"seed": _number(name, seed, "text")})
     truth = synthetic_corpus(corpus)[1]
@@ -134,7 +135,7 @@ def train_synthetic(
 ) -> list[SyntheticModel]:
     """Generate a synthetic corpus for each seed, train one model on each, and trace the models on held-out text.
 
-    All models are trained together.
+    All models are trained together. Raises ValueError as ``make_windows`` does.
     """
     texts = [make_windows(name, rules, seed) for seed in seeds]
     cells = [CellConfig(seed=_number(name, seed, "model"), model=rules.model, train=rules.train) for seed in seeds]

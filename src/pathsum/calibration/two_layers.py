@@ -13,11 +13,11 @@ USED_NATS = 0.5  # smallest effect on the loss of an edge that is present, or of
 
 
 def composition(kinds: str, least: float = USED_NATS) -> Detector:
-    """Return a detector of edges of the given ``kinds`` into heads whose effect on the loss is at least ``least`` nats.
+    """Return a detector of edges of the given ``kinds`` into heads whose own effect on the loss is ``least`` nats or
+    more.
 
-    An edge is present if its own effect is at least ``USED_NATS``, and absent if it is at most ``UNUSED_NATS``. Edges
-    in between are left out. Edges into heads of a smaller effect are left out too, because the loss does not show what
-    an unused head reads.
+    An edge is present if its effect is at least ``USED_NATS``, and absent if it is at most ``UNUSED_NATS``. Edges in
+    between are left out. Edges into other heads are left out, because the loss does not show what an unused head reads.
     """
 
     def detector(model: SyntheticModel) -> Iterator[Unit]:

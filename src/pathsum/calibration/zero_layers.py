@@ -1,4 +1,4 @@
-"""The detector of bigrams: the direct path against the bigram table that the text was generated from."""
+"""The detector of bigrams: the direct path against the bigram table from which the text was generated."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SUCCESSORS = 5  # number of most likely next words that are compared, for each w
 
 
 def bigrams(model: SyntheticModel) -> Iterator[Unit]:
-    """Compare each word's most likely next words by the table with those by the direct path, in models without
-    layers."""
+    """In models without layers, compare each word's most likely next words in the table with those by the direct
+    path."""
     if not model.trained.weights.layers:
         table = torch.tensor(model.text.truth.bigram)
         path = direct_path(model.trained.weights)

@@ -1,9 +1,10 @@
-"""Rank the skip-trigrams of a head, source … destination → out, by their effect on real text (docs/framework.md §3.8).
+"""Rank the skip-trigrams (source … destination → out) of a head by their effect on real text (docs/framework.md §3.8).
 
 A skip-trigram occurs at a position that holds the destination if the next token is out and the source stands earlier in
 the same document. If the source stands at several earlier positions, these count as one occurrence. The
-beginning-of-sequence token (BOS), which starts each document, is never a source. Neither is the token at the position
-of the destination, because its effect is that of a bigram. The OV (output-value) circuit of a head is W_U W_OV W_E.
+beginning-of-sequence token (BOS), which starts each document, is never a source. The destination is not its own source,
+because the effect of a token on its own prediction is that of a bigram. The OV (output-value) circuit of a head is
+W_U W_OV W_E.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Triple = tuple[int, int, int]  # source, destination, out, as token ids
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Every occurrence of a skip-trigram in some windows, sorted by (source, destination, out)."""
+    """All occurrences of all skip-trigrams in some windows, sorted by (source, destination, out)."""
 
     windows: Int[Tensor, "batch window"]
-    first: Int[Tensor, "batch pos"]  # where the token at each position first stands in its document; 0 for BOS
-    window: Int[Tensor, "n"]  # number of the window
+    first: Int[Tensor, "batch pos"]  # position of the same token's first occurrence in the document; 0 for BOS
+    window: Int[Tensor, "n"]  # index of the window
     query: Int[Tensor, "n"]  # position of the destination
     key: Int[Tensor, "n"]  # first position of the source
     source: Int[Tensor, "n"]
@@ -36,7 +37,7 @@ class Occurrences:
     starts: Int[Tensor, "k"]  # index of the first occurrence of each distinct triple
 
     def slice(self, source: int, destination: int, out: int | None = None) -> slice:
-        """Return the slice of the occurrences of ``source``, ``destination`` and ``out``; with any next token if
+        """Return the slice of the occurrences of a triple, or of all triples with this source and destination if
         ``out`` is None."""
         low, high = 0, len(self.source)
         for column, value in ((self.source, source), (self.destination, destination), (self.out, out)):
@@ -48,24 +49,24 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class SkipTrigram:
-    """A skip-trigram and its total effect on the text."""
+    """A skip-trigram and its summed effect on the text."""
 
     triple: Triple
-    places: int  # number of places where the source stands before destination → out
-    total: float  # nats that the source adds to the logit of out, summed over places
+    places: int  # number of occurrences
+    total: float  # nats that the source adds to the logit of out, summed over all occurrences
 
 
 @dataclass(frozen=True)
 class SpuriousCost:
     """The effect on the loss of a skip-trigram that a head raises only as a side effect (docs/framework.md §3.10)."""
 
-    places: int  # number of places where a token other than out follows source … destination
-    loss_nats: float  # mean rise of the loss at these places
-    balance_nats: float  # mean rise of the loss over all places with source … destination; negative if it falls
+    places: int  # number of positions with source … destination that are not followed by out
+    loss_nats: float  # mean rise of the loss at these positions
+    balance_nats: float  # mean rise of the loss at all positions with source … destination; negative if it falls
 
 
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
-    """List every occurrence of a skip-trigram in ``windows`` (docs/framework.md §3.8).
+    """List all occurrences of all skip-trigrams in ``windows`` (docs/framework.md §3.8).
 
     Needs memory for batch · pos² numbers, and sorts half as many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
@@ -96,9 +97,9 @@ def source_weight(
     """Return, for each occurrence, the weight with which a head moves the source to the destination.
 
     The weight is s_final[q] Σ_k A[q, k] s_read[k] over the positions k < q that hold the source, with frozen norm
-    scales (docs/framework.md §3.8). It is not negative. Multiplied by the source's column of ``ov_circuit``, it gives
-    the source's contribution to the logits. In the first layer this is the whole contribution. In later layers it
-    leaves out what earlier heads wrote at the source."""
+    scales s_read = ``read`` and s_final = ``final``. Multiplied by the source's column of ``ov_circuit``, the weight
+    gives the source's contribution to the logits. In the first layer this is the whole contribution. In later layers it
+    leaves out what earlier heads wrote at the source. See docs/framework.md §3.8."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]
@@ -115,8 +116,9 @@ def effects(circuit: LowRank, weight: Float[Tensor, "n"], at: Occurrences) -> Fl
 
 
 def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipTrigram]:
-    """Return the ``k`` triples with the largest positive sum of ``effect`` over all their occurrences, largest first.
-    ValueError if ``k`` < 1."""
+    """Return the ``k`` triples with the largest sum of ``effect`` over their occurrences, largest first.
+
+    Triples whose sum is not positive are left out. ValueError if ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 skip-trigrams, got {k}; ask for at least one")
     total = effect.new_zeros(len(at.starts), dtype=torch.float64).index_add_(0, at.which, effect.double())
@@ -132,11 +134,11 @@ def strongest(effect: Float[Tensor, "n"], at: Occurrences, k: int) -> list[SkipT
 def loss_reduction(
     circuit: LowRank, logits: Float[Tensor, "batch pos vocab"], weight: Float[Tensor, "n"], at: Occurrences, t: Triple
 ) -> float:
-    """Return the loss reduction by a skip-trigram, averaged over its places (docs/framework.md §3.8).
+    """Return the loss reduction by a skip-trigram, averaged over its occurrences (docs/framework.md §3.8).
 
     It is log P(out) minus the log P(out) that remains when the source's contribution, ``weight`` · (W_U W_OV W_E)[:,
     source], is subtracted from the ``logits``. Norm scales and all other contributions stay fixed. In nats, positive if
-    the head lowers the loss. Costs places · d_vocab."""
+    the head lowers the loss; NaN without occurrences."""
     source, _, out = t
     here = at.slice(*t)
     z = logits[at.window[here], at.query[here]]
@@ -147,10 +149,10 @@ def loss_reduction(
 def spurious_triples(triples: Sequence[Triple]) -> list[Triple]:
     """Return the triples that a head raises as a side effect of raising ``triples`` (docs/framework.md §3.10).
 
-    They combine a destination and an output of the same source, and are not in ``triples`` themselves. For example, a
-    head that raises "keep … in → mind" and "keep … at → bay" also raises "keep … at → mind", because its attention
-    depends on (source, destination) and its output on (source, out). A Mathematical Framework for Transformer Circuits
-    calls these skip-trigram bugs."""
+    They combine the destination of one triple with the output of another that has the same source. They are not in
+    ``triples`` themselves. For example, a head that raises "keep … in → mind" and "keep … at → bay" also raises
+    "keep … at → mind", because its attention depends on (source, destination) and its output on (source, out). A
+    Mathematical Framework for Transformer Circuits calls these skip-trigram bugs."""
     listed = set(triples)
     pairs = {(s, d): None for s, d, _ in triples}
     outs = {(s, o): None for s, _, o in triples}
@@ -164,11 +166,11 @@ def spurious_cost(
     at: Occurrences,
     t: Triple,
 ) -> SpuriousCost:
-    """Return how much a skip-trigram raises the loss, at places where another token follows and at all places.
+    """Return how much a skip-trigram raises the loss at positions that hold the destination after the source.
 
-    A place is a destination with the source before it. The rise is the loss minus the loss after
-    δ = ``weight`` · (W_U W_OV W_E)[out, source] is subtracted from the logit of out alone (docs/framework.md §3.10).
-    ``log_probs`` are those of the model. In nats per place; 0 if there are no such places."""
+    The mean rise is given for the positions that are not followed by out, and for all positions. The rise is the loss
+    minus the loss after δ = ``weight`` · (W_U W_OV W_E)[out, source] is subtracted from the logit of out alone
+    (docs/framework.md §3.10). ``log_probs`` are those of the model. In nats; 0 if there are no such positions."""
     source, destination, out = t
     here = at.slice(source, destination)
     follows = at.out[here] == out

@@ -21,10 +21,10 @@ def power_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ ‖s part‖² / Σ ‖s x‖² over positions, with x the ``stream`` that a layer reads and s the ``scale`` of its
-    norm.
+    """Return the power share of a part, Σ ‖s part‖² / Σ ‖s x‖² over positions.
 
-    Not negative. The shares of all parts need not add up to 1, because parts can cancel."""
+    x is the ``stream`` that a layer reads, and s the ``scale`` of the layer's norm. Not negative. The shares of all
+    parts need not add up to 1, because parts can cancel."""
     return _ratio(part.square().sum(-1), stream, scale)
 
 
@@ -33,11 +33,10 @@ def projection_share(
     stream: Float[Tensor, "batch pos d_model"],
     scale: Float[Tensor, "#batch #pos"],
 ) -> float:
-    """Return Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions, with x the ``stream`` that a layer reads and s the ``scale`` of
-    its norm.
+    """Return the projection share of a part, Σ s² ⟨part, x⟩ / Σ ‖s x‖² over positions.
 
-    The shares of parts that add up to the stream add up to 1. A share is negative if its part points against the
-    stream."""
+    x is the ``stream`` that a layer reads, and s the ``scale`` of the layer's norm. The shares of parts that add up to
+    the stream add up to 1. A share is negative if its part points against the stream."""
     return _ratio(torch.linalg.vecdot(part, stream), stream, scale)
 
 

@@ -26,7 +26,7 @@ ROUNDING = 1e-9  # where √((1 − r_xu²)(1 − r_yu²)) is below this, the pa
 
 @runtime_checkable
 class CountRows(Protocol):
-    """A table ``counts[token, next]`` that returns dense rows when sliced, such as a tensor."""
+    """Bigram counts, indexed [token, next], of which a slice of rows is a dense tensor. A tensor is such a table."""
 
     def __getitem__(self, rows: slice, /) -> Tensor: ...
 
@@ -35,7 +35,7 @@ class CountRows(Protocol):
 class BigramFit:
     """Agreement of the direct path's predictions with the bigrams of the corpus."""
 
-    correlation: float  # −1..1
+    correlation: float  # of the log-probabilities, weighted by count; −1..1
     kl_nats: float  # KL(corpus ‖ softmax of the direct path), ≥ 0
     pairs: int  # number of distinct pairs that occur; the correlation is over these
 
@@ -53,27 +53,29 @@ class BigramPair:
 
 @dataclass(frozen=True)
 class UnigramControl:
-    """The correlation of the corpus log P(next | token) with token frequencies alone, compared with its correlation
-    with the direct path (docs/framework.md §3.2)."""
+    """The correlation of token frequencies alone with the corpus, for comparison with that of the direct path.
 
-    unigram: float  # r_yu: of log P(next) with log P(next | token); −1..1
-    excess_low: float  # lower end of the 95 % bootstrap interval of r_xy − r_yu over current tokens (x: direct path)
+    x is log P(next | token) by the direct path, y in the corpus, and u is log P(next). See docs/framework.md §3.2."""
+
+    unigram: float  # r_yu: correlation of u with y, −1..1
+    excess_low: float  # lower end of the 95 % bootstrap interval of r_xy − r_yu over current tokens
     excess_high: float  # upper end
-    partial: float  # r_xy·u: of the direct path, with log P(next) held constant; −1..1, 0 for a unigram model
+    partial: float  # r_xy·u: correlation of x with y, with u held constant; −1..1, 0 for a unigram model
 
 
 def direct_path(weights: Weights) -> LowRank:
-    """Return the direct path W_U W_E as its two factors: logits, output × current token. Costs nothing."""
+    """Return the direct path W_U W_E (logits, output × current token) as its two factors."""
     return LowRank(weights.W_U, weights.W_E)
 
 
 def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, block: int = 256) -> BigramFit:
-    """Return the weighted correlation and the divergence between the direct path and the bigrams of the corpus.
+    """Return the correlation and the divergence between the predictions of the direct path and the bigrams of the
+    corpus.
 
-    ``smoothing`` ≥ 0 is the weight k of the prior, in counts; with 0 the corpus is not smoothed. The correlation is 0
-    if either table is constant. Costs d_vocab² · d_model operations, and block × d_vocab numbers of memory.
-    ValueError if the shape of the counts does not fit the direct path, or if all counts are zero. See
-    docs/framework.md §3.1."""
+    Both are weighted by count. ``smoothing`` ≥ 0 is the weight k of the prior, in counts; with 0 the corpus is not
+    smoothed. The correlation is 0 if either side is constant for each current token. Costs d_vocab² · d_model
+    operations, and block × d_vocab numbers of memory. ValueError if the shape of the counts does not fit the direct
+    path, or if all counts are zero. See docs/framework.md §3.1."""
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
@@ -116,10 +118,10 @@ def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, bloc
 def unigram_control(
     direct: LowRank, counts: CountRows, smoothing: float, generator: torch.Generator, block: int = 256
 ) -> UnigramControl:
-    """Return the correlation of token frequencies alone with the corpus, and by how much the direct path's exceeds it.
+    """Return how well token frequencies alone correlate with the corpus, and how much better the direct path does.
 
-    A table of token frequencies also correlates with log P(next | token), so the chance level of the correlation is not
-    0. Costs and errors as in ``compare_with_corpus``. See docs/framework.md §3.2."""
+    Token frequencies alone also correlate with log P(next | token), so chance is not 0. Costs and errors as in
+    ``compare_with_corpus``. ValueError also for a single current token. See docs/framework.md §3.2."""
     moments = torch.cat([_moments(rows) for rows in _rows_of_pairs(direct, counts, smoothing, block)])
     r_xy, r_yu, r_xu = _correlations(moments.sum(0))
     drawn_xy, drawn_yu, _ = _correlations(resampled_means(moments.mT, independent(moments.mT), generator).mT)

@@ -1,7 +1,7 @@
 """Compute Q-, K- and V-composition scores of pairs of heads, and their random-rotation null (docs/framework.md §4).
 
-A score is the Frobenius norm of a product of weight matrices. The norm is taken of the product itself, not of a cyclic
-permutation of its factors, as in the corrected figure of A Mathematical Framework for Transformer Circuits (AMF).
+A score is the Frobenius norm of a product of weight matrices. As in the corrected figure of A Mathematical Framework
+for Transformer Circuits (AMF), it is the norm of the product itself, not of a cyclic permutation of its factors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CompositionScore:
     late: tuple[int, int]
     value: float  # 0..1
     chance: float  # root mean square under random rotations, 1/√d_model
-    p_value: float  # two-sided
+    p_value: float  # two-sided, under random rotations
     p_above: float  # one-sided: probability of a score as high or higher under the null
     p_floor: float  # smallest possible ``p_value``: 2 / (1 + rotations)
 
@@ -48,15 +48,15 @@ def reader(late: Head, kind: str) -> LowRank:
 def composition(early: Head, late: Head, kind: str) -> float:
     """Return the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), with R the ``reader`` of the late head.
 
-    0..1. Two isometries of rank r that fit perfectly score 1/√r. The score is 0 if a head is zero.
-    Costs d_model · d_head². See docs/framework.md §4.1."""
+    0..1, and 0 if a head is zero. Two isometries of rank r that share their r-dimensional space score 1/√r. ValueError
+    for an unknown ``kind``. See docs/framework.md §4.1."""
     R, W_OV = reader(late, kind), early.W_OV
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0
 
 
 def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
-    """Remove the direction u of a head's mean write from its output: W_O becomes (I − u uᵀ) W_O.
+    """Return the head without the direction u of its mean write: W_O becomes (I − u uᵀ) W_O.
 
     A write that is the same at every position gives later heads no information. If the mean write is 0, the head is
     returned unchanged. See docs/framework.md §4.4."""
@@ -65,7 +65,7 @@ def varying(head: Head, mean_write: Float[Tensor, "d_model"]) -> Head:
 
 
 def sizes(varied: Float[Tensor, "part"]) -> Float[Tensor, "part"]:
-    """Return how much each part of a residual stream varies relative to the others, √(v_i / mean v).
+    """Return how much each part of a residual stream varies, relative to the average part: √(v_i / mean v).
 
     ``varied`` holds v_i, the ``variance`` of each part. The result is 1 for all parts if they vary equally, and 0 for a
     constant part. See docs/framework.md §4.4."""
@@ -82,14 +82,13 @@ def variance(written: Float[Tensor, "batch pos d_model"]) -> float:
 def composition_scores(
     weights: Weights, rotations: int, generator: torch.Generator, writers: Weights | None = None
 ) -> list[CompositionScore]:
-    """Return the composition score and the p-values of every edge: every pair of heads in different layers and every
-    kind (docs/framework.md §4.2 and §4.3).
+    """Return the composition scores of all edges with their p-values (docs/framework.md §4.2 and §4.3).
 
-    If ``writers`` is given, the early heads are taken from it, for example with their mean writes removed
-    (``varying``). All edges share the same rotations. The two-sided p is at least 2 / (1 + rotations). With n edges,
-    Benjamini–Hochberg at 5 % can therefore accept a single edge only with 40 · n rotations or more.
-    Costs rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1
-    early and H2 late heads. ValueError if ``rotations`` < 1."""
+    An edge is a pair of heads in different layers and a kind (Q, K or V). If ``writers`` is given, the early heads are
+    taken from it. All edges share the same rotations. The two-sided p is at least 2 / (1 + rotations). With n edges,
+    Benjamini–Hochberg at 5 % can therefore accept a single edge only with at least 40 · n − 1 rotations. Costs
+    rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1 early
+    and H2 late heads. ValueError if ``rotations`` < 1."""
     (scores,) = scores_of_writers(weights, [writers or weights], rotations, generator)
     return scores
 
@@ -97,8 +96,10 @@ def composition_scores(
 def scores_of_writers(
     weights: Weights, writers: Sequence[Weights], rotations: int, generator: torch.Generator
 ) -> list[list[CompositionScore]]:
-    """Return ``composition_scores`` with the early heads of each of ``writers``, all with the same rotations, which are
-    drawn once."""
+    """Return the ``composition_scores`` for the early heads of each of ``writers``. All share the same random
+    rotations.
+
+    ValueError if ``rotations`` < 1."""
     if rotations < 1:
         raise ValueError(f"expected at least 1 rotation, got {rotations}; raise rotations")
     late_heads = _heads(weights)
@@ -139,8 +140,9 @@ def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]
 
 
 def spectra(matrices: list[LowRank]) -> Float[Tensor, "head rank"]:
-    """Return the squared singular values of each matrix divided by their sum, one row per matrix, padded with zeros
-    to the largest rank; zeros for a zero matrix."""
+    """Return the squared singular values of each matrix, divided by their sum: one row per matrix.
+
+    Rows are padded with zeros to the largest rank. The row of a zero matrix is zero."""
     squared = [W.singular_values().double().square() for W in matrices]
     return pad_sequence([s / s.sum().clamp(min=torch.finfo(s.dtype).tiny) for s in squared], batch_first=True)
 
@@ -152,10 +154,10 @@ def rotation_null(
     rotations: int,
     generator: torch.Generator,
 ) -> Float[Tensor, "n late early"]:
-    """Sample score² of every pair of a reading and a writing matrix under random rotations that all pairs share.
+    """Sample score² of every pair of a reading and a writing matrix under random rotations, which all pairs share.
 
-    ``read`` and ``written`` hold the ``spectra`` p and p′ of these matrices, one per row. A draw is pᵀ (M ∘ M) p′, with
-    M the r × r′ corner of a random rotation. See docs/framework.md §4.2."""
+    Row i of ``read`` and row j of ``written`` are ``spectra``, p of a reading and p′ of a writing matrix. A draw is pᵀ
+    (M ∘ M) p′, with M the r × r′ corner of a random rotation. See docs/framework.md §4.2."""
     n_read, n_written = read.shape[1], written.shape[1]
     draws = []
     for some in torch.arange(rotations).split(512):

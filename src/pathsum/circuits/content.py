@@ -28,16 +28,16 @@ HOPS, OFFSET, BOS = "hops", "offset", "BOS"
 
 @dataclass(frozen=True)
 class Grouping:
-    """A partition of routes into groups, and the group that a route enters when it moves."""
+    """A partition of routes into groups: the group in which a route starts, and its group after each head."""
 
-    kind: str
-    names: tuple[str, ...]
+    kind: str  # HOPS or OFFSET
+    names: tuple[str, ...]  # of the groups
     start: Int[Tensor, "pos"]  # group of the embedding at each position, before any move
-    moved: Int[Tensor, "group distance"]  # group after a move by query − key, for each group before the move
+    moved: Int[Tensor, "group distance"]  # group after a head moves it by query − key, by group before
 
 
 def by_hops(n_layers: int, pos: int) -> Grouping:
-    """Group routes of content by the number of heads at which they change position: 0, 1, …, ``n_layers``
+    """Group routes by hops, the number of heads at which they change position: 0, 1, …, ``n_layers``
     (docs/framework.md §2.5)."""
     moved = torch.arange(n_layers + 1).unsqueeze(-1) + (torch.arange(pos) > 0)
     names = tuple(str(n) for n in range(n_layers + 1))
@@ -45,7 +45,7 @@ def by_hops(n_layers: int, pos: int) -> Grouping:
 
 
 def by_offset(pos: int, exact: int = 3) -> Grouping:
-    """Group routes of content by the distance back to their token: 0, 1, …, exact − 1, and all larger offsets together.
+    """Group routes by the distance back to their token: 0, 1, …, exact − 1, and all larger offsets together.
 
     Routes that start at position 0, the beginning-of-sequence token (BOS) and often an attention sink, form a separate
     group at any offset. See docs/framework.md §2.5."""
@@ -60,9 +60,9 @@ def reads(
 ) -> Iterator[Float[Tensor, "group batch pos d_model"]]:
     """Yield what each layer reads, and then what the unembedding reads, split by group (docs/framework.md §2.5).
 
-    Layer l reads s_l S_g, with S_g ← S_g + Σ_h Σ_{g'} A^h[moves from g' to g] s_l S_g' W_OVᵀ. The groups add up to the
-    normalized residual stream. Costs layers · pairs of groups · batch · heads · pos² · d_head. ValueError if the
-    patterns or scales do not match the layers."""
+    S_g is the part of the residual stream in group g. Layer l reads s_l S_g, and then S_g ← S_g + Σ_h Σ_{g'} A^h[moves
+    from g' to g] s_l S_g' W_OVᵀ. The groups add up to the normalized residual stream. Costs layers · pairs of
+    groups · batch · heads · pos² · d_head. ValueError if the patterns or scales do not match the layers."""
     check_frozen(weights, patterns, scales)
     embedded, pos, groups = weights.W_E.mT[tokens], torch.arange(tokens.shape[1]), torch.arange(len(grouping.names))
     leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # from query key
@@ -100,8 +100,8 @@ def hop_by_hop(
 def write(
     heads: Sequence[Head], pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"]
 ) -> Float[Tensor, "batch pos d_model"]:
-    """Return the sum of what the heads of a layer write under the given ``pattern``, Σ_h A^h x W_OVᵀ, with
-    x = ``read``. Costs batch · heads · pos² · d_head."""
+    """Return what the heads of a layer write together under the given ``pattern``, Σ_h A^h x W_OVᵀ with
+    x = ``read``."""
     W_V, W_O = torch.stack([h.W_V for h in heads]), torch.cat([h.W_O for h in heads], -1)
     mixed = pattern @ (read.unsqueeze(1) @ W_V.mT)
     return mixed.transpose(1, 2).flatten(2) @ W_O.mT

@@ -17,10 +17,10 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Alignment:
-    """Correlation of a head's write with the writes of earlier layers that it reads."""
+    """Correlation of what earlier layers wrote with what a head makes of it through W_OV."""
 
     value: float  # −1..1: at −1 the head deletes earlier writes, at 1 it repeats them
-    spread: float  # standard deviation of the value under random rotations; its mean is 0
+    spread: float  # standard deviation under random rotations, where the mean is 0
 
 
 def covariance(written: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "d_model d_model"]:
@@ -35,8 +35,8 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
     """Return tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of what earlier layers wrote.
 
     This is the correlation between the earlier writes and their images under W_OV. It is −1 if a head that attends to a
-    position writes the opposite of what was written there. The spread under random rotations is exact. Value and spread
-    are 0 if nothing was written or the head is zero. Costs d_model² · d_head. See docs/framework.md §3.16."""
+    position writes the opposite of what was written there. The spread under random rotations is exact, not sampled.
+    Value and spread are 0 if nothing was written or the head is zero. See docs/framework.md §3.16."""
     read = W_OV.right @ C  # rank × d_model
     trace = (read * W_OV.left.mT).sum().item()
     gram = W_OV.left.mT @ W_OV.left
@@ -51,9 +51,9 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
 def removed(output: Float[Tensor, "batch pos d_model"], written: Float[Tensor, "batch pos d_model"]) -> float:
     """Return the share of earlier writes that a head's output cancels at the same position, −Σ ⟨o, y⟩ / Σ ⟨y, y⟩.
 
-    o is the head's ``output`` and y what earlier layers wrote, each minus its mean. The share is 1 if the head cancels
-    everything, negative if it adds to the earlier writes, and 0 if nothing was written. Unlike ``alignment``, it
-    depends on the attention patterns and the norm. Costs batch · pos · d_model. See docs/framework.md §3.16."""
+    o is the head's ``output`` and y what earlier layers wrote, each minus its mean over windows and positions. The
+    share is 1 if the head cancels everything, negative if it adds to the earlier writes, and 0 if nothing was written.
+    Unlike ``alignment``, it depends on the attention patterns and the norm. See docs/framework.md §3.16."""
     o, y = (x - x.mean((0, 1)) for x in (output, written))
     size = y.square().sum().item()
     return -(o * y).sum().item() / size if size > 0 else 0.0

@@ -33,8 +33,8 @@ def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Comp
 
     Positive real parts mean that attending to a token raises its own logit. Each W_OV is that of a head, of a virtual
     head or of several heads together (``joint_OV``). The eigenvalues are computed from the d_head × d_head matrix
-    W_V W_E W_U W_O, which has the same non-zero ones. In nats. Costs d_vocab · d_model² once, and d_model² · d_head for
-    each W_OV. ValueError below float32. See docs/framework.md §3.5."""
+    W_V W_E W_U W_O, which has the same non-zero eigenvalues. In nats. Costs d_vocab · d_model² once, and
+    d_model² · d_head for each W_OV. ValueError for weights below float32. See docs/framework.md §3.5."""
     _check_precision(weights.W_E)
     W_E_W_U = weights.W_E @ (weights.W_U - weights.W_U.mean(0))
     return [W_OV.after(W_E_W_U).eigenvalues() for W_OV in W_OVs]
@@ -47,7 +47,8 @@ def matching_eigenvalues(
 
     Positive real parts mean that the late head attends to keys whose previous token equals the current token. Each
     query's mean over keys, weighted by ``unigram``, is subtracted first. In nats. Costs d_vocab · d_model · d_head.
-    ValueError below float32. See docs/framework.md §5.5."""
+    ValueError for weights below float32, or if ``unigram`` has a negative entry or sums to 0. See
+    docs/framework.md §5.5."""
     _check_precision(weights.W_E)
     return qk_circuit(weights, late.W_QK.after(early.W_OV), unigram).eigenvalues()
 
@@ -64,8 +65,8 @@ def diagonal_rank(circuit: LowRank, sources: Int[Tensor, "source"], block: int =
     ``circuit``.
 
     ``circuit`` is output × source. A tie counts as a failure, so a zero head scores 0. Chance is 1 / d_vocab and
-    5 / d_vocab. Costs d_vocab · sources · d_head operations, and d_vocab × block numbers of memory. ValueError without
-    sources. See docs/framework.md §3.6."""
+    5 / d_vocab. Costs d_vocab · sources · d_head operations, and d_vocab × block numbers of memory. ValueError if
+    ``sources`` is empty. See docs/framework.md §3.6."""
     if len(sources) == 0:
         raise ValueError("expected at least one source token to judge, got none; give torch.arange(d_vocab) for all")
     first = fifth = 0

@@ -20,9 +20,9 @@ Read = Callable[[Float[Tensor, "rows d_model"]], Float[Tensor, "rows d_model"]]
 
 
 def fold_gains(weights: Weights, gains: Sequence[Float[Tensor, "d_model"]]) -> Weights:
-    """Multiply every matrix that reads the residual stream by the gain of the norm before it, W · diag(g).
+    """Multiply every matrix that reads the residual stream by the gain g of the preceding norm, W · diag(g).
 
-    ``gains`` holds one gain per layer, then that of the final norm. ValueError if their number differs."""
+    ``gains`` holds one gain per layer, then that of the final norm. ValueError for another number of gains."""
     if len(gains) != len(weights.layers) + 1:
         raise ValueError(
             f"expected {len(weights.layers) + 1} gains, one per layer and one of the final norm, got {len(gains)}; for "

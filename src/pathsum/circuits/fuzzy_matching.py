@@ -1,4 +1,4 @@
-"""Score pairs of a token at the query and a previous token at the key, from the weights of a later head
+"""Compute from the weights how well a second-layer head matches each current token with each previous token
 (docs/framework.md §5.13).
 """
 
@@ -26,9 +26,9 @@ def match_scores(
 
         M_q = id + Σ_h a_h s W_OV^h,    M_k = Σ_h b_h s W_OV^h.
 
-    a_h (``current``) and b_h (``previous``) are each head's mean attention to its own and to the previous position.
+    a_h (``current``) and b_h (``previous``) are each head's mean attention to the current and to the previous position.
     ``weights`` contain W_E multiplied by the scale s of the bare embedding, and ``embedding`` is W_E itself. The result
-    is query × key, in nats up to the norm scales of the second layer. Costs vocab · d_model · d_head."""
+    is query × key, in nats up to the norm scales of the second layer. Costs heads · vocab · d_model · d_head."""
     moved = [h.W_OV.left @ (h.W_OV.right @ weights.W_E) for h in weights.layers[0]]
     query = embedding + sum(a * x for a, x in zip(current, moved, strict=True))
     key = sum(b * x for b, x in zip(previous, moved, strict=True))
@@ -38,10 +38,10 @@ def match_scores(
 def standardised(
     scores: LowRank, dest: Int[Tensor, "n"], source: Int[Tensor, "n"], present: Bool[Tensor, "vocab"]
 ) -> Float[Tensor, "n"]:
-    """Return the scores of the given pairs of tokens, in standard deviations over all pairs of ``present`` tokens.
+    """Return the scores of pairs of tokens, ``dest`` at the query and ``source`` at the key, in standard deviations
+    over all pairs of ``present`` tokens.
 
-    Each query's mean over the present keys is subtracted first, so the mean over all pairs is 0.
-    Costs vocab · d_head²."""
+    Each query's mean over the present keys is subtracted first, so the mean over all pairs is 0."""
     queries, keys = scores.left, scores.right
     keys = keys - keys[:, present].mean(1, keepdim=True)
     every = LowRank(queries[present], keys[:, present])

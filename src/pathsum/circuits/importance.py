@@ -31,8 +31,9 @@ def importance(
     """Return L(lower) − L(lower + term) and L(everything − term) − L(everything), with L the mean cross-entropy of a
     window.
 
-    In nats per token, of any sign. AMF reports the first quantity. For the direct path, ``lower`` is zero. Costs four
-    softmaxes over batch · pos · d_vocab logits."""
+    ``lower`` is the sum of all terms of lower order: zero for the direct path. ``everything`` is the sum of all terms.
+    In nats per token, of any sign. AMF reports the first quantity. Costs four softmaxes over batch · pos · d_vocab
+    logits."""
     return Importance(
         added_first=window_losses(lower, targets) - window_losses(lower + term, targets),
         removed_last=window_losses(everything - term, targets) - window_losses(everything, targets),

@@ -13,11 +13,10 @@ from pathsum.core.weights import Head
 
 
 def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "head head"]:
-    """Return the cosine of the attention patterns of every two heads, over all windows and without key 0, the attention
-    sink.
+    """Return the cosine of the attention patterns of every two heads, over all windows. Key 0, the attention sink, is
+    left out.
 
-    0..1, with 1 on the diagonal. A head that attends only to key 0 has cosine 0 with every other head.
-    Costs batch · head² · pos²."""
+    0..1, with 1 on the diagonal. A head that attends only to key 0 has cosine 0 with every other head."""
     flat = pattern[..., 1:].transpose(0, 1).flatten(1)
     inner = flat @ flat.mT
     length = inner.diagonal().sqrt()
@@ -27,10 +26,10 @@ def pattern_similarity(pattern: Float[Tensor, "batch head query key"]) -> Float[
 
 
 def similar_groups(similarity: Float[Tensor, "head head"], least: float) -> list[tuple[int, ...]]:
-    """Group heads by complete linkage, so that every two heads of a group have a ``similarity`` of at least ``least``.
+    """Group heads by complete linkage: every two heads of a group have a ``similarity`` of at least ``least``.
 
     The two most similar groups are joined first. Each head is in exactly one group. Groups are ordered by their first
-    head. Costs head³."""
+    head."""
     groups: list[tuple[int, ...]] = [(h,) for h in range(len(similarity))]
     while len(groups) > 1:
         pairs = [(a, b) for i, a in enumerate(groups) for b in groups[i + 1 :]]

@@ -21,7 +21,7 @@ def lens_losses(
     """Return the mean loss of each window when each of ``reads`` is unembedded by ``W_U``: one row per read, in nats
     per token.
 
-    ``reads`` are the residual stream before the first layer and after each layer, each passed through the final norm
+    ``reads`` are the residual streams before the first layer and after each layer, each passed through the final norm
     (docs/framework.md §3.17). Costs a softmax over batch · pos · d_vocab logits per read. ValueError if a read and the
-    targets differ in shape."""
+    targets differ in their number of positions."""
     return torch.stack([window_losses(read @ W_U.mT, targets) for read in reads])

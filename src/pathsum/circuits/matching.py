@@ -1,5 +1,5 @@
-"""Test from the weights whether a head matches equal tokens at the ends of two paths, one to its queries and one to its
-keys (docs/framework.md §5.5).
+"""Test from the weights whether a head matches equal tokens: those at the starts of a path to its queries and a path to
+its keys (docs/framework.md §5.5).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathsum.core.weights import Head, Weights
 def scale_as_read(
     scale: Float[Tensor, "batch pos"], tokens: Int[Tensor, "batch pos"], d_vocab: int
 ) -> Float[Tensor, "vocab"]:
-    """Return the mean norm scale at which a layer reads the embedding of each token, over all positions that hold the
-    token.
+    """Return, for each token, the mean norm scale of a layer over all positions that hold the token.
 
     0 for tokens that do not occur."""
     totals = scale.new_zeros(d_vocab).index_add(0, tokens.flatten(), scale.flatten())
@@ -35,10 +34,10 @@ def pair_matching_eigenvalues(
     """Return the eigenvalues of (M_q W_E c_q)ᵀ W_QK (M_k W_E c_k) for a pair of paths, one to the query and one to the
     key.
 
-    M = W_OV^{h_n} ⋯ W_OV^{h_1} along a path. c = ``scales`` are the norm scales at which each token's embedding is
-    read. Positive real parts mean that the head attends where both paths start at the same token. Each query's mean
-    over keys, weighted by ``unigram``, is subtracted first. In nats. Costs d_vocab · d_model · d_head. See
-    docs/framework.md §5.5."""
+    M = W_OV^{h_n} ⋯ W_OV^{h_1} along a path, and W_QK is that of the ``late`` head. c = ``scales`` are the norm scales
+    at which each token's embedding is read. Positive real parts mean that the head attends where both paths start at
+    the same token. Each query's mean over the keys of positive scale, weighted by ``unigram``, is subtracted first. In
+    nats. Costs d_vocab · d_model · d_head. ValueError as in ``qk_ov.shares``. See docs/framework.md §5.5."""
     query, key = (
         _along_path(weights, path, reader) * scale
         for path, reader, scale in zip(paths, (late.W_QK.left.mT, late.W_QK.right), scales, strict=True)

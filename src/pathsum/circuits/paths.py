@@ -1,9 +1,9 @@
 """Path expansion: write the logits as a sum over paths through the heads (docs/framework.md §2.1).
 
 Attention patterns and norm scales are frozen. A path is a tuple of heads, at most one per layer, earliest first; ``()``
-is the direct path. The logits of a path are a product of OV (output-value) matrices and a product of patterns. They are
-never a difference of residual streams, so their sum is an independent check of the model. See "path expansion trick" in
-A Mathematical Framework for Transformer Circuits (AMF).
+is the direct path. Each path has its own product of patterns and its own product of OV (output-value) matrices. No path
+is a difference of residual streams, so the sum of all paths is an independent check of the model's logits. See "path
+expansion trick" in A Mathematical Framework for Transformer Circuits (AMF).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def path_name(path: Path) -> str:
 def moved(
     path: Path, patterns: Patterns, scales: Scales, x: Float[Tensor, "batch pos d"]
 ) -> Float[Tensor, "batch pos d"]:
-    """Move vectors along a path: apply its pattern s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}, with scales as diagonal
-    matrices, to ``x``.
+    """Move vectors along a path: apply its pattern s_L A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1} to ``x``.
 
-    Costs order · batch · pos² · d. See docs/framework.md §2.1."""
+    Scales act as diagonal matrices, and s_L is the last of ``scales``. Costs order · batch · pos² · d. See
+    docs/framework.md §2.1."""
     readers = [layer for layer, _ in path] + [-1]  # layers whose norm scales enter, in order; −1 is the final norm
     x = scales[readers[0]].unsqueeze(-1) * x
     for (layer, head), reader in zip(path, readers[1:], strict=True):
@@ -53,7 +53,8 @@ def moved(
 def path_circuit(weights: Weights, path: Path) -> LowRank:
     """Return the circuit of a path, W_U W_OV^{h_n} ⋯ W_OV^{h_1} W_E, with later heads on the left.
 
-    Logits, output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See docs/framework.md §2.1."""
+    The entries are logits, output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See
+    docs/framework.md §2.1."""
     if not path:
         return LowRank(weights.W_U, weights.W_E)
     (layer, head), *later = path
@@ -68,7 +69,7 @@ def path_logits(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens.
 
-    Costs ``moved`` on d_head numbers and d_vocab · d_head · (d_model + batch · pos). ValueError as in
+    Costs ``moved`` for d = d_head, and d_vocab · d_head · (d_model + batch · pos). ValueError as in
     ``check_frozen``."""
     return path_sum(weights, tokens, patterns, scales, [path])
 
@@ -82,8 +83,8 @@ def path_sum(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits.
 
-    The sum is one product of the factors of all paths. Costs ``path_logits`` for each path, and batch · pos · d_head
-    numbers of memory for each. Errors as in ``path_logits``."""
+    Costs ``path_logits`` for each path. Needs memory for (batch · pos + d_vocab) · d_head numbers per path, because all
+    paths are added by one product. ValueError as in ``check_frozen``."""
     check_frozen(weights, patterns, scales)
     brought, written = [weights.W_U.new_zeros(*tokens.shape, 0)], [weights.W_U[:, :0]]
     for path in all_paths(weights) if paths is None else paths:
@@ -98,8 +99,8 @@ def by_order(
 ) -> list[Float[Tensor, "batch pos vocab"]]:
     """Return the summed logits of all paths of each order 0, …, n_layers.
 
-    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Costs and
-    errors as in ``path_sum``."""
+    Order 0 is the direct path, order 1 the single heads, and higher orders are virtual heads. Costs and errors as in
+    ``path_sum``."""
     paths, orders = all_paths(weights), range(len(weights.layers) + 1)
     return [path_sum(weights, tokens, patterns, scales, [p for p in paths if len(p) == n]) for n in orders]
 

@@ -1,9 +1,9 @@
 """Compute the QK (query-key) and OV (output-value) circuits over tokens, without directions that the softmax ignores.
 
-The functions take the matrix between the embeddings instead of a head. They therefore also serve virtual heads,
+The functions take a matrix W_OV or W_QK instead of a head. They therefore also serve virtual heads,
 ``ov_circuit(weights, late.W_OV.after(early.W_OV))``, and K-composition, ``qk_circuit(weights,
 late.W_QK.after(early.W_OV), unigram)``. If the model has a norm, the columns of ``W_E`` must first be multiplied by the
-norm scale of the bare embedding (docs/framework.md §1.4). Tables are computed block by block.
+norm scale of the bare embedding (docs/framework.md §1.4).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathsum.core.weights import Weights
 
 @dataclass(frozen=True)
 class TopEntries:
-    """The largest entries of a table and their places, largest first."""
+    """The largest entries of a table with their rows and columns, largest first."""
 
     values: Float[Tensor, "k"]
     rows: Int[Tensor, "k"]
@@ -28,9 +28,10 @@ class TopEntries:
 
 
 def ov_circuit(weights: Weights, W_OV: LowRank) -> LowRank:
-    """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source.
+    """Return the OV circuit W_U W_OV W_E: the logit that each output gains if the head attends to each source with
+    weight 1.
 
-    In nats above the mean over outputs, output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See
+    In nats above the mean over outputs. Output × source, as low-rank factors. Costs d_vocab · d_model · d_head. See
     docs/framework.md §3.3."""
     centred = weights.W_U - weights.W_U.mean(0)
     return W_OV.after(weights.W_E).then(centred)
@@ -49,7 +50,8 @@ def qk_circuit(weights: Weights, W_QK: LowRank, unigram: Float[Tensor, "vocab"])
 
 @torch.no_grad()
 def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
-    """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries come in reading order.
+    """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries are ordered by row, then by
+    column.
 
     Costs rows · columns · rank operations, and block × columns numbers of memory. ValueError if ``k`` < 1."""
     if k < 1:
@@ -76,7 +78,7 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
 def top_rows(
     table: LowRank, columns: Int[Tensor, "n"], k: int, block: int = 256
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """Return the values and the row numbers of the ``k`` largest entries of each of ``columns``, largest first, ties in
+    """Return the ``k`` largest entries of each of ``columns``, and the rows that they are in. Largest first, ties in
     row order.
 
     In an OV circuit, these are the outputs that each source raises most. Costs rows · n · rank operations, and

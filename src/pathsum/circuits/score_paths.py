@@ -2,9 +2,9 @@
 
 Position is a separate term: a bias that is added to the scores, or one more path on both sides. A pair of paths is
 judged by a contrast: weights over query × key whose rows sum to 0 over the keys up to the query
-(docs/framework.md §2.4). Contrasts are linear in the scores. So those of all pairs add up, and the scores of single
-pairs are never computed. See "path expansion of attention scores QK circuit" in A Mathematical Framework for
-Transformer Circuits (AMF), and docs/framework.md §2.3.
+(docs/framework.md §2.4). Contrasts are linear in the scores. So the contrasts of all pairs add up to that of the
+scores, and the scores of single pairs are never computed. See "path expansion of attention scores QK circuit" in A
+Mathematical Framework for Transformer Circuits (AMF), and docs/framework.md §2.3.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def score_sum(
     """Return the sum of the scores of all pairs of paths and of the position bias, in nats.
 
     At keys up to the query, it equals the model's attention scores. ``queries`` include the factor 1/√d_head, as W_QK
-    does. The sum over keys is taken before each product. Costs paths · batch · pos² · d_head."""
+    does. Keys are summed over paths before they are multiplied by queries."""
     every_key = keys.sum(0).mT
     return by_distance(bias) + torch.stack([query @ every_key for query in queries]).sum(0)
 
@@ -67,17 +67,16 @@ def contrasted(
 ) -> Float[Tensor, "path path_ batch"]:
     """Return the contrast of each pair of paths, Σ_{q,k} w[q, k] · query_q · key_k with w = ``contrast``.
 
-    In the unit of the contrast. Costs batch · pos · d_head · n_k · (pos + n_q) for n_q paths to the query and n_k to
-    the key. See docs/framework.md §2.4."""
+    In nats for ``preference_contrast``, and a share for ``variance_contrast``. See docs/framework.md §2.4."""
     return torch.einsum("abqd,cbqd->acb", queries, contrast @ keys)
 
 
 def preference_contrast(block: int) -> Float[Tensor, "query key"]:
     """Return the weights w[q, k] that measure the preference for the token after the earlier occurrence.
 
-    In a window of the beginning-of-sequence token (BOS) and a block given twice, the contrast is the mean over the
-    queries p of the second copy of score[p, p − block + 1] − mean_{k ≤ p} score[p, k]. In nats; 0 for constant scores.
-    Costs pos². See docs/framework.md §2.4."""
+    Windows are the beginning-of-sequence token (BOS) and a block given twice. The contrast is the mean, over the
+    queries p of the second copy, of score[p, p − block + 1] − mean_{k ≤ p} score[p, k]. In nats; 0 for constant scores.
+    See docs/framework.md §2.4."""
     pos = 1 + 2 * block
     n_keys = torch.arange(1.0, pos + 1).unsqueeze(-1)
     favoured = torch.diag(torch.ones(pos + 1 - block), 1 - block)[:pos, :pos] - (1 / n_keys).expand(-1, pos).tril()
@@ -85,12 +84,12 @@ def preference_contrast(block: int) -> Float[Tensor, "query key"]:
 
 
 def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> Float[Tensor, "batch query key"]:
-    """Return the weights w[q, k] that give a term's share of the variance of ``scores`` in each window, cov(term,
-    scores) / var(scores).
+    """Return the weights w[q, k] that give a term's share of the variance of ``scores``,
+    cov(term, scores) / var(scores).
 
-    Both are taken over the keys of each query and pooled over the queries from ``first`` on. The shares of terms that
-    add up to ``scores`` add up to 1. If the scores are constant, all shares are 0. Costs batch · pos². See
-    docs/framework.md §2.4."""
+    Covariance and variance are taken over the keys of each query, and pooled over the queries of a window from
+    ``first`` on. The shares of terms that add up to ``scores`` add up to 1. If the scores are constant, all shares are
+    0. See docs/framework.md §2.4."""
     seen = torch.ones_like(scores).tril()
     mean = (scores * seen).sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
     centred = (scores - mean) * seen
@@ -100,7 +99,6 @@ def variance_contrast(scores: Float[Tensor, "batch query key"], first: int) -> F
 
 
 def by_distance(bias: Float[Tensor, "distance"]) -> Float[Tensor, "query key"]:
-    """Expand a distance bias b into a query × key table, in nats: b[query − key], or b[0] if key > query. Costs
-    pos²."""
+    """Expand a distance bias b into a query × key table, in nats: b[query − key], or b[0] if key > query."""
     place = torch.arange(len(bias), device=bias.device)
     return bias[(place[:, None] - place).clamp(min=0)]

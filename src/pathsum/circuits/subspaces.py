@@ -29,7 +29,7 @@ class Overlap:
 def effective_rank(W: LowRank) -> float:
     """Return the participation ratio of the singular values, (Σ σ²)² / Σ σ⁴ (docs/framework.md §3.15).
 
-    A number of directions, from 1 to the rank; 0 for a zero matrix. Costs d_model · rank²."""
+    A number of directions, from 1 to the rank; 0 for a zero matrix."""
     squared = W.singular_values().double().square()
     total = squared.sum().item()
     return total**2 / squared.square().sum().item() if total > 0 else 0.0
@@ -40,7 +40,7 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
     P projects onto the row space of the late head's ``reader``. The share is in 0..1. Unlike a composition score, it
     does not depend on how strongly the late head reads each direction. Returns (0, 0, 0) if either head is zero.
-    Costs d_model · d_head². See docs/framework.md §3.15."""
+    ValueError for an unknown ``kind``. See docs/framework.md §3.15."""
     _, gains, read = reader(late, kind).svd()
     U, S, _ = early.W_OV.svd()
     read = read[gains > gains.max() * torch.finfo(gains.dtype).eps * read.shape[1]]  # singular value > 0
@@ -55,8 +55,7 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
 
 
 def overlaps(weights: Weights) -> list[Overlap]:
-    """Return the ``overlap`` of every pair of heads in different layers, of each kind. Costs 3 · pairs times
-    ``overlap``."""
+    """Return the ``overlap`` of every pair of heads in different layers, for each kind (Q, K, V)."""
     places = [(layer, h) for layer, heads in enumerate(weights.layers) for h in range(len(heads))]
     return [
         Overlap(kind, early, late, *overlap(weights.layers[early[0]][early[1]], weights.layers[late[0]][late[1]], kind))

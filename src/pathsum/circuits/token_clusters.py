@@ -1,9 +1,9 @@
-"""Describe an OV (output-value) circuit by tokens: groups of one eigenvector, and tokens that are read and written
-along one direction (docs/framework.md §3.11 and §3.12).
+"""Describe an OV (output-value) circuit by groups of tokens: those of one eigenvector, and those that are read and
+written along one singular direction (docs/framework.md §3.11 and §3.12).
 
-An eigenvector is a mixture of tokens that the circuit maps onto itself. A singular vector is a mixture of tokens that
-it maps to another mixture. See "copying: eigenvalue analysis" in A Mathematical Framework for Transformer Circuits
-(AMF).
+An eigenvector is a mixture of tokens that the circuit maps to a multiple of itself. A singular vector is a mixture of
+tokens that it maps to another mixture. See "copying: eigenvalue analysis" in A Mathematical Framework for Transformer
+Circuits (AMF).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Cluster:
     eigenvalue: float  # logits, real and positive
     tokens: Int[Tensor, "k"]
     cohesion: float  # mean entry between two different tokens of the group, in standard deviations of all entries
-    chance: float  # mean cohesion if the head's writes are randomly rotated
-    spread: float  # standard deviation of the cohesion under these rotations
+    chance: float  # mean cohesion under random rotations of the head's writes; 0 if they give fewer than two groups
+    spread: float  # standard deviation of the cohesion under these rotations; 0 likewise
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,9 @@ def token_clusters(
     """Return the groups of tokens that a head copies, from the leading real positive eigenvectors of W_U W_OV W_E.
 
     A group consists of the ``k`` of ``sources`` with the largest weight in one eigenvector. The circuit is not a normal
-    matrix, so these tokens need not raise each other. Each group therefore has a cohesion and its chance level under 20
-    random rotations. There are fewer than ``vectors`` groups if fewer eigenvalues are real and positive.
-    Costs 21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources.
-    See docs/framework.md §3.11."""
+    matrix, so these tokens need not raise each other. Each group therefore has a cohesion, with its chance level under
+    20 random rotations. There are at most ``vectors`` groups. Costs 21 · d_vocab · d_model · d_head, in float64.
+    ValueError if ``k`` < 2 or there are fewer than ``k`` sources. See docs/framework.md §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
@@ -68,8 +67,8 @@ def singular_directions(
     """Return the leading singular directions of W_OV, with the tokens that are read and written along each.
 
     These are the ``k`` of ``sources`` with the largest entries, relative to the mean, of v_iᵀ W_E and of W_U u_i. The
-    sign of a direction makes its largest entry on the read side positive. Empty for a zero head.
-    Costs d_vocab · d_model · directions. ValueError if there are fewer than ``k`` sources. See
+    sign of a direction makes its entry of largest size on the read side positive. Empty for a zero head. Costs
+    d_vocab · d_model · directions. ValueError unless ``k`` is from 1 to the number of sources. See
     docs/framework.md §3.12."""
     _check(sources, k, least=1)
     U, S, V_T = W_OV.svd()

@@ -34,8 +34,8 @@ def removal_costs(
     """Return the rise of the loss if a path is removed, L(logits − path) − L(logits), for each path and window.
 
     ``patterns`` and ``scales`` are frozen at their values on these windows. In nats per token, positive if the path
-    lowers the loss. Costs ``path_logits`` and a softmax for each path, and memory for two tensors of logits.
-    ValueError if the shape of ``logits`` is not that of the windows' inputs. See docs/framework.md §2.6."""
+    lowers the loss. Costs ``path_logits`` and a softmax for each path. ValueError if the shape of ``logits`` is not
+    that of the windows' inputs, or as in ``check_frozen``. See docs/framework.md §2.6."""
     if logits.shape[:2] != windows[:, 1:].shape:
         raise ValueError(
             f"expected logits for {windows.shape[0]} × {windows.shape[1] - 1} inputs, got {logits.shape[0]} × "

@@ -1,8 +1,8 @@
-"""The claims of the papers and of this suite as data, each with its measure and its threshold.
+"""Claims of the two papers and of this suite, each with its measure and its threshold.
 
 AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021), ICL is *In-context Learning and
-Induction Heads* (Olsson et al. 2022). A claim is judged per model: reproduced if every model that it concerns passes,
-partly if some do, not if none does, "not testable here" if there is no such model.
+Induction Heads* (Olsson et al. 2022). A claim is judged on every model that it concerns. The verdict is "reproduced" if
+all of them pass, "partly" if some pass, "not" if none passes, and "not testable here" if there is no such model.
 
-Each file that defines ``CLAIMS`` is named after a theme of the report. The section of that theme shows the evidence.
+A file that defines ``CLAIMS`` has the name of a theme. The section of that theme in the report shows the evidence.
 """

@@ -27,7 +27,7 @@ def _key_edge(cell: Cell) -> Finding:
 
 
 def edge_label(edge: AblationRow) -> str:
-    """Format an edge as "early head → late head (kind of composition)"."""
+    """Format an edge as "early head → late head (kind)", where the kind is Q, K or V."""
     early = head_label(edge.early_layer or 0, edge.early_head or 0)
     return f"{early} → {head_label(edge.layer, edge.head)} ({edge.kind})"
 

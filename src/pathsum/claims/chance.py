@@ -1,4 +1,4 @@
-"""Chance levels of the claims' measures, computed from the records."""
+"""Chance levels: the value of each claim's measure without the effect, computed from the records."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ Level = Callable[[Results], str]
 
 
 def always(level: str) -> Level:
-    """Return a chance level that is ``level`` for all results."""
+    """Return a function that gives ``level`` as chance level for all results."""
     return lambda _: level
 
 
 def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level:
-    """Return as chance level the score of uniform causal attention for ``behaviour``, a range over ``cells``."""
+    """Return a function that gives, as chance level, the score of uniform causal attention for ``behaviour``.
+
+    It is a range over the models that ``cells`` selects.
+    """
 
     def level(results: Results) -> str:
         return span([r.chance for c in cells(results) for r in c.rows(LabelRow) if r.behaviour == behaviour], 3)
@@ -27,10 +30,10 @@ def uniform(behaviour: str, cells: Callable[[Results], Iterable[Cell]]) -> Level
 
 
 def with_layers(n_layers: int) -> Callable[[Results], Iterable[Cell]]:
-    """Select the models with ``n_layers`` layers."""
+    """Return a function that selects the models of the grid with ``n_layers`` layers."""
     return lambda results: results.with_layers(n_layers)
 
 
 def or_unknown(level: str, after: str, before: str = "") -> str:
-    """Return ``level`` between ``before`` and ``after``, or a dash if it is unknown."""
+    """Return ``level`` with ``before`` and ``after`` around it, or only a dash if the level is unknown."""
     return UNKNOWN if level == UNKNOWN else f"{before}{level}{after}"

@@ -1,4 +1,5 @@
-"""Claims on attention scores and losses split by content (docs/framework.md §2.5), and helpers for their records."""
+"""Claims about losses and attention scores split by content (docs/framework.md §2.5), and functions that read these
+records."""
 
 from __future__ import annotations
 
@@ -18,36 +19,45 @@ MOST = 0.5  # half of the preference: more than all other pairs of offsets toget
 
 
 def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
-    """Return the content scores of the best induction head, a row per pair of offsets. Empty if that head is in the
-    first layer, or if scores cannot be split into paths."""
+    """Return the content scores of the induction head, one row per pair of offsets.
+
+    Empty if that head is in the first layer, or if scores cannot be split into paths.
+    """
     return cell.of_induction_head(ContentScoreRow)
 
 
 def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
-    """Return the share of a head's preference (§2.4) that compares content at the offset ``query`` of the query
-    with content at the offset ``key`` of the key. None if the whole preference is not positive."""
+    """Return the share of a head's preference (docs/framework.md §2.4) from one pair of offsets: ``query`` and ``key``.
+
+    ``rows`` are all pairs of the head. None if the whole preference is not positive.
+    """
     whole = math.fsum(r.preference_nats for r in rows)
     return math.fsum(r.preference_nats for r in rows if (r.query, r.key) == (query, key)) / whole if whole > 0 else None
 
 
 def hops(cell: Cell, n: int) -> ContentRow | None:
-    """Return the loss reduction by content that ``n`` heads moved; None if it was not measured."""
+    """Return the loss reduction by content that ``n`` heads moved to another position. None if it was not measured."""
     return next((row for row in cell.rows(ContentRow) if (row.kind, row.content) == ("hops", str(n))), None)
 
 
 def matching(cell: Cell, layer: int, head: int) -> MatchingRow | None:
-    """Return the pair of paths that adds most to a head's preference (§2.4); None if scores cannot be split."""
+    """Return the pair of paths with the largest part of a head's preference (docs/framework.md §2.4).
+
+    None in the first layer, or if scores cannot be split.
+    """
     return next((row for row in cell.rows(MatchingRow) if (row.layer, row.head) == (layer, head)), None)
 
 
 def order(cell: Cell, n: int) -> TermRow | None:
-    """Return the loss reduction by all paths through ``n`` heads; None if it was not measured."""
+    """Return the loss reduction by all paths through exactly ``n`` heads. None if it was not measured."""
     return next((t for t in cell.rows(TermRow) if t.order == n and t.layer is None), None)
 
 
 def virtual_heads_little(cell: Cell) -> Finding:
-    """Test whether content that two heads moved reduces the loss less than content that no head or one head moved: its
-    95 % interval must lie below both others."""
+    """Judge whether content that two heads moved reduces the loss less than content that one head or no head moved.
+
+    The 95 % interval of the former must lie below both others.
+    """
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:
         return Finding(None, False, "not measured")

@@ -1,4 +1,4 @@
-"""The claim that one layer forms induction heads if its keys see the previous token (smeared keys)."""
+"""The claim that one layer forms induction heads if each key also contains the previous token's key (smeared keys)."""
 
 from __future__ import annotations
 

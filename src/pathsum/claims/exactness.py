@@ -1,4 +1,4 @@
-"""The claim that the path expansion is exact."""
+"""The claim that the logits are exactly the sum over all paths."""
 
 from __future__ import annotations
 

@@ -11,12 +11,13 @@ from pathsum.records.results import Cell, Results
 
 
 def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
-    """Return the change-point of ``quantity``, a field of ``FormationRow``; None if the model has none."""
+    """Return the change-point of ``quantity``, a field of ``FormationRow``. None if it did not change in this model."""
     return next((c for c in cell.rows(ChangePointRow) if c.quantity == quantity), None)
 
 
 def by_onset(results: Results) -> tuple[list[Cell], list[Cell]]:
-    """Return the models with records of formation in which prefix matching rises, and those in which it does not."""
+    """Return two lists of models: those in which prefix matching rises during training, and those in which it does
+    not."""
     known = [c for c in results.cells.values() if c.rows(FormationRow)]
     formed = [c for c in known if change_of(c, "prefix_matching") is not None]
     return formed, [c for c in known if change_of(c, "prefix_matching") is None]

@@ -14,7 +14,7 @@ def layers_label(n_layers: int) -> str:
 
 
 def head_label(layer: int, head: int) -> str:
-    """Format a head's layer and number, both from 0: L1H3 is the fourth head of the second layer."""
+    """Format a head by its layer and its number, both from 0: L1H3 is the fourth head of the second layer."""
     return f"L{layer}H{head}"
 
 
@@ -30,13 +30,15 @@ def _model(name: re.Match[str]) -> str:
 
 
 def millions(tokens: float | int) -> str:
-    """Format a number of tokens, in millions from 100,000 on."""
-    return f"{tokens / 1e6:.1f} M" if tokens >= 1e5 else f"{tokens:,.0f}"
+    """Format a number of tokens, from 100,000 on in millions with one decimal."""
+    return (f"{tokens / 1e6:.1f} M" if abs(tokens) >= 1e5 else f"{tokens:,.0f}").replace("-", "−")
 
 
 def number(value: float | int | None, digits: int = 2) -> str:
-    """Format a score with a true minus sign, or None as an en dash. If ``digits`` would show only zeros, keep one
-    significant digit."""
+    """Format a number with ``digits`` decimals and a true minus sign, and None as an en dash.
+
+    From 100,000 on it is in millions. A number that would round to zero keeps one significant digit.
+    """
     if value is None:
         return "–"
     if abs(value) >= 1e5:
@@ -46,7 +48,7 @@ def number(value: float | int | None, digits: int = 2) -> str:
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """Format the range of ``values``: one number if both ends look the same, a dash without values."""
+    """Format the range of ``values`` as "low to high": one number if both print alike, a dash without values."""
     if not values:
         return "–"
     low, high = number(min(values), digits), number(max(values), digits)

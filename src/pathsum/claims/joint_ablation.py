@@ -21,12 +21,13 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
 
 
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Return the controls: ablations of other heads, and removals of as large a write in random directions."""
+    """Return the controls: ablations of other heads, and writes of equal norm removed in random directions."""
     return [r for r in rows if r.ablated != "induction" or r.method == "rotated"]
 
 
 def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
-    """Return the controls with at least as many heads as there are induction heads; fewer heads are no control."""
+    """Return the controls with at least as many heads as there are induction heads. Fewer heads are too weak a
+    control."""
     most = max((r.n_heads for r in rows if r.ablated == "induction"), default=0)
     return [r for r in controls(rows) if r.n_heads >= most]
 

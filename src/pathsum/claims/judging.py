@@ -1,4 +1,5 @@
-"""Judgment of a claim: a finding for each model that it concerns, and a verdict over these models (§10.7)."""
+"""Judge claims: find the result of each model that a claim concerns, and a verdict over these models
+(docs/framework.md §10.7)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ OWN = "this suite"  # the section of a claim that is in neither paper
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one model for a claim: the value of the measure, whether the model passes, and a note."""
+    """The result of one model for a claim: the value of the measure (None: not measured), whether it passes, and a
+    note."""
 
     value: float | None
     passes: bool
@@ -31,8 +33,10 @@ _UNKNOWN = always(UNKNOWN)
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its measure and threshold. ``theme`` names the file of the claim and the section of the
-    report with its evidence."""
+    """A claim with its measure and its threshold.
+
+    ``theme`` names the file that defines the claim, and the section of the report that shows the evidence.
+    """
 
     id: str
     claim: str
@@ -49,7 +53,7 @@ class Claim:
 
 
 def judge(claim: Claim, results: Results) -> ClaimResult:
-    """Judge ``claim`` on ``results``. The ``value`` of the result is the median over models."""
+    """Judge ``claim`` on ``results``. The ``value`` of the result is the median over models (None without values)."""
     findings = claim.evaluate(results)
     passing = sum(f.passes for f in findings.values())
     known = [f.value for f in findings.values() if f.value is not None]
@@ -94,7 +98,8 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """Return a function that applies ``find`` to every model with ``n_layers`` layers (None: any number)."""
+    """Return a function that applies ``find`` to every model of the grid with ``n_layers`` layers (None: to all
+    models)."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)
@@ -104,10 +109,10 @@ def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Res
 
 
 def within(threshold: float, low: float | None, high: float | None) -> bool:
-    """Test whether ``threshold`` lies in the interval from ``low`` to ``high``; false without an interval."""
+    """Return whether ``threshold`` lies in the interval from ``low`` to ``high``. False if an end is None."""
     return low is not None and high is not None and low <= threshold <= high
 
 
 def at_least(value: float | None, threshold: float, note: str = "") -> Finding:
-    """Return a finding that passes if ``value`` is at least ``threshold``."""
+    """Return a finding that passes if ``value`` is at least ``threshold``, and not if it is None."""
     return Finding(value, value is not None and value >= threshold, note)

@@ -1,4 +1,4 @@
-"""reports/metrics.json: the machine-readable result, the same bytes for the same records."""
+"""The content of reports/metrics.json, the machine-readable result. Equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ CORPUS_METRICS = (
 
 
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the content of metrics.json, with six significant digits as in the tables. ``onset_tokens`` is None for a
-    model without a phase change."""
+    """Return the content of metrics.json, rounded to six significant digits.
+
+    ``onset_tokens`` is None for a model without a phase change.
+    """
     found = {
         "cells": {name: _cell(cell.summary) for name, cell in results.cells.items()},
         "controls": {name: _cell(cell.summary) for name, cell in results.controls.items()},

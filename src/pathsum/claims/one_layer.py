@@ -1,4 +1,4 @@
-"""Claims on one layer: its heads copy, they are tables of skip-trigrams, and none of them does induction."""
+"""Claims about one-layer models: most heads copy, heads are tables of skip-trigrams, and no head does induction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = 0.5  # half: of a model's heads, or of its skip-trigrams
 
 @dataclass(frozen=True)
 class Copying:
-    """Whether a head copies, by each kind of evidence; None if it was not measured."""
+    """Whether a head copies, by three kinds of evidence. None means not measured."""
 
     head: HeadRow
     weights: bool  # OV eigenvalue positivity > COPYING (AMF's criterion)
@@ -29,12 +29,12 @@ class Copying:
 
     @property
     def shown(self) -> bool:
-        """Whether the head copies both by its weights and by its behavior."""
+        """Return whether the head copies both by its weights and by its behavior."""
         return self.weights and bool(self.behaviour)
 
 
 def copying_heads(cell: Cell) -> list[Copying]:
-    """Return the evidence that each head of a model copies."""
+    """Return, for each head of a model, the evidence on whether it copies."""
     labels = {(r.layer, r.head): r for r in cell.rows(LabelRow) if r.behaviour == "copies the next token"}
     heads = [a for a in cell.rows(AblationRow) if (a.target, a.patterns) == ("head", "recomputed")]
     ablated = {(a.layer, a.head, a.method): a for a in heads}
@@ -49,7 +49,7 @@ def copying_heads(cell: Cell) -> list[Copying]:
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Format how many heads pass ``kind`` (a field of ``Copying``), of those for which it was measured."""
+    """Format how many heads pass ``kind``, a field of ``Copying``, as "2 of 4". Heads where it is None do not count."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
@@ -67,7 +67,10 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the share that copies of the listed skip-trigrams that the judging documents confirm; None without any."""
+    """Return the share of copying (0 to 1) among the listed skip-trigrams that the judging documents confirm.
+
+    None if they confirm none.
+    """
     copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.confirmed]
     return sum(copying) / len(copying) if copying else None
 
@@ -84,8 +87,10 @@ def _no_induction(cell: Cell) -> Finding:
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the share that copies of all candidates that occur more often than chance in both halves of the
-    documents; None without any."""
+    """Return the share of copying (0 to 1) among all candidates that are beyond chance in both halves of the documents.
+
+    None if there are none.
+    """
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None
 
@@ -102,8 +107,8 @@ def _base_rate(results: Results) -> str:
 
 
 def confirmed(cell: Cell) -> list[SkipTrigramRow]:
-    """Return the skip-trigrams of a model that other documents confirm, those with the largest summed effect (mean
-    effect times places) first."""
+    """Return the listed skip-trigrams that the judging documents confirm, sorted by |mean effect| · places, largest
+    first."""
     rows = [r for r in cell.rows(SkipTrigramRow) if r.confirmed]
     return sorted(rows, key=lambda r: -abs(r.effect_logits) * r.places)
 

@@ -1,4 +1,5 @@
-"""The claim that smeared keys move the onset of induction earlier, and helpers for controls with a twin in the grid."""
+"""The claim that smeared keys make the onset of induction earlier, and the comparison of controls with models of the
+grid."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ SMEARED, CLAMPED = "smeared_two", "clamped_previous"  # names of the controls
 
 
 def twin(control: Cell, results: Results) -> Cell | None:
-    """Return the model of the grid with the layers, heads and seed of ``control``; None if there is none."""
+    """Return the model of the grid with the seed and the numbers of layers and heads of ``control``, or None."""
     shape = (control.summary.n_layers, control.summary.n_heads, control.summary.seed)
     plain = results.cells.values()
     return next((c for c in plain if (c.summary.n_layers, c.summary.n_heads, c.summary.seed) == shape), None)
 
 
 def onset(cell: Cell) -> str:
-    """Format the tokens seen at the onset, and in brackets those at the evaluations before and after it."""
+    """Format the tokens seen at the onset ("none" without), with the evaluations before and after it in brackets."""
     s = cell.summary
     if s.onset_tokens is None or s.onset_low is None or s.onset_high is None:
         return "none"

@@ -1,4 +1,4 @@
-"""Claims on in-context learning and on the phase change in which induction appears (docs/framework.md §6)."""
+"""Claims about in-context learning and the phase change in which induction heads form (docs/framework.md §6)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,11 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 
 
 def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
-    """Return the evaluations before and after the phase change: the last with a best prefix-matching score below a
-    tenth of its final value, and the first from which on it stays above nine tenths. None without an onset."""
+    """Return the last evaluation before the phase change and the first one after it (docs/framework.md §6.5).
+
+    At the former, the best prefix-matching score is below a tenth of its final value for the last time. From the latter
+    on, it is at least nine tenths of that value. None without an onset.
+    """
     if cell.summary.onset_tokens is None:
         return None
     scores = [max(s for layer in e.prefix_matching for s in layer) for e in cell.log]
@@ -55,8 +58,10 @@ def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
 
 
 def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
-    """Return the rows of the record ``formation`` before and after the phase change, at the evaluations of
-    ``across_onset``. The rows are measured on verdict documents. None without an onset."""
+    """Return the rows of the record ``formation`` (verdict documents) at the evaluations of ``across_onset``.
+
+    None without an onset, or if one of the two evaluations has no row.
+    """
     if (around := across_onset(cell)) is None:
         return None
     rows = {f.step: f for f in cell.rows(FormationRow)}
@@ -65,8 +70,10 @@ def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
 
 
 def icl_loss_drop_before_onset(cell: Cell) -> float | None:
-    """Return the loss drop at ICL's positions (§6.2) at the evaluation before the phase change; None without an
-    onset."""
+    """Return the loss drop at ICL's positions (docs/framework.md §6.2) before the phase change, in nats per token.
+
+    None without an onset, or if windows are too short.
+    """
     around = formed_across_onset(cell)
     return around[0].icl_loss_drop_nats if around else None
 

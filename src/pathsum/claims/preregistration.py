@@ -1,4 +1,5 @@
-"""The claims and the protocol as frozen before the grid ran, and all later changes (conf/claims.yaml)."""
+"""The claims and the protocol that were frozen before the grid was trained, and all later changes
+(conf/claims.yaml)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class FrozenClaim(Frozen):
 
 
 class Change(Frozen):
-    """One change after freezing. ``old`` and ``new`` are texts of a threshold or measure, or values of the measure."""
+    """One change after freezing. ``old`` and ``new`` are texts of the threshold or measure, or values of the
+    measure."""
 
     claim: str
     date: Day
@@ -29,7 +31,7 @@ class Change(Frozen):
 
 
 class Protocol(Frozen):
-    """The protocol by which models were tuned and claims are judged."""
+    """The protocol: how models were tuned and how claims are judged."""
 
     tuning_seeds: tuple[int, ...] = ()  # excluded from verdicts
     statements: Mapping[str, str] = Field(default_factory=dict)  # heading: sentences, as the report prints them
@@ -43,7 +45,7 @@ class Protocol(Frozen):
 
 
 class Preregistration(Frozen):
-    """The frozen claims and protocol. Nothing is frozen if ``frozen`` is None."""
+    """The frozen claims and protocol. ``frozen`` is the date; None means that nothing is frozen."""
 
     frozen: Day | None = None
     protocol: Protocol = Protocol()
@@ -63,16 +65,16 @@ class Preregistration(Frozen):
         return self
 
     def of(self, claim: str) -> list[Change]:
-        """Return the changes of one claim, in order."""
+        """Return the changes of one claim, in the order of the file."""
         return [change for change in self.changes if change.claim == claim]
 
     def tuned(self, seeds: Iterable[int]) -> list[int]:
-        """Return the ``seeds`` used for tuning."""
+        """Return the ``seeds`` that were used for tuning, in ascending order."""
         return sorted(set(seeds) & set(self.protocol.tuning_seeds))
 
 
 def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:
-    """Raise ValueError if ``claims`` differ from the frozen ones in a way that is not listed under ``changes``."""
+    """Raise ValueError if claims were frozen and ``claims`` differ from them by more than the listed changes."""
     if registered.frozen is None or not (found := departures(registered, claims)):
         return
     raise ValueError(
@@ -84,8 +86,8 @@ def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenCl
 
 
 def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> list[str]:
-    """Apply the listed changes to the frozen claims in order, compare the result with ``claims``, and return one line
-    per mistake."""
+    """Return one line for each difference between ``claims`` and the frozen claims after all listed changes, and for
+    each change that does not fit."""
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim

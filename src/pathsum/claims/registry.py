@@ -17,7 +17,7 @@ from pathsum.records.verdicts import ClaimResult
 
 @functools.cache
 def claims() -> dict[str, Claim]:
-    """Return the claims by id, in the order of the themes."""
+    """Return all claims by id, in the order of the themes."""
     stated: dict[str, tuple[Claim, ...]] = {}
     for module in pkgutil.iter_modules(pathsum.claims.__path__):
         stated[module.name] = getattr(importlib.import_module(f"pathsum.claims.{module.name}"), "CLAIMS", ())

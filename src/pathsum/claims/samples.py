@@ -1,4 +1,4 @@
-"""How much data the value of each model rests on (n), computed from the records."""
+"""Sample sizes (n): how much data the value of each model rests on, computed from the records."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ Sample = Callable[[Results, Sequence[Cell]], str]  # the models are those that t
 
 
 def held_out(results: Results, _: Sequence[Cell]) -> str:
-    """Format the number of held-out windows on which losses are judged, and that of their documents."""
+    """Format the numbers of held-out windows on which losses are judged and of the documents that contain them."""
     corpus = results.corpus
     return f"{corpus.judged_windows:,} held-out windows of {corpus.judged_documents:,} documents"
 
 
 def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
-    """Return a sample size: the range over models of the numbers that ``count`` returns, leaving out None."""
+    """Return a function that formats the range over models of the numbers from ``count``, with ``of`` after it.
+
+    None does not count.
+    """
 
     def sample(_: Results, cells: Sequence[Cell]) -> str:
         found = [n for cell in cells for n in count(cell) if n is not None]
@@ -29,7 +32,8 @@ def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
 
 
 def setting(name: str, of: str, most: Callable[[Results], float] = lambda _: math.inf) -> Sample:
-    """Return a sample size: the value ``name`` of the extraction configuration, but at most ``most``."""
+    """Return a function that formats the setting ``name`` of extraction, or ``most`` if that is smaller, with ``of``
+    after it."""
 
     def sample(results: Results, _: Sequence[Cell]) -> str:
         wanted = results.provenance.get("extract", {}).get(name)

@@ -1,4 +1,4 @@
-"""Helpers for the scores of induction heads by pairs of paths, one to the query and one to the key (§2.3)."""
+"""Scores of induction heads by pairs of paths, one to the query and one to the key (docs/framework.md §2.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TERMS = ("direct", "Q", "K", "Q&K", "position")  # sides that read a head: none,
 
 
 def term(row: ScorePathRow) -> str:
-    """Name the kind of composition of a pair of paths."""
+    """Return the kind of a pair of paths, one of TERMS (docs/framework.md §2.3)."""
     if POSITION in (row.query, row.key):
         return POSITION
     sides = [side for side, path in (("Q", row.query), ("K", row.key)) if path != DIRECT]
@@ -22,26 +22,31 @@ def term(row: ScorePathRow) -> str:
 
 
 def of_induction_head(cell: Cell) -> list[ScorePathRow]:
-    """Return the best induction head's score by pair of paths. Empty if that head is in the first layer, or if scores
-    cannot be split into paths."""
+    """Return the scores of the induction head, one row per pair of paths.
+
+    Empty if that head is in the first layer, or if scores cannot be split into paths.
+    """
     return cell.of_induction_head(ScorePathRow)
 
 
 def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambda _: True) -> float:
-    """Sum the preference (nats, §2.4) over the pairs that ``keep`` accepts."""
+    """Sum the preference (docs/framework.md §2.4) over the pairs that ``keep`` accepts, in nats."""
     return math.fsum(r.preference_nats for r in rows if keep(r))
 
 
 def through_keys(cell: Cell) -> float:
-    """Sum the preference (nats) over the pairs whose path to the key is the previous-token head alone."""
+    """Sum the induction head's preference over the pairs whose path to the key is the previous-token head alone, in
+    nats."""
     previous = cell.previous_token_head()
     name = "" if previous is None else head_label(previous.layer, previous.head)
     return total(of_induction_head(cell), lambda r: r.key == name)
 
 
 def share_of(cell: Cell, name: str) -> float | None:
-    """Return the share of the term ``name`` (of TERMS) in the best induction head's preference. None if the whole
-    preference is not positive."""
+    """Return the share of one kind of pairs in the induction head's preference. ``name`` is one of TERMS.
+
+    None if the whole preference is not positive.
+    """
     rows = of_induction_head(cell)
     whole = total(rows)
     return total(rows, lambda r: term(r) == name) / whole if whole > 0 else None

@@ -12,7 +12,8 @@ NONE = 0.5  # nats; a head with prefix matching 0.4 prefers the token after the 
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:
-    """Return the head whose 95 % interval of the preference for ``place`` has the highest upper end."""
+    """Return the row with the highest upper end of the 95 % interval of the preference for ``place``, over all
+    heads."""
     rows = [r for r in cell.rows(SoftmaxCompetitionRow) if r.place == place]
     return max(rows, key=lambda r: r.preference_high, default=None)
 

@@ -12,13 +12,15 @@ MOST = 0.5  # half of the prefix matching: more than all else together
 
 
 def kept(cell: Cell) -> SufficiencyRow | None:
-    """Return the measurement with only the edge from the previous-token head to the induction head's keys kept."""
+    """Return the row that keeps only the edge from the previous-token head to the induction head's keys, or None."""
     return next((r for r in cell.rows(SufficiencyRow) if r.kept == "circuit"), None)
 
 
 def best_control(cell: Cell) -> SufficiencyRow | None:
-    """Return the control (the edge of another first-layer head, or no edge) with the highest upper end of its
-    interval."""
+    """Return the control with the highest upper end of the interval of prefix matching, or None.
+
+    A control keeps the edge of another first-layer head, or no edge.
+    """
     controls = [r for r in cell.rows(SufficiencyRow) if r.kept != "circuit"]
     return max(controls, key=lambda r: r.matching_high, default=None)
 

@@ -18,18 +18,20 @@ LEFT = 0.5  # an ablated edge must leave less than this share of the advantage, 
 
 
 def uncut(cell: Cell) -> SuffixCutRow | None:
-    """Return the measurement of the induction head without ablation; None if there is none."""
+    """Return the suffix matching of the induction head without ablation. None if it was not measured."""
     return next((r for r in cell.rows(SuffixCutRow) if r.cut == NONE), None)
 
 
 def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
-    """Return the measurements with the edges of ``cut`` ablated, one per method. Empty if the model has no such
-    edges."""
+    """Return the suffix matching with the edges of the set ``cut`` ablated, one row per method.
+
+    Empty if the model has no such edges.
+    """
     return [r for r in cell.rows(SuffixCutRow) if r.cut == cut]
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
-    """Return the attention of the head of ``uncut`` under ``condition``; None if it was not measured."""
+    """Return the attention of the head of ``uncut`` under ``condition`` (the lengths of the two matches), or None."""
     place = (head.layer, head.head) if (head := uncut(cell)) else None
     rows = [r for r in cell.rows(SuffixMatchRow) if (r.layer, r.head) == place and r.condition == condition]
     return next(iter(rows), None)

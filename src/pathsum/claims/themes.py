@@ -1,4 +1,4 @@
-"""The themes, in the order of the report. A theme has a file of the same name in each package that it uses."""
+"""The themes (sections of the report), in order. A package that treats a theme has a file of the same name."""
 
 THEMES = (
     "heads_and_edges",

@@ -1,4 +1,4 @@
-"""Claims on two layers: induction heads, and the composition that makes them."""
+"""Claims about two-layer models: induction heads, and the composition that makes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ POSITIVITY = 0.5  # of eigenvalues, above which a circuit matches or copies
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Return the edge by which an earlier head K-composes most with the best induction head; None if none composes."""
+    """Return the composing edge into the induction head's keys with the highest score times size. None if none
+    composes."""
     place = (head.layer, head.head) if (head := cell.induction_head()) else None
     keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
     return max((e for e in keys if (e.late_layer, e.late_head) == place), key=lambda e: e.weight, default=None)
@@ -56,8 +57,8 @@ def _matches_and_copies(cell: Cell) -> Finding:
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Return the loss of a uniform guess over the sampled tokens, minus the loss on the second copy (nats per
-    token)."""
+    """Return the loss of a uniform guess among the sampled tokens minus the loss on the second copy, in nats per
+    token."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 
@@ -79,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {PREFIX_MATCHING}",
         each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
         chance=uniform("induction: uniform", with_layers(2)),
-        papers="0.68–0.75",
+        papers="0.68–0.75 in public two-layer checkpoints",
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),
@@ -91,7 +92,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {PREVIOUS_TOKEN}",
         each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
         chance=uniform("previous token", with_layers(2)),
-        papers="≈ 1.0",
+        papers="≈ 1.0 in public two-layer checkpoints",
         sample=samples.TEXT,
         unit="mean attention, 0 to 1",
     ),

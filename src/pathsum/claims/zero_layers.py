@@ -1,4 +1,4 @@
-"""Claims on bigrams: zero-layer models, and the direct path at every depth."""
+"""Claims about bigrams: zero-layer models, and the direct path of all models."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 | ``all``      | every window of a split                                        |              |
 | ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
 | ``copies``   | windows of repeated random tokens                              |              |
-| ``window``   | n_ctx + 1 tokens; the input is [:-1], the targets are [1:]     |              |
+| ``window``   | n_ctx + 1 tokens: BOS, then text; alone: index of a window     |              |
 | ``query``    | position that attends (destination)                            | destination  |
 | ``key``      | position attended to (source)                                  | source       |
 | ``vocab``    | token identity, where it is read or predicted                  | n_vocab      |
@@ -30,8 +30,8 @@
 | ``path``     | path through heads; ``path_`` is a second such axis             |              |
 | ``part``     | summand of the residual stream: embedding or write of one head |              |
 | ``group``    | group of routes, by hops or by offset (docs/framework.md §2.5) |              |
-| ``model``    | models trained together in one set of tensors                  |              |
-| ``place``    | window and position, flattened                                 |              |
+| ``model``    | index of a model, where models are stacked and trained at once |              |
+| ``place``    | pair (window, position), flattened to one axis                 |              |
 | ``cut``      | one ablated edge or path                                       |              |
 | ``trial``    | one method of ablation                                         |              |
 | ``kind``     | which of several counts or sums                                |              |

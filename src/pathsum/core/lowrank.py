@@ -43,22 +43,23 @@ class LowRank:
         return ((self.left.mT @ self.left) * (self.right @ self.right.mT).mT).sum().clamp(min=0).sqrt()
 
     def eigenvalues(self) -> Complex[Tensor, "rank"]:
-        """Return the eigenvalues of the rank × rank matrix ``right @ left``. The product must be square.
+        """Return the eigenvalues of the rank × rank matrix ``right @ left``.
 
-        AB and BA have the same non-zero eigenvalues, so these include every non-zero eigenvalue of ``left @ right``.
-        Needs float32 or float64.
+        They include every non-zero eigenvalue of ``left @ right``, because AB and BA have the same non-zero
+        eigenvalues. ``left @ right`` must be square, in float32 or float64.
         """
         assert self.shape[0] == self.shape[1], f"eigenvalues need a square product, got {self.shape}"
         return torch.linalg.eigvals(self.right @ self.left)
 
     def singular_values(self) -> Float[Tensor, "rank"]:
-        """Return the singular values. Costs two thin QR decompositions and one rank × rank singular value
-        decomposition."""
+        """Return the singular values, the largest first. Costs two thin QR decompositions and one singular value
+        decomposition of a rank × rank matrix."""
         r_left, r_right = torch.linalg.qr(self.left).R, torch.linalg.qr(self.right.mT).R
         return torch.linalg.svdvals(r_left @ r_right.mT)
 
     def svd(self) -> tuple[Float[Tensor, "write rank"], Float[Tensor, "rank"], Float[Tensor, "rank read"]]:
-        """Return U, S and Vᵀ with U S Vᵀ = self, in descending order of S. Costs the same as ``singular_values``."""
+        """Return U, S and Vᵀ with U diag(S) Vᵀ = self, in descending order of S. Costs two thin products more than
+        ``singular_values``."""
         (q_left, r_left), (q_right, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right.mT)
         U, S, V_T = torch.linalg.svd(r_left @ r_right.mT, full_matrices=False)
         return q_left @ U, S, V_T @ q_right.mT

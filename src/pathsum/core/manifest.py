@@ -1,5 +1,5 @@
-"""The manifest of a folder: the sha256 of each of its files, a name for their content, and a sha256 over both. It is
-written last, so a folder without one is incomplete."""
+"""The manifest of a folder: the sha256 of each file, a name for the content, and a sha256 over both. It is written
+last, so a folder without a manifest is incomplete."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ def sha256(path: Path) -> str:
 
 
 def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None, name: str = "") -> None:
-    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their
-    content, such as the fingerprint of a run.
+    """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their content.
 
-    By default it lists all files except drafts (``.draft``) and the manifest itself.
+    With ``hashes`` = None, all files are hashed, except drafts (``.draft``) and the manifest itself.
     """
     if hashes is None:
         files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
@@ -45,9 +44,9 @@ def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
 
 
 def damage(folder: Path, name: str | None = None) -> str:
-    """Describe the first difference between ``folder`` and its manifest. Return an empty string if there is none.
+    """Return a description of the first difference between ``folder`` and its manifest, or "" if there is none.
 
-    Files that the manifest does not list are not checked. The manifest's name is checked only if ``name`` is given.
+    Files that the manifest does not list are not checked. With ``name`` = None, the name is not checked.
     """
     try:
         listed, own = read_manifest(folder)

@@ -39,18 +39,18 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_json(path: Path, kind: type[R]) -> R:
-    """Read the record of type ``kind`` at ``path``. Raises ValueError if the file is not JSON, or if a
-    field is missing, unknown or of another type."""
+    """Read the record of type ``kind`` at ``path``. Raises ValueError if the file is not JSON, or if a field is
+    missing, unknown or of another type."""
     return _typed(kind, read_value(path), path)
 
 
 def read_value(path: Path) -> Any:
-    """Read any JSON value. Raises ValueError, which names the file, if the content is not JSON."""
+    """Read the JSON value at ``path``. Raises ValueError if the file is not JSON, or contains NaN or infinity."""
     return parse_json(_text(path), str(path))
 
 
 def read_records(path: Path, kind: type[R]) -> dict[str, R]:
-    """Read a mapping from names to records of type ``kind``. Raises ValueError as ``read_json`` does."""
+    """Read a mapping from names to records of type ``kind``. Raises ValueError if the file holds anything else."""
     found = read_value(path)
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected records of {kind.__name__} by name, got another JSON value; {WRITE_AGAIN}")
@@ -75,7 +75,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def json_lines(records: Iterable[Any]) -> bytes:
-    """Return each record as one JSON line with sorted keys. Raises ValueError for NaN and infinity."""
+    """Return the records as bytes, one JSON line with sorted keys each. Raises ValueError for NaN and infinity."""
     lines = (json.dumps(dataclasses.asdict(r), sort_keys=True, allow_nan=False) + "\n" for r in records)
     return "".join(lines).encode()
 
@@ -95,8 +95,8 @@ def write_rows(path: Path, rows: Sequence[Any], kind: type[Any]) -> None:
 
 
 def read_rows(path: Path, kind: type[R]) -> list[R]:
-    """Read the records of type ``kind`` from a parquet table. Raises ValueError if the file is not a parquet table or
-    its columns are not the fields of ``kind``. Neither types nor the columns of an empty table are checked."""
+    """Read the records of type ``kind`` from a parquet table. Raises ValueError if the file is not a parquet table, or
+    if its columns are not the fields of ``kind``. Types are not checked, nor are the columns of an empty table."""
     try:
         rows = pq.read_table(path).to_pylist()
     except pa.ArrowException as error:

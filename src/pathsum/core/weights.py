@@ -24,25 +24,24 @@ class Head:
 
     @property
     def W_QK(self) -> LowRank:
-        """Return W_Qᵀ W_K / √d_head. The score of query q and key k is x_qᵀ W_QK x_k, in nats, plus a position
-        term. x is the normalized residual stream."""
+        """Return W_Qᵀ W_K / √d_head. The score of query q and key k is x_qᵀ W_QK x_k plus a position term, in nats.
+        Here x is the normalized residual stream."""
         return LowRank(self.W_Q.mT / math.sqrt(self.W_Q.shape[0]), self.W_K)
 
     @property
     def W_OV(self) -> LowRank:
-        """Return W_O W_V, which maps the normalized residual stream at a key to the head's write at a query that
-        attends to it."""
+        """Return W_O W_V. It maps the normalized residual stream at a key to what the head writes at a query that
+        attends to this key with weight 1."""
         return LowRank(self.W_O, self.W_V)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of an attention-only transformer, with the gain and the centering of each norm folded into the
-    matrices that follow it.
+    """The weights of an attention-only transformer, with norms folded into the matrices that follow them.
 
-    Folding is described in docs/framework.md §1.4. It excludes the norm scales, because they depend on the input.
-    ``layers[l][h]`` is head h of layer l. Parameters of position schemes are not included, because positions act on
-    attention scores only.
+    Folding absorbs the gain and the centering of a norm (docs/framework.md §1.4), but not its scale, which depends on
+    the input. ``layers[l][h]`` is head h of layer l. The parameters of position schemes and of key smearing are not
+    included. They affect attention scores only.
     """
 
     W_E: Float[Tensor, "d_model vocab"]

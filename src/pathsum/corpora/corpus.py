@@ -15,11 +15,12 @@ from pathsum.data.tokens import Part
 
 
 def documents(config: CorpusConfig) -> Iterator[str]:
-    """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
+    """Yield the documents of a corpus in a fixed order, at most ``max_documents``. Memory does not grow with the
+    corpus.
 
-    Memory does not grow with the corpus. Raises ValueError for text that cannot be used, FileNotFoundError for missing
-    paths, distributions or packages, and ConnectionError if a hub corpus has no network: at the first document, but for
-    a file that changes while it is read and for half characters.
+    Raises ValueError for settings or text that cannot be used, FileNotFoundError for missing paths or distributions,
+    ModuleNotFoundError for a missing package, and ConnectionError if the hub cannot be reached. Some unusable text is
+    found only after the first documents.
     """
     if isinstance(config, PythonCorpus):
         source = python_documents(config.distributions)
@@ -47,12 +48,12 @@ def _whole_characters(source: Iterator[str], name: str) -> Iterator[str]:
 
 
 def split(document: str, validation_share: float) -> Part:
-    """Return the part of the corpus that a document belongs to: training, tuning or verdict.
+    """Return the part of the corpus that a document belongs to.
 
-    Tuning documents are for the evaluations of training, verdict documents for the judgment of claims. The part depends
-    on the sha256 of the document alone, so two equal documents are never in different parts. ``validation_share``
-    (0..1) is the expected share of documents outside training; half of them are tuning documents. Tuning documents have
-    the lowest hashes, so that none becomes a verdict document when the share grows.
+    Training evaluates on tuning documents, and claims are judged on verdict documents. The part depends on the sha256
+    of the document alone, so equal documents are in the same part. ``validation_share`` (0 to 1) is the expected share
+    of documents outside training, half of them for tuning. Tuning documents have the lowest hashes, so that no tuning
+    document becomes a verdict document if the share grows.
     """
     place = int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") / 2**64
     if place >= validation_share:

@@ -17,10 +17,11 @@ SUFFIXES = (".safetensors", ".json", ".pt", ".pth", ".bin", ".ckpt", ".pkl")  # 
 
 
 def hub_documents(config: HubCorpus) -> Iterator[str]:
-    """Stream the documents of a Hugging Face dataset. Blank documents are skipped.
+    """Stream the documents of a Hugging Face dataset, without blank ones.
 
     Raises ModuleNotFoundError if the package ``datasets`` is missing, ConnectionError if the hub does not answer within
-    HUB_TIMEOUT seconds, and ValueError if the dataset, subset, split or text field does not exist.
+    HUB_TIMEOUT seconds, and ValueError if the dataset, subset, split or text field does not exist or the field is not
+    text.
     """
     datasets = _package(
         "datasets",
@@ -52,18 +53,19 @@ def hub_documents(config: HubCorpus) -> Iterator[str]:
 
 
 def local_or_hub(named: str, *wanted: str) -> Path:
-    """Return the path of a local file or of a file on the Hugging Face hub.
+    """Return the path of a local file (which need not exist), or of a file that is downloaded from the Hugging Face
+    hub.
 
-    ``named`` is a local path, or a hub id ``owner/name``. For a hub id, the files ``wanted`` are downloaded and the
-    path of the first is returned. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is
-    missing, ConnectionError if the hub cannot be reached, and FileNotFoundError if it has no such repository or file.
+    ``named`` is a path or a hub id ``owner/name``. For a hub id, all files ``wanted`` are downloaded and the path of
+    the first is returned. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is missing,
+    FileNotFoundError if there is no such repository or file, and ConnectionError if the hub cannot be reached.
     """
     path = Path(named).expanduser()
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):
         return path
     hub = _package(
         "huggingface_hub",
-        f"{named}: a hub id needs the package `huggingface_hub`, which is not installed; `pip install "
+        f"{named}: a hub id needs the package `huggingface_hub`, which is not installed; run `pip install "
         "huggingface_hub`, or give a local file",
     )
     errors: Any = importlib.import_module("huggingface_hub.errors")

@@ -1,4 +1,4 @@
-"""Python sources of installed distributions, checked against the hashes that were published with them."""
+"""Python sources of installed distributions, compared with the hashes that were published with them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def python_documents(distributions: Sequence[str]) -> Iterator[str]:
     """Yield the Python sources of installed distributions, one document per file, sorted within each distribution.
 
     Empty files and exact duplicates are left out. Before the first document, every file is compared with the sha256 in
-    its wheel's RECORD, so that equal versions give equal bytes on every machine. Raises FileNotFoundError for
-    distributions that are not installed, and ValueError for files that differ from their RECORD. The message lists all
-    of them.
+    the RECORD of its wheel, so that equal versions give equal bytes on every machine. Raises FileNotFoundError with all
+    distributions that are not installed, and ValueError with all files that differ or cannot be decoded, or for a
+    distribution without a RECORD.
     """
     absent = [name for name in distributions if not _installed(name)]
     if absent:

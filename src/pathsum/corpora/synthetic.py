@@ -1,6 +1,6 @@
 """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1).
 
-It is the positive control of the pipeline: measurements are compared with ``SyntheticTruth``, its ground truth.
+It is the positive control of the pipeline: measurements are compared with its ground truth, ``SyntheticTruth``.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ BATCH = 512  # documents generated at a time
 class SyntheticTruth:
     """The rules of a synthetic corpus, as plain lists that can be written as JSON.
 
-    A word is *fresh* if it is not part of a copy. Fresh words are drawn with log-probabilities ``log bigram[previous
-    word] + two_back[word two back]``, up to a constant. Where a rule applies, it determines the next word with
-    probability ``rule_probability``:
+    A word is *fresh* if it is not part of a copy. A fresh word has the log-probability ``log bigram[previous word] +
+    two_back[word two back]``, up to a constant. A rule that applies determines the next fresh word with probability
+    ``rule_probability``:
 
-    * skip-trigram: ``skip_outs[i]`` follows ``skip_destinations[i]`` if ``skip_sources[i]`` is among the ``skip_reach``
-      words before the destination;
-    * question: the word before the last ``marker`` follows ``asker``, if it is an ordinary word that has not been asked
-      for yet;
-    * lookup: ``answers[k]`` follows the pair ``selectors[0][i] selectors[1][j]`` if ``keys[i][j][k]`` is the last word
-      of ``keys[i][j]`` in the text and has not been looked up yet.
+    * skip-trigram: after ``skip_destinations[i]`` comes ``skip_outs[i]``, if ``skip_sources[i]`` is among the
+      ``skip_reach`` words before the destination.
+    * question: after ``asker`` comes the word before the last ``marker``, unless that word is a marker or an asker, or
+      this marker was asked about before.
+    * lookup: after the pair ``selectors[0][i] selectors[1][j]`` comes ``answers[k]``, where the last word from
+      ``keys[i][j]`` in the document was ``keys[i][j][k]``, unless that occurrence was looked up before.
 
-    After the first ``copy_lengths[1]`` words, about ``repeat_share`` of the words are in copies of earlier stretches of
-    the document. A copied stretch begins anywhere and has any length between the two ``copy_lengths``.
+    About ``repeat_share`` of the words after the first ``copy_lengths[1]`` are in copies of earlier stretches of the
+    document. A copied stretch begins anywhere before the copy and has any length between the two ``copy_lengths``.
     """
 
     words: list[str]  # without leading space; in descending frequency, except words whose frequency a rule sets
@@ -66,7 +66,7 @@ class SyntheticTruth:
 
 @dataclass(frozen=True)
 class SyntheticText:
-    """Documents of equal length, with marks at the words that are predictable."""
+    """Documents of equal length, with marks at the words that can be predicted."""
 
     words: Int64[Tensor, "document word"]  # indices into ``truth.words``
     copied: Bool[Tensor, "document word"]  # the words of each copy except the first, which cannot be predicted
@@ -77,7 +77,7 @@ def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticT
     """Return the documents of a synthetic corpus and its ground truth. Equal ``config`` gives equal text.
 
     Every word has a space before it, so that a tokenizer with enough merges makes each word one token. Raises
-    ValueError if the rules cannot be satisfied together. The message names each setting.
+    ValueError, which names each wrong setting, if the rules cannot be satisfied together.
     """
     truth = _truth(config)
     spaced = [" " + word for word in truth.words]
@@ -86,8 +86,7 @@ def synthetic_corpus(config: SyntheticCorpus) -> tuple[Iterator[str], SyntheticT
 
 
 def synthetic_text(config: SyntheticCorpus, truth: SyntheticTruth) -> Iterator[SyntheticText]:
-    """Yield the documents as indices of words, ``BATCH`` documents at a time, with marks of copied and of determined
-    words."""
+    """Yield the documents as indices of words, up to ``BATCH`` documents at a time."""
     generator = torch.Generator().manual_seed(config.seed + 1)
     for begin in range(0, config.max_documents, BATCH):
         yield _write(min(BATCH, config.max_documents - begin), config.words_per_document, truth, generator)

@@ -1,7 +1,7 @@
 """The rules of synthetic text, one class each. ``SyntheticTruth`` defines them.
 
-``due`` returns the next word that the rule determines in each document, or NONE. Call it once per position:
-``Questions`` and ``Lookups`` store what has been asked for.
+``due`` returns, for each document, the next word that the rule determines, or NONE. Call it once per position, because
+``Questions`` and ``Lookups`` remember what has been asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NOWHERE = -(1 << 40)  # last position of a word that has not occurred
 
 
 class Draft:
-    """Documents of equal length that are being written, with the last position of each word so far."""
+    """Documents of equal length while they are written, with the last position of each word."""
 
     def __init__(self, n: int, length: int, n_words: int) -> None:
         self.words = torch.full((n, length), NONE)
@@ -24,8 +24,7 @@ class Draft:
         self.at = 0  # the position that is written next
 
     def back(self, steps: int) -> Int64[Tensor, "document"]:
-        """Return the word ``steps`` positions before the next one. Return NONE before the beginning of the
-        documents."""
+        """Return the word ``steps`` positions before the next one in each document, or NONE before the beginning."""
         return self.words[:, self.at - steps] if self.at >= steps else torch.full_like(self.rows, NONE)
 
     def write(self, words: Int64[Tensor, "document"]) -> None:
@@ -36,7 +35,8 @@ class Draft:
 
 
 class SkipTrigrams:
-    """Skip-trigrams: ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words earlier."""
+    """The rule that ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before
+    that."""
 
     def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
         self.reach = reach
@@ -51,7 +51,7 @@ class SkipTrigrams:
 
 
 class Questions:
-    """Questions: the word before the last ``marker`` follows ``asker``, if it has not been asked for yet."""
+    """The rule that the word before the last ``marker`` follows ``asker``. Each marker is asked about only once."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker
@@ -67,10 +67,10 @@ class Questions:
 
 
 class Lookups:
-    """Lookups: ``answers[k]`` follows ``first[i] second[j]`` if ``keys[i][j][k]`` is the last word of ``keys[i][j]`` in
-    the text.
+    """The rule that ``answers[k]`` follows the pair ``selectors[0][i] selectors[1][j]``.
 
-    A key that has been looked up already gives no answer.
+    The last word from ``keys[i][j]`` in the document must be ``keys[i][j][k]``. Each occurrence of a key answers only
+    once.
     """
 
     def __init__(self, selectors: list[list[int]], keys: list[list[list[int]]], answers: list[int], n: int) -> None:

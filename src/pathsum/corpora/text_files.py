@@ -13,16 +13,15 @@ ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # separators as they are type
 
 
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
-    r"""Yield the documents of the files, folders and globs in ``paths``.
+    r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
-    A folder means every file below it that is not hidden. Files are read once each, in sorted order. With ``separator``
-    "" each file is one document; any other separator splits files (``\0``, ``\n`` and ``\t`` may be written with a
-    backslash). Blank documents are skipped.
+    A folder stands for every file below it that is not hidden. Each file is read once, in sorted order. A file is one
+    document if ``separator`` is "", otherwise the separator splits it. ``\0``, ``\n`` and ``\t`` may be written with a
+    backslash.
 
-    Before the first document, raises one error that lists every missing path, every glob without a match, every empty,
-    binary or non-UTF-8 file, and every folder that cannot be read to its end. It is FileNotFoundError if a path is
-    missing or a glob has no match, and ValueError otherwise. Later, raises ValueError for a file that has changed
-    since.
+    Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing or a glob
+    has no match. Otherwise it is ValueError: for files that are empty, binary or not UTF-8, and for folders that cannot
+    be read to their end. Later, a file that has changed since then raises ValueError.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)

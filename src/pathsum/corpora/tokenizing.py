@@ -1,4 +1,4 @@
-"""Turn a corpus into tokens: read each document once, train the tokenizer, and write the token file of each part."""
+"""Tokenize a corpus: read each document once, train the tokenizer, and write the token file of each part."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; i
 
 
 def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
-    """Write the tokenizer and the token files of a corpus into ``folder``. Return the header of each token file.
+    """Write the tokenizer and the token files of a corpus to ``folder``. Return the header of each token file.
 
-    The files are ``tokenizer.json``, and ``train.bin``, ``tuning.bin`` and ``verdict.bin`` with their headers. The
-    corpus is read once, into temporary files in ``folder`` of the size of its text. So memory does not grow with it,
-    and the tokenizer and the token files see the same text even if it is generated or streamed.
+    The files are ``tokenizer.json``, and ``train.bin``, ``tuning.bin`` and ``verdict.bin`` with their headers. The text
+    is read once, into temporary files in ``folder``. So memory does not grow with it, and the tokenizer and the token
+    files see the same text even if it is generated or streamed.
 
-    Raises ValueError if a part has too few documents or fewer tokens than a window of ``n_ctx``, and the errors of
-    ``documents`` and ``train_tokenizer``. Earlier results in ``folder`` are replaced only after all of this has
-    succeeded.
+    Raises ValueError if a part has too few documents, or no more than ``n_ctx`` tokens, and the errors of ``documents``
+    and ``train_tokenizer``. Earlier results in ``folder`` are then unchanged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _remove_drafts(folder)

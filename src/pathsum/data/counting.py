@@ -15,7 +15,8 @@ CHUNK = 1 << 22  # tokens counted at a time
 
 
 def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
-    """Count how often each token (column) follows each token (row). Row 0 is BOS, the beginning-of-sequence token."""
+    """Count how often each token (column) follows each token (row) within a window. Row 0 is BOS, the
+    beginning-of-sequence token, with which every window starts."""
     total = sparse.csr_array((d_vocab, d_vocab), dtype=np.int64)
     for rows in chunks(windows):
         keys = (rows[:, :-1] * d_vocab + rows[:, 1:]).ravel()
@@ -32,21 +33,21 @@ def pair_counts(windows: Windows, d_vocab: int) -> sparse.csr_array:
 
 
 def chunks(windows: Windows) -> Iterator[Int64[np.ndarray, "batch pos"]]:
-    """Yield the tokens of all windows in order, in batches of about CHUNK tokens."""
+    """Yield all windows in order, each as BOS and n_ctx tokens, in batches of about CHUNK tokens."""
     for part in torch.arange(len(windows)).split(max(1, CHUNK // windows.n_ctx)):
         yield windows.batch(part).numpy()
 
 
 def entropy(counts: Int64[np.ndarray, "out"]) -> float:
-    """Return the entropy −Σ p log p of normalized ``counts``, in nats."""
+    """Return the entropy −Σ p log p of the distribution p = counts / Σ counts, in nats."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log(p)).sum())
 
 
 def repeated_share(windows: Windows, d_vocab: int) -> float:
-    """Return the share of tokens that complete a trigram already seen in the same window, 0..1.
+    """Return the share of tokens (0 to 1) that end a trigram which occurred earlier in the same window.
 
-    It is a rough upper bound on the share of tokens that a model can predict by copying from context.
+    The share roughly measures how many tokens can be predicted by copying after a match of two tokens.
     """
     repeated = 0
     for rows in chunks(windows):

@@ -14,13 +14,13 @@ from pathsum.data.windows import Windows
 def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
     """Return the repetition of each window, in nats per token (docs/framework.md §6.7).
 
-    It is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window. The share
-    p(b | a) = c(a b) / c(a ·) uses the counts c over all windows. A window in which no pair occurs twice has 0.
+    The repetition is Σ −log p(b | a) / n_ctx over the positions where the pair a b has occurred before in the window.
+    Here p(b | a) = c(a b) / c(a ·), with counts c over all windows. A window in which no pair occurs twice has 0.
 
-    Repetition ranks windows almost like the loss reduction by an induction head (r = 0.99 on prose in windows of 1,024
-    tokens). It is not an upper bound on this reduction: a head cannot know whether a pair will be repeated, and a pair
-    that occurs in only one window adds little, because the counts include that window. Costs two passes over the text,
-    a sort of each window, and about 40 bytes per distinct pair.
+    Repetition ranks windows almost as the loss reduction by an induction head does (r = 0.99 on prose in windows of
+    1,024 tokens). It does not bound this reduction. It can be larger, because a head cannot know whether a pair will be
+    repeated. It can be smaller, because the counts include the window itself. Costs two passes over the text, a sort of
+    each window, and about 40 bytes per distinct pair.
     """
     counts = pair_counts(windows, d_vocab)
     counts.sort_indices()
@@ -38,7 +38,9 @@ def repetition(windows: Windows, d_vocab: int) -> Float64[np.ndarray, "window"]:
 
 
 def most_repetitive(windows: Windows, share: float, d_vocab: int) -> Windows:
-    """Return the ``share`` (0..1) of ``windows`` with the largest ``repetition``, the largest first. At least one is
-    returned."""
+    """Return the ``share`` of ``windows`` that are most repetitive, in descending order of ``repetition``.
+
+    ``share`` is above 0 and at most 1. The number of windows is rounded up.
+    """
     by_repetition = np.argsort(-repetition(windows, d_vocab), kind="stable")
     return windows.only(by_repetition[: math.ceil(share * len(windows))])

@@ -26,12 +26,12 @@ JOINER = "\u241f"  # joins the tokens of an n-gram, so no printed token may cont
 
 
 def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Train a tokenizer with ``d_vocab`` tokens on ``documents``.
+    """Train a tokenizer with ``config.d_vocab`` tokens on ``documents``.
 
-    Merges are learned from the first ``train_bytes`` bytes of the documents in the order of their sha256. This is a
-    random sample that does not depend on the order in which the documents arrive. Memory is bounded by ``train_bytes``
-    and the longest document. No text is encoded as BOS: the text "<|bos|>" becomes ordinary bytes. Raises ValueError if
-    there is no text, or if it supports fewer than ``d_vocab`` tokens. The message states how many it supports.
+    Documents are sorted by their sha256, and merges are learned from the first ``train_bytes`` bytes. This random
+    sample does not depend on the order in which the documents arrive. Memory is bounded by ``train_bytes`` and the
+    longest document. No text is encoded as BOS: the text "<|bos|>" becomes ordinary bytes. Raises ValueError if there
+    is no text, or if it supports fewer than ``d_vocab`` tokens. The message states how many it supports.
     """
     sample = _sample(documents, config.train_bytes)
     n_bytes = sum(len(text.encode()) for text in sample)
@@ -61,7 +61,8 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
 def load_tokenizer(path: Path) -> Tokenizer:
     """Load the tokenizer at ``path``.
 
-    Raises FileNotFoundError if there is no file, and ValueError if it is not a tokenizer of this project.
+    Raises FileNotFoundError if there is no file, and ValueError if the file is not a tokenizer, if id 0 is not BOS, or
+    if there are other special tokens.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer, got no file; run the tokenize stage first")
@@ -90,10 +91,10 @@ def token_bytes(tokenizer: Tokenizer) -> list[bytes]:
 
 
 def printable(token_bytes: bytes) -> str:
-    r"""Return the printed form of a token. Different bytes have different printed forms.
+    r"""Return the printed form of a token. Different tokens have different printed forms.
 
-    Space, newline and tab are printed as ␣ ↵ ⇥. The following are printed as ``\xNN``, one for each byte: bytes that
-    are not UTF-8, invisible characters, the characters ␣ ↵ ⇥ and ``JOINER``, and a backslash before ``xNN``. All other
+    Space, newline and tab are printed as ␣ ↵ ⇥. The following bytes are printed as ``\xNN``: bytes that are not UTF-8,
+    the bytes of invisible characters and of ␣ ↵ ⇥ and ``JOINER``, and the byte of a backslash before ``xNN``. All other
     characters are printed as they are.
     """
     text = re.sub(r"\\(?=x[0-9a-f]{2})", r"\\x5c", token_bytes.decode("utf-8", "surrogateescape"))

@@ -1,4 +1,5 @@
-"""Token files: flat little-endian integers with BOS (beginning of sequence) before each document, and a JSON header."""
+"""Token files: flat arrays of little-endian integers, with BOS (beginning of sequence) before each document. Each has a
+JSON header in a file of its own."""
 
 from __future__ import annotations
 
@@ -90,10 +91,10 @@ def write_tokens(path: Path, documents: Iterable[str], tokenizer: Tokenizer, tok
 
 
 def read_tokens(path: Path) -> TokenFile:
-    """Open a token file as a memory map. Its tokens stay on disk until they are accessed.
+    """Open a token file as a memory map. Reads the whole file once, for its hash.
 
-    Raises FileNotFoundError if the file or its header is missing, and ValueError if the two do not match or there are
-    no tokens. Reads the whole file once, for its hash.
+    Raises FileNotFoundError if the file or its header is missing, and ValueError if the header is invalid, if the two
+    do not match, or if there are no tokens.
     """
     for needed in (path, header_path(path)):
         if not needed.is_file():
@@ -123,9 +124,9 @@ def header_path(path: Path) -> Path:
 
 
 def pieces(document: str) -> list[str]:
-    """Cut a long document into pieces, so that encoding takes little memory.
+    """Cut a document into pieces of at most 2 · ``PIECE`` characters, so that encoding takes little memory.
 
-    Each cut lies between a word character and a space or newline. Pre-tokens always end there, so the tokens of the
+    Each cut lies between a word character and a space or newline. No pre-token spans such a place, so the tokens of the
     pieces are exactly those of the document. The exception is a stretch of ``PIECE`` characters without such a place:
     there the cut may split a pre-token.
     """

@@ -16,12 +16,11 @@ from pathsum.data.bos import BOS
 
 
 class Windows:
-    """Consecutive windows of a token stream s, each starting with BOS (docs/framework.md §1.2).
+    """Consecutive windows of a token stream, each with BOS at position 0 (docs/framework.md §1.2).
 
-    The targets of window i are the tokens s[a .. a + n_ctx) with a = i · n_ctx. Its input is BOS and all targets but
-    the last. So every token of the stream is predicted exactly once, except those of an incomplete last window.
-    Position 0 is always BOS, and no prediction uses text from before its window. Raises ValueError if ``tokens`` has
-    fewer than n_ctx + 1 tokens.
+    The targets of window i are the ``n_ctx`` tokens from index i · n_ctx of the stream. The input is BOS and all
+    targets except the last. Every token of the stream is therefore a target once, except those of an incomplete last
+    window. No prediction uses text from before its window. Raises ValueError if there are fewer than n_ctx + 1 tokens.
     """
 
     def __init__(self, tokens: Integer[np.ndarray, "token"], n_ctx: int) -> None:
@@ -52,7 +51,7 @@ class Windows:
     def present(self, d_vocab: int) -> Float[Tensor, "vocab"]:
         """Return 1 for each token id that occurs in the windows, and 0 for BOS and all other ids.
 
-        Passed to ``repeated_random`` as ``probabilities``, it excludes ids that never occur.
+        As the ``probabilities`` of ``repeated_random``, this vector excludes ids that never occur.
         """
         counts = np.zeros(d_vocab, dtype=np.int64)
         for start in range(0, len(self._rows), 4096):
@@ -68,7 +67,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Windows of held-out text, balanced over documents."""
+    """Windows of held-out text, at most a given number from each document."""
 
     windows: Windows  # first one window of each document, then a second one of each, and so on
     documents: Int64[Tensor, "window"]  # for each window, the index of its document in the text, from 0
@@ -77,7 +76,7 @@ class HeldOut:
     def of(tokens: Integer[np.ndarray, "token"], n_ctx: int, per_document: int, most: int) -> HeldOut:
         """Select at most ``per_document`` windows of each document of ``tokens``, and at most ``most`` windows in all.
 
-        For every n, the first n windows are balanced over documents. Raises ValueError as ``Windows`` does.
+        The windows are in the order of ``balanced``. Raises ValueError if there are fewer than n_ctx + 1 tokens.
         """
         documents = documents_of(tokens, n_ctx)
         kept = balanced(documents, per_document)[:most]
@@ -89,20 +88,20 @@ class HeldOut:
 
 
 def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tensor, "window"]:
-    """Return, for each window, the index (from 0) of the document that most of its tokens belong to. In a tie, the
-    earlier document counts.
+    """Return the document of each window, as an index from 0.
 
-    A window may span several documents. Each document begins with BOS.
+    Each document of ``tokens`` begins with BOS. A window that spans several documents is assigned to the one with the
+    most tokens in it, and in a tie to the earliest of these.
     """
     rows = (np.cumsum(tokens == BOS) - 1)[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
     return torch.tensor([int(row[0] + np.bincount(row - row[0]).argmax()) for row in rows])
 
 
 def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Tensor, "some"]:
-    """Select at most ``per_document`` windows of each document: a random window of each, then a second one of each, and
-    so on.
+    """Return the indices of at most ``per_document`` randomly chosen windows of each document.
 
-    The random seed is fixed, so the same windows are selected for every model.
+    First comes one window of each document, then a second one of each, and so on. Entry i of ``documents`` is the
+    document of window i. The random seed is fixed, so the selection is the same for every model.
     """
     drawn = torch.randperm(len(documents), generator=_generator(0, "held out"))
     sizes = documents.unique(return_counts=True)[1]
@@ -113,10 +112,10 @@ def balanced(documents: Int64[Tensor, "window"], per_document: int) -> Int64[Ten
 
 
 def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"]:
-    """Return the indices (0 to ``count`` − 1) of the windows in the batch of training step ``step`` (from 0).
+    """Return the indices of the ``batch`` windows of training step ``step`` (from 0), out of ``count`` windows.
 
-    Every epoch is a new permutation, seeded by (seed, epoch). A batch may span two epochs. The result depends on the
-    arguments alone, so a resumed run has the same batches as an uninterrupted one.
+    Each epoch is a new random permutation of all windows, seeded by (seed, epoch). A batch may span several epochs. The
+    result depends on the arguments alone, so a resumed run has the same batches as an uninterrupted one.
     """
     parts, at, end = [], step * batch, (step + 1) * batch
     while at < end:
@@ -127,10 +126,10 @@ def order(seed: int, step: int, batch: int, count: int) -> Int64[Tensor, "batch"
 
 
 def shuffled(windows: Int64[Tensor, "batch pos"], seed: int, step: int) -> Int64[Tensor, "batch pos"]:
-    """Shuffle the tokens after BOS in each window, with a generator seeded by (seed, step).
+    """Return ``windows`` with the tokens after BOS in random order within each window.
 
-    Token frequencies are kept, and the order of tokens is lost. The result depends on the arguments alone, as in
-    ``order``.
+    Each window keeps its tokens. The random generator is seeded by (seed, step), so the result depends on the arguments
+    alone.
     """
     generator = _generator(seed, f"shuffle {step}")
     places = torch.rand(len(windows), windows.shape[1] - 1, generator=generator).argsort(-1)

@@ -1,11 +1,11 @@
 """List the skip-trigrams with the largest effects on held-out text, test them in the text, and list spurious ones.
 
-Half of the documents choose the skip-trigrams, and the other half judges them. Effects alone are not enough to choose
-by. A head that finds no match attends to some common token, and what it writes there is a bias toward common outputs.
-Summed over the text, such a bias exceeds every skip-trigram, although the output does not depend on its source.
-Therefore only triples that the choosing documents contain beyond chance are listed, and the judging documents test them
-again. A head's rate of copying is taken over all its candidates that pass both tests. It is compared with the rate
-among triples that are sampled from the text and pass both tests. See docs/framework.md §3.8 to §3.10.
+Half of the documents choose the skip-trigrams, and the other half judges them. The choice is not by effect alone,
+because a head that finds no match attends to some common token and writes a bias toward common outputs there. Summed
+over the text, this bias exceeds every skip-trigram. Therefore only triples that the choosing documents contain beyond
+chance are listed, and the judging documents test them again. A head's rate of copying (out equals the source) is taken
+over all its candidates that pass both tests. It is compared with the rate among triples that are sampled from the text
+and pass both tests. See docs/framework.md §3.8 to §3.10.
 """
 
 from __future__ import annotations

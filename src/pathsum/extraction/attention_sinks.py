@@ -28,8 +28,10 @@ _SEED = 2026
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``attention_sinks``: one row per head, and one per layer with several heads, for all of them
-    together. Costs three runs per row."""
+    """Return the record ``attention_sinks``: one row per head, and one for all heads together of each layer with
+    several.
+
+    Costs three runs per row."""
     generator = torch.Generator().manual_seed(_SEED)
     windows, documents = data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     clean = Run(trained.model, windows[:, :-1])

@@ -18,7 +18,7 @@ from pathsum.records.balance import BalanceRow
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``balance``: one row per reader (a layer or the unembedding) and part of what it reads."""
+    """Return the record ``balance``: one row for each part of the stream that a layer or the unembedding reads."""
     model, trace = trained.model, trained.natural
     embedded = model.embed(data.windows[:, :-1])
     streams = itertools.accumulate((output.sum(1) for output in trace.outputs), initial=embedded)

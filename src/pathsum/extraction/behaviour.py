@@ -44,10 +44,10 @@ _SEED = 2022
 
 @dataclass(frozen=True)
 class Shown:
-    """The attention patterns of the heads of one layer, on one kind of windows."""
+    """The attention patterns of the heads of one layer on windows of one kind, and their chance level."""
 
     pattern: Pattern
-    even: Float[Tensor, "n head query key"]  # chance level: uniform causal attention, treated in the same way
+    even: Float[Tensor, "n head query key"]  # chance level: uniform causal attention, weighted in the same way
 
     @staticmethod
     def plain(pattern: Pattern) -> Shown:
@@ -62,16 +62,16 @@ class Shown:
 
 @dataclass(frozen=True)
 class Measure:
-    """The scores of heads for one behavior."""
+    """The scores of all heads for one behavior, by window, with their chance level."""
 
     behaviour: str
     values: Float[Tensor, "head batch"]
     chance: Float[Tensor, "head"]
-    documents: Int[Tensor, "batch"]
+    documents: Int[Tensor, "batch"]  # document of each window; intervals resample documents
 
 
 def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
-    """Join the measures of each layer into measures of all heads. Measuring layer by layer needs less memory."""
+    """Join the measures of each layer into measures of all heads."""
     return [
         Measure(of[0].behaviour, torch.cat([m.values for m in of]), torch.cat([m.chance for m in of]), of[0].documents)
         for of in zip(*measured, strict=True)
@@ -104,7 +104,8 @@ def label_rows(
 ) -> list[LabelRow]:
     """Score every head for every behavior, and label it (docs/framework.md §5.7).
 
-    Half of the documents choose each head's offset, and the other half scores it."""
+    Half of the documents choose each head's offset, and the other half scores it. Behaviors that are scored on a single
+    document have no rows."""
     documents, patterns = data.window_documents, trained.natural.patterns
     judged = documents.unique(return_inverse=True)[1] % 2 == 1
     best = [best_offset(pattern[~judged]) for pattern in patterns]

@@ -62,8 +62,8 @@ class Bench:
     def of(
         model: Transformer, tokens: Tensor, targets: Tensor, scored: slice, rotation: Tensor, whole: Trace | None = None
     ) -> Bench:
-        """Run ``model`` on ``tokens``. Mean writes are taken over the windows of ``whole`` if it is given, else over
-        these windows."""
+        """Run ``model`` on ``tokens``. Mean writes are taken over the windows of the trace ``whole``, or over these
+        windows if it is None."""
         clean = Run(model, tokens)
         return Bench(clean, targets, scored, tuple(o.mean(0) for o in (whole or clean.trace).outputs), rotation)
 
@@ -95,7 +95,7 @@ Runs = tuple[Run, ...]  # one on each bench
 
 @dataclass(frozen=True)
 class Trial:
-    """One intervention, as the columns of its record."""
+    """One intervention, by the columns that describe it in the record ``ablations``."""
 
     target: str  # head, edge, virtual or pattern
     place: Place  # the head, or the late head of an edge
@@ -113,19 +113,19 @@ class Measured:
     needs."""
 
     loss: list[float]  # on held-out text, by window; nats per token
-    loss_drop: float
+    loss_drop: float  # in-context loss drop on held-out text, nats
     second_copy: list[float]  # on repeated tokens, by window; nats per token
-    prefix_matching: float  # of the best head
+    prefix_matching: float  # of the best head, 0..1
 
 
 def intervened(
     benches: Benches, block: int, documents: Int[Tensor, "batch"], roles: HeadRoles, generator: torch.Generator
 ) -> dict[str, list[Any]]:
-    """Measure how every intervention changes the losses, the loss drop and prefix matching, and compare the K-edge from
-    the previous-token head with other edges.
+    """Measure every intervention, and compare the K-edge from the previous-token head with other edges.
 
-    A change is the value with the intervention minus the value without it. ``documents`` has the document of each
-    window of text."""
+    Returns the records ``ablations`` and ``edge_contrasts``. An effect is the change of a loss, of the loss drop or of
+    the prefix matching: the value with the intervention minus the value without it. ``documents`` has the document of
+    each window of text."""
     matching = _matching(benches[1].clean, block, {})
     without = _measure(benches, block, tuple(bench.clean for bench in benches), matching)
     trials, found = [], []
@@ -220,10 +220,10 @@ def edge_contrasts(
     method.
 
     The difference is the rise of the second copy's loss without the K-edge minus the rise without the other edge,
-    paired by window. In nats, with a 95 % bootstrap interval over windows, which are independent. Both heads come from
-    ``roles``, which are chosen on other data. Other edges are all edges except the K-edges of the previous-token head.
-    The strongest is chosen on these windows, which can only make the difference smaller. No row if either head is
-    missing, or if the previous-token head does not precede the induction head. See docs/framework.md §5.9."""
+    paired by window. In nats, with a 95 % bootstrap interval over windows. Both heads come from ``roles``, chosen on
+    other data. Other edges are all edges except the K-edges of the previous-token head. The strongest is chosen on
+    these windows, which can only make the difference smaller. No rows if there is no such K-edge. See
+    docs/framework.md §5.9."""
     rows = []
     edges = [(trial, values) for trial, values in zip(trials, rise, strict=True) if trial.target == "edge"]
     for method in dict.fromkeys(trial.method for trial, _ in edges):

@@ -40,7 +40,7 @@ Part = Callable[[TrainedModel, EvalData, ExtractConfig], dict[str, list[Any]]]
 
 @functools.cache
 def parts() -> tuple[Part, ...]:
-    """Return the function ``tables`` of every file of this folder that has one."""
+    """Return the function ``tables`` of every module of ``pathsum.extraction`` that has one."""
     names = (module.name for module in pkgutil.iter_modules(pathsum.extraction.__path__, "pathsum.extraction."))
     modules = (importlib.import_module(name) for name in names)
     return tuple(module.tables for module in modules if hasattr(module, "tables"))
@@ -113,10 +113,11 @@ def summarise(name: str, trained: TrainedModel, data: EvalData, tables: Mapping[
 
 
 def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
-    """Return the losses on the verdict windows in nats per token, each with its 95 % bootstrap interval over documents.
+    """Return losses on the verdict windows, each with its 95 % bootstrap interval over documents, in nats per token.
 
-    These are the loss, its in-context drop (docs/framework.md §6.1; §6.2 at the positions of In-context Learning and
-    Induction Heads, ICL), and its excess over the bigram model's loss, paired by window."""
+    They are ``val_loss``, ``in_context_loss_drop`` (docs/framework.md §6.1), ``icl_loss_drop`` (docs/framework.md §6.2)
+    and ``bigram_excess``, the loss minus that of the bigram model, paired by window. The last two are left out if
+    undefined. Keys end in _nats, _low and _high."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),

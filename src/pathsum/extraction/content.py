@@ -59,7 +59,7 @@ def content_rows(
     documents: Int[Tensor, "batch"],
     error: float,
 ) -> list[ContentRow]:
-    """Measure the loss reduction by each group, added to the groups before it and removed from the sum of all.
+    """Measure the loss reduction by each group: added to the groups before it, and removed from the sum of all groups.
 
     ``trace`` is the run on ``windows``, which come from ``documents``. ``error`` is the result of the exactness check.
     See docs/framework.md §2.6."""
@@ -119,9 +119,9 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
     """Check that the groups by hops and by offset add up to the logits and to log A of every head past the first layer.
 
-    Returns the largest error relative to the largest value: one for the logits, and one per head. There are none for
-    heads if attention scores cannot be split into pairs (``pairs.add_up``). ``model`` must be in float64. See
-    docs/framework.md §2.2."""
+    Returns the relative error of the logits and that of each head: the largest error divided by the largest value.
+    There are no errors of heads if attention scores cannot be split into pairs (``pairs.add_up``). ``model`` must be in
+    float64. See docs/framework.md §2.2."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

@@ -27,11 +27,11 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def exactness_row(path: Path, evaluation: Evaluation, data: EvalData, config: ExtractConfig) -> ExactnessRow:
-    """Return the relative errors of the sum over all paths and of the sum over all pairs of paths, for the checkpoint
-    at ``path``, in float64.
+    """Return the relative errors of the path expansions of logits and attention scores for the checkpoint at ``path``,
+    in float64.
 
-    The first sum is compared with the logits. The second one is compared with the attention scores, and its error is
-    None if they cannot be split into pairs (``pairs.add_up``)."""
+    Logits are a sum over all paths, and scores a sum over all pairs of paths. The error of the scores is None if they
+    cannot be split into pairs (``pairs.add_up``), or with fewer than two layers."""
     model = load_checkpoint(path, data.tokenizer_hash, torch.float64)
     tokens = data.windows[: config.exactness_windows, :-1]
     trace = model.trace(tokens)

@@ -94,8 +94,9 @@ def measure(
     model: Transformer, losses: Float[Tensor, "batch pos"], pair: tuple[int, Place] | None, trained: TrainedModel,
     data: EvalData,
 ) -> Values:  # fmt: skip
-    """Measure each quantity at one checkpoint, of which ``losses`` are the losses on text: one value per window, but a
-    single value of K-composition."""
+    """Measure each quantity at one checkpoint: one value per window, but a single value of K-composition.
+
+    ``losses`` are those on held-out text. Without a ``pair`` (``final_pair``), only losses are measured."""
     found = {
         "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
         "loss_nats": losses.mean(1),
@@ -121,7 +122,7 @@ def measure(
 def first_patterns(
     model: Transformer, tokens: Int[Tensor, "batch pos"], head: int
 ) -> Float[Tensor, "batch head query key"]:
-    """Return the patterns of one head of the first layer."""
+    """Return the patterns of one first-layer head on ``tokens``."""
     heads = model.attention(0)
     q, k, _ = heads.queries_keys_values(model.normalise(model.embed(tokens))[0])
     return (q[:, head] @ k[:, head].mT + heads.position_scores(tokens.shape[1])[head]).softmax(-1)[:, None]
@@ -131,9 +132,8 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
     """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
     keys of a later head.
 
-    It is the preference (docs/framework.md §2.4) in log A minus the preference in log A with another window's writes on
-    the edge, in nats for each window. See "how induction heads work" in A Mathematical Framework for Transformer
-    Circuits (AMF)."""
+    It is the preference (docs/framework.md §2.4) in log A, minus that with another window's writes on the edge. In
+    nats, for each window. See "how induction heads work" in A Mathematical Framework for Transformer Circuits (AMF)."""
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patch_edge((0, previous), late, "K", other).replaced[late].pattern
     tiny = torch.finfo(without.dtype).tiny
@@ -155,9 +155,11 @@ def change(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> ChangePointRow | None:
-    """Return the change point of the mean of a curve over windows, with its bootstrap interval; None if there is none.
+    """Return the change point of a curve's mean over windows, with its bootstrap interval; None if there is no change
+    point.
 
-    The bend of the loss leaves out the untrained model."""
+    ``curve`` has one row per checkpoint. The bend of the loss leaves out the first one, the untrained model. The
+    interval is missing for a single document."""
     find = CHANGES[name]
     if name == "loss_nats":
         tokens, curve = tokens[1:], curve[1:]

@@ -77,7 +77,7 @@ def composition_rows(trained: TracedModel, data: EvalData, config: ExtractConfig
     """Compute the composition scores of all edges in float64, with and without the mean writes of the early heads.
 
     Mean writes are those on held-out text. Each score has a q-value over all edges of the model. Each row also has the
-    relative size of the early head's writes among the parts that the late layer reads. See docs/framework.md §4.1 to
+    size of the early head's writes, relative to the parts that the late layer reads. See docs/framework.md §4.1 to
     §4.4."""
     weights, outputs = trained.weights.to(torch.float64), trained.natural.outputs
     mean_writes = [output.mean((0, 2), dtype=torch.float64) for output in outputs]
@@ -110,7 +110,7 @@ def _tensor(values: Iterable[float]) -> Tensor:
 
 
 def distance_rows(natural: Trace, farthest: int = 32) -> list[DistanceRow]:
-    """Return each head's mean attention at each distance, up to ``farthest`` tokens back."""
+    """Return each head's mean attention at distances 0 to ``farthest`` tokens back."""
     return [
         DistanceRow(layer, h, distance, attention)
         for layer, pattern in enumerate(natural.patterns)

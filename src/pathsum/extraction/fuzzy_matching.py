@@ -1,7 +1,7 @@
 """Measure whether the induction head matches tokens that are similar but not equal (docs/framework.md §5.13).
 
-It is measured by behavior on sequences of random tokens, by weights, and on text whose second copy is renamed. The
-induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
+The evidence is behavior on sequences of random tokens, the weights, and losses on text whose second copy is renamed.
+The induction head is that of training's last evaluation. BOS is the beginning-of-sequence token.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``fuzzy_matching``.
+    """Return the record ``fuzzy_matching``; no rows for fewer than two layers.
 
-    It has no rows for fewer than two layers, or if the vocabulary has too few similar pairs and too few names."""
+    If the vocabulary has too few similar pairs, only gains on copies are measured. Match scores need an induction head
+    in the second layer, and scores that are sums over pairs (``pairs.add_up``)."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
@@ -55,10 +56,11 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) -> Values:
-    """Yield the head's attention to the follower and the model's log-probability of the follower, for each kind of
-    token before it.
+    """Yield the head's attention to the follower and the model's log-probability of it, by the token before the
+    follower.
 
-    The token before the follower equals the query, or is a variant of it, or is unrelated."""
+    This token equals the query, is a variant of it, or is unrelated. Log-probabilities (nats) are differences from the
+    unrelated token. The chance level of the attention is yielded too."""
     shown = [_last(model, place, trials, token) for token in (alike.query, alike.variant, alike.unrelated)]
     attention, chance, likely = (torch.stack(found) for found in zip(*shown, strict=True))
     yield from _by_kind(alike, attention, FuzzyMeasure.ATTENTION, FuzzyMeasure.ATTENTION_OVER)
@@ -111,8 +113,8 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
     """Yield how much a passage lowers the loss of its copy: the copy's loss after BOS alone minus its loss after the
     passage.
 
-    The copy is exact or renamed. Each value is the mean over one of three kinds of positions of a passage, in
-    nats per token. In the controls, another passage stands before the copy, or the same tokens in random order."""
+    The copy is exact or renamed. Each value is the mean over positions of one kind (``scored``) in one passage, in nats
+    per token. In the controls, another passage stands before the copy, or the same tokens in random order."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]
@@ -137,13 +139,15 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
 
 
 def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tensor, "batch pos"]:
-    """Measure the loss of every token of the parts, which follow BOS one after another, in nats."""
+    """Return the loss of every token when the model reads BOS and then all ``parts`` one after another, in nats."""
     return token_losses(model, torch.cat([torch.full((len(parts[0]), 1), BOS), *parts], 1))
 
 
 def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict[str, Bool[Tensor, "n pos"]]:
-    """Return which tokens of each copy are scored: kept tokens after a kept token, kept tokens after a renamed token,
-    and new names that occurred before in the copy."""
+    """Return which tokens of each copy are scored, by measure.
+
+    They are kept tokens after a kept token, kept tokens after a renamed token, and new names that occurred before in
+    the copy."""
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))
     inside = torch.arange(kept.shape[1]) > 0

@@ -31,8 +31,8 @@ class EvalData:
     documents: Int[Tensor, "all"]  # document number of each window; intervals resample documents
     windows: Int[Tensor, "batch window"]  # first windows of ``held_out``, for patterns and the exactness check
     tuning: Int[Tensor, "n window"]  # windows of tuning documents, for choices
-    unigram: Float[Tensor, "vocab"]  # counts
-    bigram_counts: CountRows
+    unigram: Float[Tensor, "vocab"]  # count of each token in the training text
+    bigram_counts: CountRows  # of the training text, indexed [token, next]
     words: Sequence[str]  # printable tokens by id
     tokenizer_hash: str
     bigram_losses: Float[Tensor, "all"] | None = None  # of the smoothed bigram model on ``held_out``; nats per token
@@ -56,7 +56,7 @@ class TracedModel:
     weights: Weights  # with embeddings at the norm scale of bare tokens
     natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # beginning-of-sequence token (BOS), then a random block twice
-    block: int
+    block: int  # number of tokens of the random block
     repeated: Trace  # on ``repeated_tokens``
 
     @property
@@ -76,7 +76,7 @@ class TrainedModel(TracedModel):
 
     @property
     def settled(self) -> list[int]:
-        """Return the indices of the checkpoints from the share ``SETTLED`` of training on."""
+        """Return the indices of the settled checkpoints: those from the share ``SETTLED`` (5 %) of training on."""
         return [i for i, at in enumerate(self.log) if at.tokens_seen >= SETTLED * self.log[-1].tokens_seen]
 
 

@@ -35,10 +35,10 @@ _SEED = 2023
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``joint_ablation``, for every third settled checkpoint, counted back from the last; no rows
-    without induction heads.
+    """Return the record ``joint_ablation``; no rows without induction heads.
 
-    Heads are chosen by training's last evaluation, on other windows than these. Costs about 0.1 s per checkpoint."""
+    Every third settled checkpoint (from 5 % of training on) is measured, counted back from the last. Heads are chosen
+    by training's last evaluation, on other windows than these. Costs about 0.1 s per checkpoint."""
     log = trained.log
     heads = induction_heads(log[-1])
     if not heads:
@@ -58,10 +58,10 @@ def induction_heads(last: Evaluation) -> list[Place]:
 
 
 def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator) -> list[list[Place]]:
-    """Return sets of other heads of the same layers, as controls: all sets with as many heads as ``heads``, or
-    ``SUBSETS`` of these at random.
+    """Return up to ``SUBSETS`` random sets of other heads, as controls.
 
-    A set has fewer heads if a layer has too few other heads. The list is empty without other heads."""
+    A set has as many heads of each layer as ``heads``, or fewer if the layer has too few other heads. The list is empty
+    without other heads."""
     choices = []
     for layer in sorted({layer for layer, _ in heads}):
         ours = [h for at, h in heads if at == layer]
@@ -75,9 +75,9 @@ def other_heads(heads: Sequence[Place], n_heads: int, generator: torch.Generator
 def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Trial]:
     """Return the ablations at a checkpoint.
 
-    At the last checkpoint (``last``), on which the claim is judged, every method is used for the induction heads and
-    for each set of ``others``. At earlier checkpoints, only resample ablation is used, for the induction heads and the
-    first set. Every checkpoint also has the control that removes writes of the same size in random directions."""
+    At the last checkpoint (``last``), every method is used for the induction heads and for each set of ``others``. At
+    earlier checkpoints, only resample ablation is used, for the induction heads and the first set. Every checkpoint
+    also has the control that removes writes of the same size in random directions."""
     methods = METHODS if last else ("resample",)
     return [
         *((INDUCTION, heads, method) for method in (*methods, CONTROL)),
@@ -88,8 +88,8 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
 def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> list[int]:
     """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
 
-    It is the one by the same method. For writes removed in random directions, it is the one that reduces the loss drop
-    least."""
+    It is the one by the same method. The control that removes writes in random directions is compared with the method
+    that reduces the loss drop (``drops``) least."""
     ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
     least = min(ours.values(), key=lambda i: drops[i].mean().item())
     return [ours.get(method, least) for _, _, method in tried]
@@ -98,7 +98,7 @@ def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> lis
 def checkpoint_rows(
     model: Transformer, at: Evaluation, trained: TrainedModel, data: EvalData, tried: Sequence[Trial], n_windows: int
 ) -> list[JointAblationRow]:
-    """Measure how much each trial reduces the in-context loss drop and the gain on repeated tokens at one
+    """Measure how much each trial reduces the in-context loss drop and the gain on repeated tokens, at one
     checkpoint."""
     generator = torch.Generator().manual_seed(_SEED)
     rotation = random_rotation(model.W_E.shape[0], generator).float()
@@ -128,7 +128,7 @@ def loss_drops(text: Bench, heads: Sequence[Place], method: str) -> Float[Tensor
 
 
 def repeat_gains(copies: Bench, block: int, heads: Sequence[Place], method: str) -> Float[Tensor, "batch"]:
-    """Return the gain, the first copy's loss minus the second's, of each window with ``heads`` ablated together.
+    """Return the gain of each window with ``heads`` ablated together: the first copy's loss minus the second's.
 
     In nats per token. Damage that is the same on both copies cancels. See docs/framework.md §5.4."""
     losses = copies.losses(copies.ablated(heads, method)).double()

@@ -2,9 +2,8 @@
 
 A path is added to the shorter paths through its heads: for one head the direct path, for two the direct path and both
 single-head paths. With frozen scales, each norm divides by the size of the whole residual stream. With own scales, it
-divides by the size of these paths alone, as in a model of one or two heads with the whole model's attention patterns.
-"Term importance" in A Mathematical Framework for Transformer Circuits (AMF) uses own scales, order by order. See
-docs/framework.md §2.7.
+divides by the size of these paths alone. "Term importance" in A Mathematical Framework for Transformer Circuits (AMF)
+uses own scales, order by order. See docs/framework.md §2.7.
 """
 
 from __future__ import annotations
@@ -65,9 +64,10 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
-    """Return two parts of the residual stream: the shorter paths through the heads of ``path``, and ``path`` itself.
+    """Return two parts of the residual stream: the sum of the shorter paths through the heads of ``path``, and ``path``
+    itself.
 
-    For one head, the first part is the embedding; for two, the embedding and what each head writes from it. If ``own``,
+    For one head, the sum is the embedding; for two, it is the embedding and what each head writes from it. If ``own``,
     each norm takes the scale of these paths alone, otherwise that of the whole model."""
     x, heads = clean.streams[0], list(path)
 

@@ -54,7 +54,9 @@ class Pair:
 def pairs(
     model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
 ) -> Iterator[Pair]:
-    """Yield every pair of ``parts`` of what ``layer`` reads, head by head. The position bias is one more pair."""
+    """Yield every pair of ``parts`` of what ``layer`` reads, head by head. The position bias is one more pair.
+
+    ValueError as in ``sides``."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)
@@ -71,9 +73,10 @@ def pairs(
 def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
-    """Return, for each head of ``layer``, how far the sum over pairs of parts is from log A in the model's own
-    ``trace`` (docs/framework.md §2.2): the largest error, relative to the largest size of log A.
+    """Return the relative error of log A as a sum over pairs of parts, for each head of ``layer``
+    (docs/framework.md §2.2).
 
+    It is the largest difference from log A in the model's own ``trace``, divided by the largest size of log A.
     ``parts`` must add up to what the layer reads. All values must be in float64."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []
@@ -86,16 +89,17 @@ def score_errors(
 
 
 def add_up(model: ModelConfig) -> bool:
-    """Return whether scores are a bilinear function of what is read, with one W_QK (query-key matrix) for all pairs of
-    positions.
+    """Return whether attention scores can be split into pairs of parts.
 
-    Only then can they be split into pairs of parts. They are not for rotary positions and smeared keys."""
+    This requires that scores are a bilinear function of what is read, with one W_QK (query-key matrix) for all pairs of
+    positions. It excludes rotary positions and smeared keys."""
     return SCHEMES[model.positions].bilinear and not model.smeared_keys
 
 
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
-    """Return the queries and the keys of each part, with position vectors as one more part, and the position bias by
-    distance. ValueError if scores cannot be split (``add_up``)."""
+    """Return the queries and the keys of each part, and the position bias by distance.
+
+    Position vectors are one more part. ValueError if scores cannot be split into pairs (``add_up``)."""
     if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "

@@ -42,7 +42,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
-    """Return the contributions of all pairs of paths, and of the position bias, to the scores of a layer's heads on the
+    """Return what each pair of paths, and the position bias, contributes to the scores of a layer's heads on the
     repeated tokens."""
     model, trace = trained.model, trained.repeated
     weights = model.weights()
@@ -52,10 +52,10 @@ def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
 
 
 def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
-    """Check that the pairs of paths add up to the attention in the model's own ``trace`` of ``tokens``.
+    """Return the relative error of log A as a sum over pairs of paths, for each head of ``layer``.
 
-    Returns, for each head of ``layer``, the largest error of log A relative to the largest size of log A. ``model``
-    must be in float64. See docs/framework.md §2.2."""
+    Log A is compared with the model's own ``trace`` of ``tokens`` (``score_errors``). ``model`` must be in float64. See
+    docs/framework.md §2.2."""
     weights = model.weights()
     parts = stream_paths(weights, layer, paths_to(weights, layer), tokens, trace.patterns, trace.scales)
     return score_errors(model, trace, layer, parts)
@@ -67,10 +67,10 @@ def paths_to(weights: Weights, layer: int) -> list[Path]:
 
 
 def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
-    """Measure token matching on the pair of paths with the largest part of a head's preference.
+    """Measure token matching on the pair of paths that contributes most to a head's preference.
 
-    Half of the repeated windows choose the pair. The other half gives its share of the preference, and the weights give
-    its matching eigenvalues. See docs/framework.md §5.5."""
+    ``mine`` are all pairs of the head. Half of the repeated windows choose the pair. The other half gives its share of
+    the preference, and the weights give its matching positivity. See docs/framework.md §5.5."""
     weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
     best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])

@@ -23,10 +23,9 @@ _SEED = 2025
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``softmax_competition``: one row per head and key; none if blocks are shorter than
-    ``LEAST_BLOCK``.
+    """Return the record ``softmax_competition``: one row per head and key (match, after, before).
 
-    Costs one trace of the repeated windows: 0.1 s per layer."""
+    No rows if blocks are shorter than ``LEAST_BLOCK``. Costs one trace of the repeated windows: 0.1 s per layer."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}
@@ -46,5 +45,5 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def unrepeated(tokens: Int[Tensor, "batch pos"], block: int) -> Int[Tensor, "batch pos"]:
-    """Replace the second copy by that of another window, whose tokens occur in the first copy only by accident."""
+    """Replace the second copy by that of another window. Its tokens occur in the first copy only by chance."""
     return torch.cat([tokens[:, : block + 1], tokens[:, block + 1 :].roll(1, 0)], 1)

@@ -1,10 +1,10 @@
 """Measure whether the edge from the previous-token head to the keys of the induction head is sufficient for induction.
 
 Everything else is resampled: the writes of all other heads, and what the induction head reads in addition to the kept
-edge. Its queries and keys are resampled from different windows. All windows repeat at the same positions, so queries
-and keys from one window would still match each other at these positions. The direct path to the logits and to the
-induction head's queries and values stays, since it is the token itself. See "how induction heads work" in A
-Mathematical Framework for Transformer Circuits (AMF), and docs/framework.md §5.10.
+edge. Its queries and keys are resampled from different windows. Otherwise they would still match, because all windows
+repeat at the same positions. The direct path to the logits and to the induction head's queries and values stays,
+because it carries the token itself. See "how induction heads work" in A Mathematical Framework for Transformer Circuits
+(AMF), and docs/framework.md §5.10.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ Values = Mapping[str, Float[Tensor, "batch"]]
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``sufficiency``; no rows if the head with the highest prefix matching is in the first layer.
+    """Return the record ``sufficiency``; no rows unless the head with the highest prefix matching is past the first
+    layer.
 
     Costs one layer and the losses on ``WINDOWS`` repeated windows for each first-layer head: 0.2 s for four."""
     roles = HeadRoles.of(trained.log)
@@ -54,11 +55,11 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
-    """Resample all heads except ``late``, and all that ``late`` reads from heads except the edge from ``early`` to its
-    keys.
+    """Resample all heads but ``late``, and all that ``late`` reads from heads, except the edge from ``early`` to the
+    keys of ``late``.
 
-    No edge is kept if ``early`` is None. The direct path to the keys of ``late`` is resampled too. The norm scales
-    before ``late`` are frozen. Needs three windows."""
+    The direct path to these keys is resampled too. No edge is kept if ``early`` is None. The norm scales before
+    ``late`` are frozen. Needs three windows: with two, what the queries read is not resampled."""
     earlier = [place for place in clean.places if place[0] < late[0]]
     edges = {(side, place): clean.output(place).roll(shift, 0) for side, shift in SHIFTS.items() for place in earlier}
     if early is not None:
@@ -80,7 +81,8 @@ def matching_and_gain(run: Run, late: Place, block: int) -> Values:
 def row(
     early: Place | None, late: Place, previous: Place, found: Values, whole: Values, generator: torch.Generator
 ) -> SufficiencyRow:
-    """Return the prefix matching and the gain that remain, also as shares of the whole model's values."""
+    """Return the row of one kept edge: prefix matching and gain with this edge alone, also as shares of the whole
+    model's."""
     matching, gain = found["matching"], found["gain"]
     shares = [ratio_interval(found[name], whole[name], independent(gain), generator) for name in ("matching", "gain")]
     kept = NOTHING if early is None else CIRCUIT if early == previous else OTHER

@@ -1,8 +1,8 @@
 """Measure whether induction heads attend to matches longer than the current token, and through which edges.
 
-In sequences of random tokens, matches of one, two and three tokens compete. No head is chosen on these sequences. The
-induction head and the previous-token heads are those of training's last evaluation, and the heads that attend two
-tokens back are chosen on text. See docs/framework.md §5.12.
+In sequences of random tokens, matches of one, two and three tokens compete. The induction head and the previous-token
+heads are those of training's last evaluation, and the heads that attend two tokens back are chosen on text. See
+docs/framework.md §5.12.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Edges = tuple[tuple[str, Place], ...]
 
 @dataclass(frozen=True)
 class Roles:
-    """The heads of the circuit, chosen on other data than they are judged on."""
+    """The heads of the circuit. They are chosen on other data than they are judged on."""
 
     induction: Place
     previous: tuple[Place, ...]  # first layer: the best previous-token head, and all with a score of at least MOST
@@ -75,8 +75,9 @@ def _leading(scores: Mapping[Place, float]) -> tuple[Place, ...]:
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``suffix_matches``, ``suffix_predictions`` and ``suffix_cuts``; no rows without heads or if
-    windows are too short."""
+    """Return the records ``suffix_matches``, ``suffix_predictions`` and ``suffix_cuts``.
+
+    No rows without heads or if windows are too short. ``suffix_cuts`` also needs a second layer."""
     pos = min(POSITIONS, trained.model.config.n_ctx, int(data.present[1:].sum()) + 1)
     found: dict[str, list[Any]] = {"suffix_matches": [], "suffix_predictions": [], "suffix_cuts": []}
     if pos < SHORTEST_WINDOW or not trained.weights.layers:
@@ -100,12 +101,12 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Shown:
-    """The windows of one condition, with the longer match at the first and then at the second occurrence, and the
-    model's run on them."""
+    """The model's run on the windows of one condition: the longer match is at the first occurrence in the first half of
+    the windows, and at the second occurrence in the other half."""
 
     clean: Run
-    keys: Int[Tensor, "batch n"]
-    followed: Int[Tensor, "batch n"]
+    keys: Int[Tensor, "batch n"]  # positions of the two followers
+    followed: Int[Tensor, "batch n"]  # tokens at these positions
 
     @staticmethod
     def of(model: Transformer, trials: Trials, longer: str, shorter: str) -> Shown:
@@ -118,7 +119,8 @@ class Shown:
         return F.linear(run.read[:, -1], run.model.W_U).log_softmax(-1).gather(1, self.followed)
 
     def attention(self, run: Run, head: Place) -> Float[Tensor, "n k"]:
-        """Return the attention of a replaced head to the followers of the longer and of the shorter match."""
+        """Return a replaced head's attention to the followers of the longer and of the shorter match, averaged over
+        both orders."""
         return longer_and_shorter(last_attention(run.replaced[head].pattern[:, None], self.keys))[0]
 
 
@@ -149,8 +151,9 @@ def _prediction_row(
 
 
 def cuts(roles: Roles, heads: list[Place]) -> dict[str, Edges]:
-    """Return the sets of edges into the induction head that are ablated, by name. ``heads`` are all heads of earlier
-    layers. Sets without edges are left out, except "none"."""
+    """Return the sets of edges into the induction head that are ablated, by name.
+
+    ``heads`` are all heads of earlier layers. Sets without edges are left out, except "none"."""
     queries = tuple(("Q", h) for h in heads)
     keys = tuple(("K", h) for h in heads if h not in roles.previous)
     others = [h for h in heads if h not in (*roles.previous, *roles.two_back)]

@@ -40,7 +40,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def shown_tokens(data: EvalData) -> Int[Tensor, "n"]:
-    """Return the ids of the TOKENS most frequent tokens, in increasing order."""
+    """Return the ids of the TOKENS most frequent tokens of the training text, in increasing order."""
     order = data.unigram.argsort(descending=True, stable=True)
     return order[:TOKENS].sort().values
 

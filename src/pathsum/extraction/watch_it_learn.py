@@ -33,7 +33,9 @@ class Passage:
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``passages`` and ``patterns``. Costs a trace of every passage at every checkpoint."""
+    """Return the records ``passages`` and ``patterns``. Costs a trace of every passage at every checkpoint.
+
+    Patterns of the last checkpoint are also given value-weighted."""
     shown, log = passages(data, trained.model.config.n_ctx), trained.log
     patterns: list[PatternRow] = []
     for path, at in zip(trained.checkpoints, log, strict=True):
@@ -53,8 +55,8 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def passages(data: EvalData, n_ctx: int) -> list[Passage]:
-    """Return two passages: a random block given twice, and the start of the held-out window that repeats the most pairs
-    of tokens."""
+    """Return two passages: a random block given twice, and the start of the held-out window whose start repeats the
+    most pairs of tokens."""
     length = min(LENGTH, n_ctx)
     starts = data.windows[:, :length]
     pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]

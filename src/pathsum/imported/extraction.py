@@ -43,8 +43,8 @@ def extract_tables(
     """Return the summary of a model and its tables by name, computed on ``tokens`` (0 is BOS, beginning of sequence).
 
     The tables are those of the framework and of skip-trigrams. Windows have ``context`` tokens, or as many as the model
-    allows if that is less. Computed in float32, and the exactness check in float64. Raises ValueError if ``tokens`` or
-    the context are shorter than a window.
+    allows if that is less. Computed in float32, and the exactness check in float64. ValueError if windows have fewer
+    than 8 tokens, or if ``tokens`` are too few for one window.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -108,10 +108,11 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
 
 @torch.no_grad()
 def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Return the exactness of the sum of all paths from tokens and from extras, plus b_U (docs/framework.md §2.2,
-    §2.9).
+    """Return the relative error of the sum of all paths from tokens and from extras, plus b_U (docs/framework.md §2.2
+    and §2.9).
 
-    Computed in float64, over the tokens that occur. Returns None for a model with more than MOST_PATHS paths.
+    Computed in float64, for the output tokens that occur in ``tokens``. None for a model with more than MOST_PATHS
+    paths.
     """
     if math.prod(1 + len(heads) for heads in model.weights().layers) > MOST_PATHS:
         return None

@@ -37,8 +37,7 @@ class Imported(AttentionOnly, Protocol):
         """Return the same model in another precision."""
 
     def bos_first(self, bos: int) -> Imported:
-        """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is BOS, the beginning of the
-        sequence."""
+        """Return the same model with the ids 0 and ``bos`` exchanged, so that id 0 is BOS (beginning of sequence)."""
 
     def extra_logits(
         self, weights: Weights, kept: Int[Tensor, "n"], tokens: Int[Tensor, "batch pos"], trace: Trace
@@ -51,7 +50,7 @@ class Imported(AttentionOnly, Protocol):
 
 @dataclass(frozen=True)
 class CheckpointModel:
-    """A checkpoint of this project."""
+    """A model that is loaded from a checkpoint of this project."""
 
     model: Transformer
 
@@ -72,7 +71,7 @@ class CheckpointModel:
         return CheckpointModel(copy.deepcopy(self.model).to(dtype))
 
     def bos_first(self, bos: int) -> CheckpointModel:
-        """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""
+        """Return the model unchanged. ValueError unless ``bos`` is 0, the BOS token of this project."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
         return self
@@ -92,7 +91,7 @@ class Extra:
     vectors: Float[Tensor, "d_model pos"]
 
     def index(self, pos: int) -> Int[Tensor, "pos"]:
-        """Return the index of the vector at each position."""
+        """Return the index into ``vectors`` for each of ``pos`` positions."""
         return torch.arange(pos) % self.vectors.shape[1]
 
 
@@ -102,7 +101,7 @@ class Rotation:
 
     cos: Float[Tensor, "pos wave"]
     sin: Float[Tensor, "pos wave"]
-    adjacent: bool  # whether pairs are (0, 1), (2, 3), … or (0, wave / 2), (1, wave / 2 + 1), …
+    adjacent: bool  # pairs of coordinates: (0, 1), (2, 3), …; if false, (0, wave / 2), (1, wave / 2 + 1), …
 
     def rotate(self, x: Float[Tensor, "batch head pos d_head"]) -> Float[Tensor, "batch head pos d_head"]:
         """Rotate queries or keys by their positions."""
@@ -132,14 +131,14 @@ class TransformerLensModel:
     rotation: Rotation | None
 
     def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits, as the library that wrote the weights does. Costs as ``trace``."""
+        """Return the next-token logits, equal to those of TransformerLens up to rounding. Costs as ``trace``."""
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Return the logits with every pattern, head output and norm scale.
 
-        The constant part of a head's write (from b_V) is among the extras, not in its output. Raises ValueError if a
-        window is longer than the context.
+        Head outputs leave out the constant part of a head's write (from b_V), which is among the extras. ValueError if
+        a window is longer than the context.
         """
         pos = tokens.shape[1]
         if pos > self.n_ctx:

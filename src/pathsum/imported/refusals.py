@@ -37,7 +37,9 @@ DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens; without n_ctx, w
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Raise ValueError if some settings, parameter names or shapes cannot be represented. The message lists all of
-    them. Numbers that are none come first, because the rest depends on them."""
+    them.
+
+    Invalid numbers are listed alone, because the other checks depend on the numbers."""
     complaints = _number_complaints(state, config) or (
         _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config)
     )

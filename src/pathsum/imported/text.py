@@ -22,9 +22,9 @@ BATCH = 256  # documents encoded together
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer of the ``tokenizers`` library from its JSON file.
+    """Read a tokenizer of the ``tokenizers`` library from its JSON file, without truncation and padding.
 
-    Raises FileNotFoundError if there is no file, and ValueError if it is not such a tokenizer.
+    FileNotFoundError if there is no file, ValueError if it is not such a tokenizer.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
@@ -43,7 +43,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def bos_id(tokenizer: Tokenizer, name: str) -> int:
     """Return the id of the token that begins a sequence.
 
-    This is the token ``name``. If ``name`` is "", it is the one usual name (BOS_NAMES) that the tokenizer has. Raises
+    This is the token ``name``. If ``name`` is "", it is the one usual name (BOS_NAMES) that the tokenizer has.
     ValueError if the tokenizer has no such token or more than one.
     """
     vocabulary = tokenizer.get_vocab()
@@ -61,7 +61,7 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
     """Return the printed form of every id, with BOS at id 0. Ids that the tokenizer does not have are printed as
     "[id]".
 
-    Raises ValueError if the tokenizer has more tokens than the model.
+    ValueError if the tokenizer is empty or has an id that the model does not have.
     """
     names = {i: name for name, i in tokenizer.get_vocab().items()}
     if not names or max(names) >= d_vocab:
@@ -78,7 +78,7 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    Raises errors as ``text_documents`` does.
+    BOS is id 0. Errors as in ``text_documents``, and ValueError for text that the tokenizer cannot encode.
     """
     try:
         documents = list(text_documents([pattern], ""))

@@ -3,8 +3,8 @@
 The configuration must state ``normalization_type``, ``positional_embedding_type``, ``n_ctx``, and every setting that
 differs from TransformerLens's default. TransformerLens multiplies rows by matrices on their right, so all matrices are
 transposed here. The gain of each norm is folded into the matrices that follow it, and then the centering
-(docs/framework.md §1.4). The biases of norms, queries, keys and values are multiplied by the matrices that follow them.
-Rows of a pattern sum to 1, so W_O b_V is a constant that is added to b_O.
+(docs/framework.md §1.4). The biases of norms and values are multiplied by the matrices that follow them. Rows of a
+pattern sum to 1, so W_O b_V is a constant that is added to b_O.
 """
 
 from __future__ import annotations

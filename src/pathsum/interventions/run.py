@@ -27,7 +27,7 @@ CHUNK = 128  # positions whose logits are in memory at the same time: half a meg
 class HeadActivation:
     """The pattern of a head and its writes to the residual stream.
 
-    ``mixed`` holds the values that the pattern mixes, if ``output`` is W_O times them. Losses then cost less.
+    ``mixed`` holds the pattern times the values, if ``output`` is W_O times ``mixed``. Losses then cost less.
     """
 
     pattern: Float[Tensor, "batch query key"]
@@ -39,12 +39,13 @@ class Run:
     """A run of a model, with or without interventions.
 
     Each intervention returns a new run, and interventions on different heads can be combined. Replacements are computed
-    from the run without intervention (``trace``). Later heads and norms respond, unless ``freeze_patterns`` holds them.
-    Results are computed when they are accessed, from the layer of the first replaced head on.
+    from the run without intervention (``trace``). Later patterns and norms respond, unless ``freeze_patterns`` freezes
+    them. Results are computed when they are accessed, from the layer of the first replaced head on. ValueError for
+    heads that the model does not have.
     """
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
-        """Run ``model`` on ``tokens``. Costs one trace."""
+        """Run ``model`` on ``tokens``. Costs one trace. ValueError if windows are longer than n_ctx."""
         self.model, self.tokens, self.trace = model, tokens, model.trace(tokens)
         streams = [model.embed(tokens)]
         for output in self.trace.outputs:
@@ -58,7 +59,7 @@ class Run:
     # ---- interventions --------------------------------------------------------------------------------------------
 
     def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
-        """Replace the patterns and the writes of heads. Raises ValueError for a head that the model does not have."""
+        """Replace the patterns and the writes of heads. ValueError for a head that the model does not have."""
         self._require(activations)
         return self._with(replaced={**self.replaced, **activations})
 
@@ -72,27 +73,34 @@ class Run:
         return self.patch_heads({place: torch.zeros_like(self.streams[0]) for place in heads})
 
     def mean(self, *heads: Place) -> Run:
-        """Mean-ablate heads: replace the write of each head by its mean over windows, at each position."""
+        """Mean-ablate heads: replace the write of each head by its mean over windows, at each position.
+
+        ValueError for a single window."""
         self._require(heads)
         self._require_others(1)
         return self.patch_heads({place: self.mean_output(place) for place in heads})
 
     def resample(self, *heads: Place, shift: int = 1) -> Run:
-        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier."""
+        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier.
+
+        ValueError if ``shift`` is a multiple of the number of windows."""
         self._require(heads)
         self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
 
     def patch_edge(self, early: Place, late: Place, side: str, write: Float[Tensor, "batch pos d_model"]) -> Run:
-        """Patch one edge: the ``side`` of head ``late`` reads ``write`` in place of the write of head ``early``.
+        """Patch one edge (path patching): the ``side`` of head ``late`` reads ``write`` in place of the write of head
+        ``early``.
 
-        ``side`` is "Q", "K" or "V": queries, keys or values (path patching, docs/framework.md §5.9). Costs and errors
-        as ``patched_layer``.
+        ``side`` is "Q", "K" or "V": queries, keys or values (docs/framework.md §5.9). Costs and errors as
+        ``patched_layer``.
         """
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Patch several edges into head ``late``. ``writes`` holds the new write by side and early head."""
+        """Patch several edges into head ``late``. ``writes`` holds the new write by side and early head.
+
+        Costs and errors as ``patched_layer``."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
@@ -103,7 +111,7 @@ class Run:
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
         """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window.
 
-        Costs batch · pos² · d_head.
+        The head's values stay.
         """
         self._require([head])
         forced = pattern.expand(len(self.tokens), -1, -1)
@@ -130,7 +138,7 @@ class Run:
         return self._results[1]
 
     def keeps_pattern(self, place: Place) -> bool:
-        """Return whether the pattern of a head must be the one without intervention. Computes nothing."""
+        """Return whether the pattern of a head is certain to be the one without intervention. Computes nothing."""
         first = min((layer for layer, _ in self.replaced), default=len(self.trace.outputs))
         return place not in self.replaced and (self.frozen or place[0] <= first)
 
@@ -141,9 +149,11 @@ class Run:
     def losses(
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
     ) -> Float[Tensor, "batch n"]:
-        """Return the loss at positions ``at`` of predicting the next token of the run, or ``targets`` if given. In
-        nats. Costs d_model products per logit, or d_head if the only change is one head of the last layer whose
-        ``HeadActivation`` has ``mixed``."""
+        """Return the loss, in nats, of predicting the next token at positions ``at``: that of the run, or ``targets``
+        if given.
+
+        By default at all positions but the last. Costs d_model products per logit, or d_head if the only change is one
+        head of the last layer whose ``HeadActivation`` has ``mixed``."""
         wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at].flatten()
         each = torch.cat([F.cross_entropy(logits, wanted[some], reduction="none") for some, logits in self._chunks(at)])
         return each.view(len(self.tokens), -1)
@@ -170,10 +180,9 @@ class Run:
         earlier heads.
 
         ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
-        before the layer keeps its scale, because a new scale would also change what the layer reads of all other heads.
-        The effects of several edges therefore add up in what the layer reads. Costs one pass through the layer, and its
-        queries, keys and values once more per side. Raises ValueError for an unknown side or a head that is not in an
-        earlier layer.
+        before the layer keeps its scale, so the effects of several edges add up in what the layer reads. Costs one pass
+        through the layer, and its queries, keys and values once more per side. ValueError for an unknown side or a head
+        that is not in an earlier layer.
         """
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
@@ -191,8 +200,8 @@ class Run:
     ) -> Float[Tensor, "batch pos d_model"]:
         """Return the write of a head under the attention pattern ``pattern``.
 
-        By default the head reads the residual stream and the norm scale of the run without intervention; ``x`` and
-        ``scale`` replace them. The result is linear in ``x``.
+        By default the head reads the residual stream at the norm scale of the run without intervention; ``x`` and
+        ``scale`` replace them. For a given scale, the result is linear in ``x``.
         """
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
@@ -200,13 +209,13 @@ class Run:
         return pattern @ heads.queries_keys_values(read)[2][:, head] @ heads.W_O[head].mT
 
     def order_by_order(self) -> list[Float[Tensor, "batch pos d_model"]]:
-        """Return the normalized final streams of all paths through at most 0, 1, 2, … n_layers heads (docs/framework.md
-        §2.7).
+        """Return the normalized final stream of all paths through at most 0, 1, 2, … n_layers heads
+        (docs/framework.md §2.7).
 
         This is the procedure of Elhage et al. 2021 ("term importance"): patterns are frozen, and each head reads the
         stream of the previous order. Norm scales are those of the included paths. Without a norm, the logits of the
-        streams are the running sums of ``paths.by_order``; with a norm, they differ from these by norm scales only. The
-        last stream is that of the model. Costs n_layers + 1 runs.
+        streams are the running sums of ``paths.by_order``. The last stream is that of the model. Costs n_layers + 1
+        runs.
         """
         reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
         for _ in range(len(self.model.layers) + 1):

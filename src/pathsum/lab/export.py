@@ -27,7 +27,7 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` can run such a model."""
+    """Return whether ``model.js`` can run a model of this configuration."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 
@@ -35,7 +35,9 @@ def runs_on_page(config: ModelConfig) -> bool:
 def export(
     models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
 ) -> dict[str, Any]:
-    """Return the page's data on ``models``; ``windows`` of held-out text give the mean writes and the passages."""
+    """Return the page's data on ``models``.
+
+    Mean values and passages come from ``windows`` of held-out text."""
     inputs = windows[:, :-1]
     return {
         "tokenizer": packed_tokenizer(tokenizer),
@@ -53,7 +55,7 @@ def half_precision(model: Transformer) -> Transformer:
 
 
 def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]) -> dict[str, Any]:
-    """Return the sizes of ``model``, and its weights and mean writes as one array of float16."""
+    """Return the sizes of ``model``, and its weights and mean values (``mean_values``) as one array of float16."""
     arrays = [model.W_E.mT, model.W_U]
     for layer, mean in enumerate(mean_values(model, inputs[:, : model.config.n_ctx])):
         heads = model.attention(layer)
@@ -65,7 +67,7 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
 
 
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
-    """Return, for each layer, the mean of A v of each head over windows, at each position.
+    """Return, for each layer, each head's mean of A v over windows, at each position.
 
     W_O maps it to the mean write of the head, ``Run.mean_output`` (docs/framework.md §5.8). Costs one forward pass.
     """
@@ -94,7 +96,7 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 def packed(arrays: Iterable[Tensor]) -> str:
     """Return the numbers as float16, compressed with zlib, in base64: all high bytes first, then all low bytes.
 
-    Raises ValueError if a number is not finite in float16."""
+    ValueError if a number is not finite in float16."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
     if not np.isfinite(numbers).all():
         raise ValueError("the lab's models have weights in float16: expected finite numbers up to 65504, got others")

@@ -19,9 +19,9 @@ from pathsum.config import ModelConfig
 
 
 class Attention(nn.Module):
-    """The heads of one layer without positions: scores depend on content and on the causal mask.
+    """The heads of one layer, without a position scheme: scores depend on content and on the causal mask only.
 
-    The matrices have the paper's orientation and are stacked along a first axis of heads.
+    ``W_Q[h]``, ``W_K[h]``, ``W_V[h]`` and ``W_O[h]`` are the matrices of head h (docs/framework.md §1.1).
     """
 
     bilinear = True  # scores are bilinear in what queries and keys read, with one W_QK for all pairs of positions
@@ -58,8 +58,10 @@ class Attention(nn.Module):
         """Register the parameters and buffers of the position scheme."""
 
     def position_vectors(self, pos: int) -> Float[Tensor, "n pos d_model"]:
-        """Return n vectors per position, which queries and keys read in addition to the residual stream. Without
-        positions, n = 0."""
+        """Return the vectors that are added to what queries and keys read at each position.
+
+        n is 1 for sinusoidal positions and 0 for all other schemes.
+        """
         return self.W_Q.new_zeros(0, pos, self.W_Q.shape[-1])
 
     def position_bias(self, pos: int) -> Float[Tensor, "head distance"]:
@@ -82,13 +84,13 @@ class Attention(nn.Module):
         k: Float[Tensor, "batch head pos d_head"],
         v: Float[Tensor, "batch head pos d_head"],
     ) -> Float[Tensor, "batch head pos d_head"]:
-        """Return A v for training, without returning A. Equals ``pattern(q, k) @ v`` up to rounding."""
+        """Return ``pattern(q, k) @ v`` up to rounding, by the fast path for training. Patterns are not returned."""
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
 
     # ---- methods that all position schemes share ------------------------------------------------------------------
 
     def forward(self, x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the sum of the writes of all heads, for training. Patterns are not returned."""
+        """Return the sum of the writes of all heads, by the fast path for training. Patterns are not returned."""
         mixed = self.mix(*self.queries_keys_values(x))
         batch, heads, pos, d_head = mixed.shape
         W_O = self.W_O.transpose(0, 1).reshape(-1, heads * d_head)
@@ -97,7 +99,7 @@ class Attention(nn.Module):
     def heads(
         self, x: Float[Tensor, "batch pos d_model"]
     ) -> tuple[Float[Tensor, "batch head query key"], Float[Tensor, "batch head pos d_model"]]:
-        """Return the pattern and the write of every head. Costs batch × heads × pos × (pos + d_model) numbers."""
+        """Return the pattern and the write of every head. Stores batch · heads · pos · (pos + d_model) numbers."""
         q, k, v = self.queries_keys_values(x)
         pattern = self.pattern(q, k)
         return pattern, pattern @ v @ self.W_O.mT
@@ -123,12 +125,12 @@ class Attention(nn.Module):
     def pattern(
         self, q: Float[Tensor, "batch head pos d_head"], k: Float[Tensor, "batch head pos d_head"]
     ) -> Float[Tensor, "batch head query key"]:
-        """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query."""
+        """Return the attention pattern softmax(q kᵀ + b[query − key]) over the keys up to the query. ``q`` must already
+        be scaled by 1/√d_head."""
         return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
-        """Return the part of the scores that positions alone determine: the bias by distance, and −∞ for future
-        keys."""
+        """Return what positions alone add to the scores, in nats: the bias by distance, and −∞ for future keys."""
         at = torch.arange(pos, device=self.W_Q.device)
         distance = at[:, None] - at
         return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)

@@ -24,10 +24,10 @@ def save_checkpoint(path: Path, model: Transformer, tokenizer_hash: str) -> None
 
 
 def load_checkpoint(path: Path, tokenizer_hash: str, dtype: torch.dtype = torch.float32) -> Transformer:
-    """Load the model at ``path``, in evaluation mode and without gradients.
+    """Load the model at ``path`` with data type ``dtype``, in evaluation mode and without gradients.
 
-    Raises FileNotFoundError if there is no file. Raises ValueError if the file is truncated, was not written by this
-    project, belongs to another tokenizer, or holds weights that do not fit its header or are not finite.
+    Raises FileNotFoundError if there is no file. Raises ValueError if the file is truncated or was not written by this
+    project, if the model was trained with another tokenizer, or if the weights do not fit the header or are not finite.
     """
     if not path.is_file():
         raise FileNotFoundError(f"expected a checkpoint at {path}, found none; `dvc repro` trains it")

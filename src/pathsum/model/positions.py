@@ -16,7 +16,7 @@ from pathsum.model.fast.attention import biased_attention
 
 
 class Relative(Attention):
-    """Add to each score a learned bias that depends on the distance query − key."""
+    """Add to each score a learned bias, one per head and distance query − key."""
 
     bias: nn.Parameter  # b^h[q − k], in nats
 
@@ -55,8 +55,10 @@ class Sinusoidal(Attention):
 
 
 class Rotary(Attention):
-    """Rotate each pair (x_i, x_{i + d_head/2}) of queries and keys by the angle position × frequency of the pair (Su et
-    al. 2021)."""
+    """Rotate queries and keys by angles proportional to the position (Su et al. 2021).
+
+    The pair (x_i, x_{i + d_head/2}) is rotated by position · base^(−2i/d_head) radians.
+    """
 
     bilinear = False
     base = 10_000.0  # the longest period is 2π · base^(1 − 2/d_head) positions
@@ -99,8 +101,8 @@ def scheme(config: ModelConfig) -> type[Attention]:
 
 
 def sinusoids(n_ctx: int, width: int, base: float = 10_000.0) -> Float[Tensor, "pos wave"]:
-    """Return ``width`` sinusoids of each position (Vaswani et al. 2017): first the cosines, then the sines of the
-    same frequencies."""
+    """Return ``width`` sinusoids of each position (Vaswani et al. 2017): first the cosines, then the sines of the same
+    frequencies. An odd width has no sine of the last frequency."""
     half = torch.arange((width + 1) // 2, dtype=torch.float64)
     angle = torch.arange(n_ctx, dtype=torch.float64)[:, None] / base ** (2 * half / width)
     return torch.cat([angle.cos(), angle.sin()], dim=-1)[:, :width]

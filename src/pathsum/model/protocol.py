@@ -19,8 +19,7 @@ class AttentionOnly(Protocol):
         """Run the model on ``tokens``. Return the logits with all attention patterns, head outputs and norm scales."""
 
     def weights(self) -> Weights:
-        """Return the embedding, the unembedding and the matrices of every head."""
+        """Return the embedding, the unembedding and the matrices of every head, with norms folded in."""
 
     def normalise(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Normalize a residual stream. Return the normalized stream, which a layer reads, and the norm scale at each
-        position."""
+        """Return the normalized residual stream, which a layer reads, and the norm scale at each position."""

@@ -21,7 +21,7 @@ CLAMPED = 1e4  # nats; no other key receives attention, and the scores receive n
 
 @dataclass(frozen=True)
 class Trace:
-    """What the path expansion freezes, and the logits that its paths add up to (docs/framework.md §2.1)."""
+    """The logits of a run, with the patterns and scales that the path expansion freezes (docs/framework.md §2.1)."""
 
     logits: Float[Tensor, "batch pos vocab"]
     patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer
@@ -30,11 +30,10 @@ class Trace:
 
 
 class Transformer(nn.Module):
-    """Token embedding, ``n_layers`` layers of heads that add to the residual stream, and unembedding (docs/framework.md
-    §1.2).
+    """An attention-only transformer: embedding, ``n_layers`` layers of heads, unembedding (docs/framework.md §1.2).
 
-    Norms have no learned gain, because the matrices that follow could absorb it. The norm ``layer`` differs from
-    ``rms`` by centering, which ``weights()`` folds into the matrices that follow.
+    Norms have no learned gain, because the matrices that follow could absorb it. The norm ``layer`` subtracts the mean
+    over coordinates and then does what ``rms`` does.
     """
 
     def __init__(self, config: ModelConfig, d_vocab: int, generator: torch.Generator) -> None:
@@ -56,20 +55,21 @@ class Transformer(nn.Module):
         return cast(Attention, self.layers[layer])
 
     def forward(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits, in nats up to a constant per position. This is the fast path for training and
-        evaluation."""
+        """Return the next-token logits, in nats, by the fast path for training and evaluation. Raises ValueError if a
+        window is longer than n_ctx."""
         return F.linear(self.read(tokens), self.W_U)
 
     def read(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos d_model"]:
-        """Return the normalized final residual stream, which the unembedding reads."""
+        """Return the final residual stream after the norm, which the unembedding reads. Raises ValueError if a window
+        is longer than n_ctx."""
         x = self.embed(tokens)
         for layer in self.layers:
             x = x + layer(self._normalised(x))
         return self._normalised(x)
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
-        """Return the logits with every pattern, head output and norm scale. The logits equal ``forward`` up to
-        rounding."""
+        """Return the logits, patterns, head outputs and norm scales of a run. The logits equal ``forward`` up to
+        rounding. Raises ValueError if a window is longer than n_ctx."""
         x, patterns, outputs, scales = self.embed(tokens), [], [], []
         for layer in range(len(self.layers)):
             read, scale = self.normalise(x)

@@ -27,8 +27,10 @@ def ngram_rows(
     vocabulary: list[str],
     top_k: int,
 ) -> list[NGramRow]:
-    """Return the ``top_k`` most frequent unigrams and bigrams of the training windows (``top_bigrams``), and their
-    ``top_k`` most informative skip-trigrams (``skip_trigrams``)."""
+    """Return the ``top_k`` most frequent unigrams and bigrams of the training windows, and their ``top_k`` most
+    informative skip-trigrams.
+
+    See ``top_bigrams`` and ``skip_trigrams``."""
 
     def row(kind: str, ids: tuple[int, ...], count: int, log_prob: float) -> NGramRow:
         return NGramRow(kind, JOINER.join(vocabulary[i] for i in ids), " ".join(map(str, ids)), count, log_prob)
@@ -59,10 +61,11 @@ def skip_trigrams(
 ) -> list[tuple[tuple[int, int, int], int, float]]:
     """Return the ``top_k`` skip-trigrams source … dest → out whose source is most informative about out.
 
-    Each entry is (ids, number of places, log P(out | dest, source before) in nats). The source may stand anywhere
-    earlier in the window. The rank is by count · (log P(out | dest, source before) − log P(out | dest)), the
-    log-likelihood that the source adds. All sources are counted for the PAIRS most frequent bigrams dest → out, on
-    SAMPLE / n_ctx² windows that are spread evenly over the text. Memory: 2 · PAIRS · d_vocab counts."""
+    Each entry is (ids, number of places, log P(out | dest, source before) in nats). A place is a position of dest → out
+    with the source anywhere earlier in the window. The rank is by places · (log P(out | dest, source
+    before) − log P(out | dest)), the log-likelihood that the source adds. All sources are counted for the PAIRS most
+    frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over the text. Memory:
+    2 · PAIRS · d_vocab counts."""
     d_vocab = bigram.shape[0]
     pairs = np.array([pair for pair, _ in top_bigrams(bigram, PAIRS)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):

@@ -18,40 +18,42 @@ FEW = 5  # a lift is noise if hits and expected hits are both below this
 class Counts:
     """The places and hits of a triple source … destination → out in a text.
 
-    The source must stand before the destination in the same document, and not at position 0 of the window."""
+    A place is a position that holds the destination. It is a hit if out follows. The source must stand before the
+    destination in the same document, and not at position 0 of the window."""
 
-    places: int  # places of the destination with the source before it
-    hits: int  # of these, followed by out
-    all_places: int  # places of the destination, with or without the source
-    all_hits: int
+    places: int  # with the source before
+    hits: int  # hits among these places
+    all_places: int  # with or without the source before
+    all_hits: int  # hits among these places
 
     @property
     def expected(self) -> float:
-        """Return the number of hits that is expected if out depends on the destination alone."""
+        """Return the expected number of hits if out depends on the destination alone."""
         return self.places * self.all_hits / max(1, self.all_places)
 
     @property
     def lift(self) -> float | None:
-        """Return P(out | destination, source before it) / P(out | destination). Chance is 1. None if hits and expected
-        hits are both below FEW."""
+        """Return P(out | destination, source before it) / P(out | destination), hits / expected hits. Chance is 1.
+
+        None if hits and expected hits are both below FEW."""
         return self.hits / self.expected if self.expected > 0 and max(self.hits, self.expected) >= FEW else None
 
 
 @dataclass(frozen=True)
 class Text:
-    """The places of each token in some windows, without position 0, the beginning-of-sequence token (BOS).
+    """The positions of each token in some windows, without position 0, the beginning-of-sequence token (BOS).
 
     A window may contain the end of a document. BOS begins the next document."""
 
-    document: Int[Tensor, "n"]  # document number of each place; places are sorted by token
+    document: Int[Tensor, "n"]  # document number of each position; positions are sorted by token
     pos: Int[Tensor, "n"]
     nexts: Int[Tensor, "n"]  # next token
-    starts: Int[Tensor, "k"]  # index of each token's first place, and the number of places
+    starts: Int[Tensor, "k"]  # index of each token's first entry, and the number of entries
     documents: int
 
     @staticmethod
     def of(windows: Int[Tensor, "all window"]) -> Text:
-        """Collect the places of ``windows``, sorted by token."""
+        """Collect the positions of ``windows``, sorted by token."""
         tokens = windows[:, 1:-1]
         found, order = tokens.flatten().sort(stable=True)
         size = int(found[-1]) + 1 if len(found) else 0
@@ -62,17 +64,16 @@ class Text:
         return Text(document[order], pos, windows[:, 2:].flatten()[order], starts, int(begins.sum()))
 
     def places(self, token: int) -> slice:
-        """Return the slice of the places that hold ``token``."""
+        """Return the slice of the positions that hold ``token``."""
         if token + 1 >= len(self.starts):
             return slice(0, 0)
         return slice(int(self.starts[token]), int(self.starts[token + 1]))
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count how often out follows the destination, at all of its places and at those with the source earlier in the
-    document.
+    """Count the places and hits of each of ``triples``, with the source earlier in the document and in general.
 
-    Costs as many steps as the destination of each triple has places."""
+    Costs one step per position of each triple's destination."""
     first = {}
     for s in {s for s, _, _ in triples}:
         here = text.places(s)

@@ -47,7 +47,7 @@ class BigramTable:
 
     @classmethod
     def of(cls, bigram_counts: Counts, unigram_counts: Int64[np.ndarray, "out"]) -> BigramTable:
-        """Compute the sums from bigram and unigram counts."""
+        """Compute the table from bigram and unigram counts."""
         seen = bigram_counts > 0
         return cls(
             counts=bigram_counts,
@@ -60,7 +60,8 @@ class BigramTable:
     def probabilities(
         self, sources: Int64[np.ndarray, "*#pair"], outs: Int64[np.ndarray, "*#pair"], smoothing: Smoothing
     ) -> Float[np.ndarray, "*#pair"]:
-        """Return P(out | source) for pairs of token ids. ``sources`` and ``outs`` have the same shape or broadcast.
+        """Return P(out | source) for pairs of token ids. ``sources`` and ``outs`` have the same shape, or are a column
+        and a row.
 
         All probabilities are positive and, for each source, sum to 1 over all outs."""
         pair = _flat(self.counts[sources, outs]) if sources.shape == outs.shape else self._block(sources, outs)
@@ -77,7 +78,7 @@ class BigramTable:
 
 
 def best_smoothing(table: BigramTable, tuning: sparse.csr_array) -> Smoothing:
-    """Return the one of CANDIDATES with the lowest loss on the bigram counts ``tuning``, those of tuning documents."""
+    """Return the one of CANDIDATES with the lowest loss on ``tuning``, the bigram counts of tuning documents."""
     pairs = tuning.tocoo()
     sources, outs, weight = pairs.coords[0].astype(np.int64), pairs.coords[1].astype(np.int64), pairs.data
 

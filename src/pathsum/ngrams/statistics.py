@@ -75,8 +75,8 @@ class CorpusStatistics:
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
-        """Read the file that ``save`` wrote. FileNotFoundError if there is none, ValueError if it contains something
-        else."""
+        """Read the file that ``save`` wrote. FileNotFoundError if there is none, ValueError if it has other
+        contents."""
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
         try:
@@ -97,13 +97,13 @@ class CorpusStatistics:
 def corpus_statistics(
     folder: Path, name: str, n_ctx: int, config: ExtractConfig
 ) -> tuple[CorpusSummary, list[NGramRow], CorpusStatistics]:
-    """Return the summary, the frequent n-grams and the statistics of the corpus that is tokenized in ``folder``, in
-    windows of ``n_ctx`` tokens.
+    """Return the summary, the frequent n-grams and the statistics of the tokenized corpus in ``folder``.
 
-    Losses are in nats per token, over the windows of verdict documents on which models are judged. Tuning documents
-    choose the smoothing. The n-grams are the ``config.top_k`` unigrams, bigrams and skip-trigrams of the training text.
-    Memory: the table of counts, and a few million tokens at a time. FileNotFoundError if ``tokenize_corpus`` has not
-    run. ValueError if its files do not belong together or are smaller than a window."""
+    Windows have ``n_ctx`` tokens. Losses are in nats per token, over the windows of verdict documents on which models
+    are judged. Tuning documents choose the smoothing. The n-grams are the ``config.top_k`` unigrams, bigrams and
+    skip-trigrams of the training text. Memory: the table of counts, and a few million tokens at a time.
+    FileNotFoundError if ``tokenize_corpus`` has not run. ValueError if its files do not belong together or are smaller
+    than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Losses and head scores after ``tokens_seen`` training tokens, on held-out text and on repeated random tokens.
+    """Losses (nats per token) and head scores after ``tokens_seen`` training tokens.
 
-    Head scores are nested as ``[layer][head]``. They are empty for a model without layers.
+    Prefix matching, copying and the ``repeat`` losses are measured on repeated random tokens, the others on held-out
+    text. Head scores are nested as ``[layer][head]``. They are empty for a model without layers.
     """
 
     step: int

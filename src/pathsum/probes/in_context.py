@@ -12,13 +12,12 @@ NEIGHBOURS = 5  # positions on either side of the 50th and of the 500th token th
 
 
 def in_context_loss_drop(loss_by_position: Float[Tensor, "pos"]) -> float:
-    """Return the loss near the 50th token minus the loss near the 500th, in nats (docs/framework.md §6.1).
+    """Return the loss near the 50th token minus the loss near the 500th, in nats per token (docs/framework.md §6.1).
 
-    It is positive if the model learns from context. It is the negative of the "in-context learning score" of ICL
+    The drop is positive if the model learns from context. It is the negative of the "in-context learning score" of ICL
     (Olsson et al. 2022). Entry i of ``loss_by_position`` is the mean loss of predicting the token at position i + 1.
-    Each end is a mean over the token and NEIGHBOURS tokens on either side. Windows with n < LONG_CONTEXT predictions
-    use the mean over [0.08 n, 0.12 n] and the mean over the last tenth instead. Raises ValueError if there are fewer
-    than 8 positions.
+    Each of the two losses is a mean over the token and NEIGHBOURS tokens on either side. With n < LONG_CONTEXT entries,
+    they are the means over the entries from 0.08 n to 0.12 n and over the last tenth. Raises ValueError if n < 8.
     """
     n = len(loss_by_position)
     if n < 8:

@@ -1,9 +1,9 @@
-"""Induction on repeated random tokens: BOS (beginning of sequence) and a random block given twice (docs/framework.md
-§5.1).
+"""Induction on repeated random tokens: BOS (beginning of sequence), then the same random block twice
+(docs/framework.md §5.1).
 
-Position 0 is BOS, the first copy is at 1 … block, and the second copy is at block + 1 … 2·block. The token at position
-p of the second copy occurred at p − block and was followed by the token at p − block + 1. The latter position is
-between 2 and block + 1, so it is never BOS.
+Position 0 is BOS. The first copy is at 1 … block, and the second copy is at block + 1 … 2·block. The token at position
+p of the second copy also stands at p − block, and the token after this earlier occurrence is at p − block + 1. That
+position is between 2 and block + 1, so it is never BOS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 @dataclass(frozen=True)
 class RepeatLosses:
-    """Mean losses on the two copies of a repeated block (docs/framework.md §5.4)."""
+    """Mean losses on the two copies of a repeated block, in nats per token (docs/framework.md §5.4)."""
 
     first_nats: float
     second_nats: float  # without the first token of the copy, which cannot be predicted
@@ -28,8 +28,8 @@ def prefix_matching(pattern: Float[Tensor, "batch head query key"], block: int) 
     """Return each head's mean attention to the token after the earlier occurrence of the current token
     (docs/framework.md §5.2).
 
-    This is the mean of A[p, p − block + 1] over p = block + 1 … 2·block. Range 0..1. Uniform causal attention scores
-    about ln 2 / block. Costs batch · head · block. Raises ValueError unless the window has 1 + 2·block positions.
+    The score is the mean of A[p, p − block + 1] over p = block + 1 … 2·block, from 0 to 1. Uniform causal attention
+    scores about ln 2 / block. Raises ValueError if block < 2, or if the window does not have 1 + 2·block positions.
     """
     _check_length(pattern.shape[-1], block)
     return pattern.diagonal(1 - block, -2, -1)[..., 2:].mean((0, -1))
@@ -43,12 +43,11 @@ def copying(
 ) -> Float[Tensor, "head"]:
     """Return how consistently each head's output raises the logit of the next token (docs/framework.md §5.3).
 
-    This is the mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next] − mean over the vocabulary), where o_p is
-    the head's output at p. The score is 1 if the head always raises the next token above the mean token, −1 if it
-    always lowers it, and about 0 if the output is unrelated to it. The scale of the final norm does not change the
-    sign. (The copying score of Olsson et al. 2022 compares amounts after a ReLU. The sign needs no norm scale and no
-    product with all of W_U.) Costs batch · head · block · d_model. Raises ValueError unless ``tokens`` are BOS and a
-    block given twice.
+    Let o_p be the head's output at p. The score is the mean over p = block + 1 … 2·block − 1 of sign((W_U o_p)[next
+    token] − mean of W_U o_p over the vocabulary). It is 1 if the output always raises the next token above the mean
+    token, −1 if it always lowers it, and about 0 if the two are unrelated. The scale of the final norm does not change
+    the sign. Its centering must be folded into ``W_U``. (The copying score of Olsson et al. 2022 compares amounts after
+    a ReLU.) Costs batch · head · block · d_model operations. Raises ValueError unless ``check_repeated`` passes.
     """
     check_repeated(tokens, block)
     second = slice(block + 1, 2 * block)
@@ -61,10 +60,10 @@ def copying(
 def repeat_losses(
     logits: Float[Tensor, "batch pos vocab"], tokens: Int[Tensor, "batch pos"], block: int
 ) -> RepeatLosses:
-    """Return the mean loss on each copy, in nats (docs/framework.md §5.4).
+    """Return the mean loss on each copy, in nats per token (docs/framework.md §5.4).
 
     The logits at position p predict the token at p + 1. The first token of the second copy is left out. Costs batch ·
-    pos · d_vocab. Raises ValueError unless ``tokens`` are BOS and a block given twice.
+    pos · d_vocab operations. Raises ValueError unless ``tokens`` pass ``check_repeated``.
     """
     check_repeated(tokens, block)
     losses = cross_entropy(logits[:, :-1].mT, tokens[:, 1:].long(), reduction="none")
@@ -72,7 +71,7 @@ def repeat_losses(
 
 
 def check_repeated(tokens: Int[Tensor, "batch pos"], block: int) -> None:
-    """Raise ValueError unless ``tokens`` are BOS and a block given twice, without any other BOS."""
+    """Raise ValueError unless each window is BOS and a block of ``block`` ≥ 2 tokens twice, without another BOS."""
     _check_length(tokens.shape[-1], block)
     start, first, second = tokens[:, :1], tokens[:, 1 : block + 1], tokens[:, block + 1 :]
     if not (first == second).all():

@@ -1,7 +1,7 @@
-"""Attention by position, whatever the tokens are.
+"""Mean attention by position, regardless of the tokens.
 
-Position 0 holds BOS, the beginning-of-sequence token, which often is an attention sink. It counts as a key in ``bos``
-only.
+Position 0 holds BOS, the beginning-of-sequence token, which is often an attention sink. Only ``bos`` includes attention
+to this position.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
     """Return each head's mean attention to the previous token, A[i, i − 1] over queries i ≥ 2 (docs/framework.md
     §3.13).
 
-    Query 1 is left out, because its previous token is BOS. Range 0..1. Costs batch · head · pos. Raises ValueError if
-    there are fewer than three positions.
+    The score is from 0 to 1. Query 1 is left out, because its previous token is BOS. Raises ValueError if there are
+    fewer than three positions.
     """
     _check(pattern)
     return pattern[..., 1:, 1:].diagonal(-1, -2, -1).mean((0, -1))
@@ -40,8 +40,8 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "head"]:
 def bos(pattern: Pattern) -> Float[Tensor, "head"]:
     """Return each head's mean attention to BOS, A[i, 0] over queries i ≥ 1 (docs/framework.md §3.13).
 
-    Query 0 is left out, because it has no other key. Range 0..1. Costs batch · head · pos. Raises ValueError if there
-    are fewer than three positions.
+    The score is from 0 to 1. Query 0 is left out, because it has no other key. Raises ValueError if there are fewer
+    than three positions.
     """
     _check(pattern)
     return pattern[..., 1:, 0].mean((0, -1))

@@ -10,8 +10,8 @@ from pathsum.records.registry import record
     "extraction/causal.py",
 )
 class AblationRow:
-    """The effect of one intervention (docs/framework.md §5.8, §5.9). Each effect is the value with the intervention
-    minus the value without it."""
+    """The effect of one intervention (docs/framework.md §5.8, §5.9): values with the intervention minus values without
+    it."""
 
     target: str  # head | edge | virtual (head) | pattern (attention pattern of a head)
     kind: str | None  # input of the later head that an edge patches: Q, K or V; None for other targets
@@ -40,8 +40,10 @@ class AblationRow:
 )
 class EdgeContrastRow:
     """The contrast of edges (docs/framework.md §5.9): the loss on the second copy without the K-edge from the
-    previous-token head to the induction head, minus the loss without the strongest other edge, paired by window. Other
-    K-edges of the previous-token head are not considered."""
+    previous-token head to the induction head, minus the loss without the strongest other edge. It is paired by window.
+
+    No K-edge of the previous-token head counts as another edge.
+    """
 
     method: str  # zero | mean | resample
     early_layer: int  # the previous-token head

@@ -11,8 +11,7 @@ from pathsum.records.registry import record
 )
 class AttentionSinkRow:
     """The attention of a head to the first token of held-out windows (attention sink), and the rise of the loss, in
-    nats per token, when this attention is removed (docs/framework.md §5.15). Intervals: 95 % bootstrap over
-    documents."""
+    nats per token, without this attention (docs/framework.md §5.15). Intervals: 95 % bootstrap over documents."""
 
     layer: int
     head: int | None  # None: all heads of the layer together

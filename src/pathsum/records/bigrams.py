@@ -1,4 +1,4 @@
-"""Frequent bigrams: their probability in the corpus and under the direct path."""
+"""Frequent bigrams, with their log-probability in the corpus and under the direct path."""
 
 from pathsum.records.registry import record
 

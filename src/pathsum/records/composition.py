@@ -41,7 +41,7 @@ class CompositionRow:
 
     @property
     def above(self) -> bool:
-        """Return whether the score exceeds chance with a q-value below SIGNIFICANT."""
+        """Return whether the score is above chance with a q-value below SIGNIFICANT."""
         return self.value > self.chance and self.q_value < SIGNIFICANT
 
     @property
@@ -53,8 +53,8 @@ class CompositionRow:
     def composes(self) -> bool:
         """Return whether the edge composes by COMPOSITION_RULE.
 
-        The score is taken without the mean write: a head with uniform attention writes almost the same vector at every
-        position. Later heads align with this vector, but its removal does not raise the loss.
+        The score leaves out the mean write, because a head with uniform attention writes almost the same vector at
+        every position. Later heads align with this vector, but its removal does not raise the loss.
         """
         return (
             self.varying > self.chance
@@ -69,10 +69,11 @@ class CompositionRow:
 
     @property
     def at_floor(self) -> bool:
-        """Return whether ``p_value`` is only an upper bound, because no rotation gave as extreme a score."""
+        """Return whether ``p_value`` is only an upper bound, because no random rotation gave as extreme a score."""
         return self.p_value <= self.p_floor
 
     @property
     def varying_at_floor(self) -> bool:
-        """Return whether ``varying_p_value`` is only an upper bound, because no rotation gave as high a score."""
+        """Return whether ``varying_p_value`` is only an upper bound, because no random rotation gave as high a
+        score."""
         return self.varying_p_value <= self.p_floor / 2

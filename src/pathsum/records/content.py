@@ -1,4 +1,5 @@
-"""Loss reduction and attention scores, split by the content that heads moved and not by the heads that moved it."""
+"""Loss reduction and attention scores by the content that was moved, whichever heads moved it
+(docs/framework.md §2.5)."""
 
 from pathsum.records.registry import record
 
@@ -10,9 +11,9 @@ from pathsum.records.registry import record
     "circuits/content.py",
 )
 class ContentRow:
-    """The loss reduction on held-out windows by one group of content: all routes with the same number of hops, or with
-    the same offset (docs/framework.md §2.5, §2.6). Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
-    documents."""
+    """The loss reduction on held-out windows, in nats per token, by one group of routes: those with the same number of
+    hops, or those with the same offset (docs/framework.md §2.5, §2.6). Patterns and norm scales are frozen. Intervals:
+    95 % bootstrap over documents."""
 
     kind: str  # hops: number of heads at which content changed position | offset: its distance from the query
     content: str  # hops: 0, 1, …; offset: 0 (current token), 1, 2, 3+ or BOS (position 0, at any offset)
@@ -22,7 +23,7 @@ class ContentRow:
     removed_nats: float  # rise of the loss when this group alone is removed from the logits
     removed_low: float
     removed_high: float
-    own_scale_nats: float | None  # as added_nats, with norm scales of the groups present (§2.7); None for offsets
+    own_scale_nats: float | None  # as added_nats, at own norm scales (docs/framework.md §2.7); None for offsets
     own_scale_low: float | None
     own_scale_high: float | None
     windows: int
@@ -36,8 +37,8 @@ class ContentRow:
     "circuits/content.py",
 )
 class ContentScoreRow:
-    """The part of a head's attention scores on repeated random tokens that comes from one offset group at the query and
-    one at the key (docs/framework.md §2.5). The rows of a head add up to its scores."""
+    """The part of a head's attention scores that comes from one offset group at the query and one at the key, on
+    repeated random tokens (docs/framework.md §2.5). All rows of a head add up to its scores."""
 
     layer: int
     head: int

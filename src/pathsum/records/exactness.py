@@ -15,4 +15,4 @@ class ExactnessRow:
     step: int
     tokens_seen: int
     max_relative_error: float  # of the logits
-    scores_max_relative_error: float | None  # of log A; None with fewer than two layers or without a split (§2.3)
+    scores_max_relative_error: float | None  # of log A; None if no layer has pairs of paths (docs/framework.md §2.3)

@@ -7,9 +7,9 @@ from pathsum.records.registry import record
 class TokenTableRow:
     """The ``k`` largest entries of a circuit for each of ``tokens``.
 
-    OV: output tokens that the head raises when it attends to the token, in logits above the mean over outputs. QK:
-    destinations that attend to the token, in nats above the mean over their keys. direct and corpus: probabilities
-    (0..1) of the next token under the direct path alone and in the training text.
+    * OV: output tokens that the head raises when it attends to the token, in logits above the mean over outputs.
+    * QK: destinations that attend to the token, in nats above each destination's mean over keys.
+    * direct and corpus: probabilities (0 to 1) of the next token under the direct path alone and in the training text.
     """
 
     table: str  # OV | QK | direct | corpus

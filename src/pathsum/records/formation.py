@@ -1,4 +1,4 @@
-"""Formation of heads and edges during training, and change-points."""
+"""Formation of heads and edges during training, and the change-points."""
 
 from pathsum.records.registry import record
 
@@ -10,8 +10,8 @@ from pathsum.records.registry import record
     "extraction/formation.py",
 )
 class FormationRow:
-    """The losses at one checkpoint, and the scores there of two heads: the previous-token head and the induction head,
-    both chosen at the last evaluation of training (docs/framework.md §6.5)."""
+    """Losses at one checkpoint, and scores of the previous-token head and the induction head, both chosen at the last
+    evaluation of training (docs/framework.md §6.5)."""
 
     step: int
     tokens_seen: int
@@ -22,7 +22,7 @@ class FormationRow:
     loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record log
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
-    icl_loss_drop_nats: float | None  # in-context loss drop at the positions of ICL (§6.2), as in ``CellSummary``
+    icl_loss_drop_nats: float | None  # loss drop at the positions of ICL (docs/framework.md §6.2)
     loss_nats: float
 
 
@@ -33,7 +33,7 @@ class FormationRow:
     "statistics/phase_change.py",
 )
 class ChangePointRow:
-    """The change-point of one field of ``FormationRow``: tokens seen at half of its rise, or at the bend of the
+    """The change-point of one field of ``FormationRow``: the tokens seen at half of its rise, or at the bend of the
     loss."""
 
     quantity: str  # name of the field

@@ -4,8 +4,8 @@ from pathsum.records.registry import record
 
 
 class FuzzyKind:
-    """Values of ``FuzzyMatchingRow.kind``: the kind of the token before the follower, or of the passage before the
-    scored copy."""
+    """Values of ``FuzzyMatchingRow.kind``: the kind of the token before the follower (for the induction head), or of
+    the passage before the scored copy (for the whole model)."""
 
     CASE, SPACE, CHANCE = "case", "leading space", "chance"
     VARIANTS = (CASE, SPACE)
@@ -14,17 +14,18 @@ class FuzzyKind:
 
     @staticmethod
     def equal(variant: str) -> str:
-        """Name the rows in which the earlier token equals the query, for the queries that have this variant."""
+        """Return the kind in which the earlier token equals the query, for queries that have this ``variant``."""
         return f"equal ({variant})"
 
     @staticmethod
     def unrelated(variant: str) -> str:
-        """Name the rows in which the earlier token is unrelated (control), for the queries that have this variant."""
+        """Return the control kind in which the earlier token is unrelated, for queries that have this ``variant``."""
         return f"unrelated ({variant})"
 
 
 class FuzzyMeasure:
-    """Values of ``FuzzyMatchingRow.measure``. Differences from an unrelated token are paired by query."""
+    """Values of ``FuzzyMatchingRow.measure``. "Over unrelated" is a difference from an unrelated token, paired by
+    query."""
 
     ATTENTION, SCORE = "attention", "match score"  # 0..1; standard deviations over all pairs of tokens
     ATTENTION_OVER, SCORE_OVER = "attention over unrelated", "match score over unrelated"
@@ -42,8 +43,8 @@ class FuzzyMeasure:
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
-    """One measure of fuzzy matching (docs/framework.md §5.13): of the induction head, for an earlier token of one kind,
-    or of the model, for a renamed copy of a passage."""
+    """One measure of fuzzy matching (docs/framework.md §5.13): of the induction head for one kind of earlier token, or
+    of the whole model on a renamed copy of a passage."""
 
     layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None

@@ -13,7 +13,7 @@ COPYING = 0.5  # eigenvalue positivity above which a head copies by its weights
     "extraction/framework.py",
 )
 class HeadRow:
-    """The scores of a head."""
+    """The scores of a head, by behavior and by weights."""
 
     layer: int  # from 0
     head: int  # from 0
@@ -35,7 +35,7 @@ class HeadRow:
 
 @record("distances", "attention by distance", "mean A[i, i − distance]", "probes/positional.py")
 class DistanceRow:
-    """The mean attention of a head at one distance."""
+    """The mean attention of a head to the key at one distance."""
 
     layer: int
     head: int
@@ -50,8 +50,8 @@ class DistanceRow:
     "behaviour/labels.py",
 )
 class LabelRow:
-    """The score of a head for one behavior (docs/framework.md §5.7), with its chance level: under uniform causal
-    attention, or for copying with another window's tokens."""
+    """The score of a head for one behavior (docs/framework.md §5.7), with its chance level: the score of uniform causal
+    attention, or for copying the score on another window's tokens."""
 
     layer: int
     head: int
@@ -66,7 +66,7 @@ class LabelRow:
 
     @property
     def name(self) -> str:
-        """Return the behavior without the kind of test."""
+        """Return the behavior without the kind of test, such as "induction"."""
         return self.behaviour.split(":")[0]
 
 

@@ -11,7 +11,7 @@ from pathsum.records.registry import record
 )
 class JointAblationRow:
     """The parts of the in-context loss drop and of the second-copy gain that are lost when several heads are ablated
-    together at one checkpoint (docs/framework.md §5.11). Intervals: 95 % bootstrap."""
+    together at one checkpoint (docs/framework.md §5.11), in nats per token. Intervals: 95 % bootstrap."""
 
     step: int
     tokens_seen: int

@@ -1,4 +1,4 @@
-"""Loss reduction by single paths at frozen norm scales and at their own norm scales (docs/framework.md §2.7)."""
+"""Loss reduction by single paths, at frozen and at their own norm scales (docs/framework.md §2.7)."""
 
 from pathsum.records.registry import record
 
@@ -11,8 +11,8 @@ from pathsum.records.registry import record
 )
 class NormScaleRow:
     """The loss reduction on held-out windows, in nats per token, when a path is added to the shorter paths through its
-    heads: for one head the direct path, for two the direct path and both single-head paths. Patterns are frozen.
-    Intervals: 95 % bootstrap over documents."""
+    heads. For one head these are the direct path, for two heads the direct path and both single-head paths. Patterns
+    are frozen. Intervals: 95 % bootstrap over documents."""
 
     path: str
     order: int  # number of heads on the path

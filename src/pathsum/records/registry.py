@@ -1,7 +1,7 @@
-"""The declaration of records: what each holds, its equation, and the code that computes it.
+"""The declaration of records: what each contains, its equation, and the code that computes it.
 
-``tables()``, the report's list of records, and the files that stages read and write all follow from the declarations.
-To add a record, decorate a row class in any file of this folder with ``@record``; nothing else needs an edit.
+``tables()``, the report's list of records, and the files that stages read and write follow from these declarations. To
+add a record, decorate a row class in any file of this folder with ``@record``. Nothing else needs an edit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MODEL = "CELL"  # placeholder for a model's name
 
 @dataclass(frozen=True)
 class Origin:
-    """The declaration of one record: its contents, its computation, and its file."""
+    """The declaration of one record: what it contains, how it is computed, and where it is stored."""
 
     record: str  # name
     holds: str  # contents, in words
@@ -44,7 +44,7 @@ def record(
     stage: str = f"extract@{MODEL}",
     printed: bool = True,
 ) -> Callable[[type[R]], type[R]]:
-    """Make the decorated class a frozen dataclass and declare it as the row type of the record ``name``.
+    """Return a decorator that declares a class as the row type of the record ``name``, and makes it a frozen dataclass.
 
     The arguments are the fields of ``Origin``. By default the record is one table per model, written by extract.
     """
@@ -64,7 +64,7 @@ def origins() -> dict[str, Origin]:
 
 
 def tables() -> dict[str, type[Any]]:
-    """Return the row type of each record that is stored per model as ``<name>.parquet``, in alphabetical order."""
+    """Return, by name in alphabetical order, the row type of each record that every model has as ``<name>.parquet``."""
     found = _kinds().items()
     return dict(sorted((o.record, kind) for kind, o in found if o.stored == f"{MODEL}/{o.record}.parquet"))
 

@@ -40,13 +40,13 @@ class Cell:
         return self.tables.get(name_of(kind), [])
 
     def of_induction_head(self, kind: type[R]) -> list[R]:
-        """Return the rows of a record for the induction head (``HeadRoles.induction``). ``kind`` needs the fields
-        ``layer`` and ``head``."""
+        """Return the rows of the induction head (``HeadRoles.induction``). ``kind`` needs the fields ``layer`` and
+        ``head``."""
         place = HeadRoles.of(self.log).induction
         return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
 
     def having(self, **tables: list[Any]) -> Cell:
-        """Return a copy in which ``tables``, by record name, replace the present ones."""
+        """Return a copy in which ``tables``, named after records, replace those of the same name."""
         return dataclasses.replace(self, tables={**self.tables, **tables})
 
     @property
@@ -54,24 +54,26 @@ class Cell:
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
-        """Return the head with the highest prefix matching at the last evaluation of training; None without heads."""
+        """Return the scores of the head with the highest prefix matching at the last evaluation of training, or
+        None."""
         return next(iter(self.of_induction_head(HeadRow)), None)
 
     def formed_induction_head(self) -> HeadRow | None:
-        """Return the induction head if its prefix matching in the records reaches FORMED, otherwise None."""
+        """Return the scores of the induction head if its prefix matching in the records is at least FORMED, otherwise
+        None."""
         best = self.induction_head()
         return best if best is not None and best.prefix_matching >= FORMED else None
 
     def previous_token_head(self) -> HeadRow | None:
-        """Return the first-layer head with the highest previous-token score at the last evaluation of training; None
-        without heads."""
+        """Return the scores of the first-layer head with the highest previous-token score at the last evaluation of
+        training, or None."""
         place = HeadRoles.of(self.log).previous
         return next((h for h in self.rows(HeadRow) if (h.layer, h.head) == place), None)
 
 
 @dataclass(frozen=True)
 class Results:
-    """The records of all models and of the corpus, from which the report is made."""
+    """The records of all models, of the corpus and of the calibration, from which the report is made."""
 
     cells: dict[str, Cell]  # models of the grid, by name
     controls: dict[str, Cell]  # control models, by name; claims about the grid do not count them
@@ -91,7 +93,8 @@ class Results:
 
 
 def write_cell(folder: Path, cell: Cell) -> None:
-    """Write ``cell`` as summary.json, log.jsonl and one parquet file per table. Equal records give equal bytes."""
+    """Write ``cell`` as summary.json, log.jsonl, one parquet file per table, and a manifest. Equal records give equal
+    bytes."""
     write_json(folder / "summary.json", cell.summary)
     write_whole(folder / "log.jsonl", json_lines(cell.log))
     for name, kind in tables().items():
@@ -102,7 +105,7 @@ def write_cell(folder: Path, cell: Cell) -> None:
 def read_cell(folder: Path) -> Cell:
     """Read the records of one model from ``folder``.
 
-    Raises FileNotFoundError, which names each absent file, and ValueError, which names a changed file or wrong columns.
+    Raises FileNotFoundError, which names each absent file, or ValueError, which names a changed file or wrong columns.
     """
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]

@@ -1,4 +1,4 @@
-"""The choice of the previous-token head and the induction head of a model (docs/framework.md §5.6)."""
+"""The choice of a model's previous-token head and induction head (docs/framework.md §5.6)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Place = tuple[int, int]  # layer and head
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """The two heads that claims are about.
+    """The previous-token head and the induction head of a model, each as (layer, head).
 
-    They are chosen on the data of training's last evaluation: tuning documents and random tokens. Records, on which
-    claims are judged, come from verdict documents and from other random tokens.
+    They are chosen at the last evaluation of training, on tuning documents and random tokens. Claims about them are
+    judged on verdict documents and other random tokens.
     """
 
     previous: Place | None  # first-layer head with the highest previous-token score
@@ -23,14 +23,16 @@ class HeadRoles:
 
     @staticmethod
     def of(log: Sequence[Evaluation]) -> HeadRoles:
-        """Choose both heads at the last evaluation of ``log``. Both are None without heads or with an empty log."""
+        """Choose both heads at the last evaluation of ``log``. Both are None if the model has no heads or the log is
+        empty."""
         if not log:
             return HeadRoles(None, None)
         return HeadRoles(_best(log[-1].previous_token[:1]), _best(log[-1].prefix_matching))
 
 
 def scored(scores: Sequence[Sequence[float]], first: int = 0) -> dict[Place, float]:
-    """Map (layer, head) to its score, from nested lists ``scores[layer][head]`` whose first layer is ``first``."""
+    """Return the score of each head by (layer, head), from lists ``scores[layer][head]`` that begin with layer
+    ``first``."""
     return {(layer, head): s for layer, heads in enumerate(scores, first) for head, s in enumerate(heads)}
 
 

@@ -13,7 +13,8 @@ class ScorePathRow:
     """The part of a head's attention scores on repeated random tokens that comes from one pair of paths. All pairs of a
     head add up to its scores.
 
-    A path is "direct", a list of heads ("L0H3→L1H2"), or "position". "position" on both sides is a bias by distance.
+    A path is "direct", a sequence of heads ("L0H3→L1H2"), or "position". "position" on both sides is a bias by
+    distance.
     """
 
     layer: int

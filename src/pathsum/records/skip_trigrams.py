@@ -7,8 +7,10 @@ CLEAR = 3.0  # least excess of hits over expected hits, in Poisson standard erro
 
 
 def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
-    """Return whether a text contains a skip-trigram beyond chance: ``lift`` is defined and hits − expected exceeds
-    CLEAR √expected (docs/framework.md §3.9)."""
+    """Return whether a text contains a skip-trigram beyond chance (docs/framework.md §3.9).
+
+    Then ``lift`` is defined, and hits − expected exceeds CLEAR √expected.
+    """
     return lift is not None and hits - expected > CLEAR * expected**0.5
 
 
@@ -20,7 +22,7 @@ def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
     "extraction/atlas.py",
 )
 class SkipTrigramRow:
-    """A skip-trigram, source … destination → out, of a head: its effect on the choosing documents, and its counts in
+    """A skip-trigram of a head, source … destination → out, with its effect in the choosing documents and its counts in
     the judging documents."""
 
     layer: int
@@ -57,8 +59,7 @@ class SkipTrigramRow:
     "extraction/atlas.py",
 )
 class SkipTrigramTallyRow:
-    """Counts of a head's candidates: its skip-trigrams with the largest summed effect, before any test on the
-    text."""
+    """Counts of a head's candidates: the skip-trigrams with the largest summed effect, before any test on the text."""
 
     layer: int
     head: int
@@ -79,8 +80,11 @@ class SkipTrigramTallyRow:
     "extraction/atlas.py",
 )
 class SkipTrigramBugRow:
-    """A spurious skip-trigram of a head, s … d → o (docs/framework.md §3.10). The head raises it because it also raises
-    s … d → o' and s … d' → o. The judging documents contain it no more often than expected."""
+    """A spurious skip-trigram of a head, s … d → o (docs/framework.md §3.10).
+
+    The head raises it because it also raises s … d → o' and s … d' → o. The judging documents contain it no more often
+    than expected.
+    """
 
     layer: int
     head: int

@@ -11,8 +11,11 @@ from pathsum.records.registry import record
     "behaviour/softmax_competition.py",
 )
 class SoftmaxCompetitionRow:
-    """The preference of a head for one key over nearby keys, in nats of log attention: its mean on windows that repeat
-    minus its mean on windows that do not. Intervals: 95 % bootstrap over windows."""
+    """The preference of a head for one key over nearby keys, in nats of log attention.
+
+    It is the mean over windows that repeat minus the mean over windows that do not. Intervals: 95 % bootstrap over
+    windows.
+    """
 
     layer: int
     head: int

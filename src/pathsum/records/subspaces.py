@@ -10,7 +10,7 @@ from pathsum.records.registry import record
     "circuits/subspaces.py",
 )
 class OverlapRow:
-    """The share of an early head's write that lies in the subspace that a late head reads."""
+    """The share of an early head's write that lies in the subspace that a late head reads through Q, K or V."""
 
     kind: str  # reader of the late head: Q, K or V
     early_layer: int
@@ -40,7 +40,7 @@ class BandwidthRow:
     "circuits/deleting.py",
 )
 class DeletingRow:
-    """Deletion by a head of what earlier layers wrote. Heads of the first layer have no row."""
+    """How far a head deletes what earlier layers wrote. Heads of the first layer have no row."""
 
     layer: int
     head: int

@@ -10,8 +10,8 @@ from pathsum.records.registry import record
     "extraction/sufficiency.py",
 )
 class SufficiencyRow:
-    """Induction on repeated random tokens when everything is resampled except the induction head and one K-edge into
-    it. Intervals: 95 % bootstrap over windows."""
+    """Induction on repeated random tokens when all other heads are resampled, and all that the induction head reads
+    except one K-edge and the embedding at its queries and values. Intervals: 95 % bootstrap over windows."""
 
     kept: str  # K-edge that is kept: circuit (from the previous-token head) | another head (control) | nothing
     early_head: int | None  # first-layer head of the kept edge; None if no edge is kept

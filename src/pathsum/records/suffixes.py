@@ -13,7 +13,7 @@ from pathsum.records.registry import record
     "behaviour/suffixes.py",
 )
 class SuffixMatchRow:
-    """The attention of a head to the followers of two earlier matches, on sequences of random tokens."""
+    """The attention of a head to the followers of two earlier matches, in sequences of random tokens."""
 
     layer: int
     head: int
@@ -34,8 +34,10 @@ class SuffixMatchRow:
     "extraction/suffixes.py",
 )
 class SuffixPredictionRow:
-    """Predictions of a model on the sequences of ``SuffixMatchRow``. The gain of a follower is its log-probability
-    minus its log-probability in the sequence where nothing matches."""
+    """Predictions of a model on the sequences of ``SuffixMatchRow``.
+
+    The gain of a follower is its log-probability minus its log-probability in the sequence where nothing matches.
+    """
 
     condition: str  # as in ``SuffixMatchRow``
     longer_nats: float  # gain of the follower of the longer (or only) match
@@ -47,7 +49,7 @@ class SuffixPredictionRow:
     advantage_nats: float  # longer_nats − shorter_nats
     low: float
     high: float
-    wins: float  # share of windows with a higher logit for the follower of the longer match, 0..1; chance 0.5
+    wins: float  # share of sequences with a higher logit for the follower of the longer match, 0..1; chance 0.5
     sequences: int
 
 
@@ -58,8 +60,7 @@ class SuffixPredictionRow:
     "extraction/suffixes.py",
 )
 class SuffixCutRow:
-    """Suffix matching by the induction head and by the model when one set of edges into the induction head is
-    ablated."""
+    """Suffix matching by the induction head and by the model with one set of edges into the induction head ablated."""
 
     cut: str  # name of the set of edges (docs/framework.md §5.12); "none" without ablation
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"

@@ -40,7 +40,7 @@ class CellSummary:
     prefix_matching: float | None  # of the induction head, 0..1; None without heads
     previous_token: float | None  # of the previous-token head, 0..1; None without heads
     copying_heads: int | None  # number of heads whose OV eigenvalue positivity exceeds 0.5
-    exactness: float  # largest relative error of the path sums of logits and scores, over all checkpoints, float64
+    exactness: float  # largest relative error of all exactness checks, docs/framework.md §2.2, float64
     onset_tokens: int | None  # tokens seen at the onset (docs/framework.md §6.3); None without an onset
     onset_low: int | None  # tokens seen at the evaluation before the onset
     onset_high: int | None  # tokens seen at the evaluation after the onset
@@ -54,10 +54,10 @@ class CellSummary:
     val_loss_high: float | None = None
     in_context_loss_drop_low: float | None = None
     in_context_loss_drop_high: float | None = None
-    icl_loss_drop_nats: float | None = None  # loss near token 50 − near icl_late_token (§6.2); None for short windows
+    icl_loss_drop_nats: float | None = None  # docs/framework.md §6.2; None for short windows
     icl_loss_drop_low: float | None = None
     icl_loss_drop_high: float | None = None
-    icl_late_token: int | None = None  # 500 as in ICL, or in shorter windows the last multiple of 10 that fits
+    icl_late_token: int | None = None  # later token of this drop: 500 as in ICL, or the last multiple of 10 that fits
     bigram_excess_nats: float | None = None  # val_loss_nats − loss of the smoothed bigram model on the same windows
     bigram_excess_low: float | None = None
     bigram_excess_high: float | None = None

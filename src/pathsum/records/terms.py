@@ -10,8 +10,9 @@ from pathsum.records.registry import record
     "circuits/importance.py",
 )
 class TermRow:
-    """The loss reduction on held-out windows by one term: all paths of one order, or those paths of order 1 that go
-    through one layer or one head. Patterns and norm scales are frozen. Intervals: 95 % bootstrap over documents."""
+    """The loss reduction on held-out windows, in nats per token, by one term: all paths of one order, or the paths of
+    order 1 through one layer or one head. Patterns and norm scales are frozen. Intervals: 95 % bootstrap over
+    documents."""
 
     order: int  # number of heads on each path
     layer: int | None  # None: paths through any layer
@@ -23,7 +24,7 @@ class TermRow:
     removed_nats: float  # rise of the loss when this term alone is removed from the logits
     removed_low: float
     removed_high: float
-    own_scale_nats: float | None  # as added_nats, at the scale of the orders present (§2.7); None for layers and heads
+    own_scale_nats: float | None  # as added_nats, at own norm scales (docs/framework.md §2.7); None by layer or head
     own_scale_low: float | None
     own_scale_high: float | None
     windows: int

@@ -7,8 +7,8 @@ from pathsum.records.registry import record
     "token_losses", "losses on single tokens at checkpoints", "−log P(token)", "extraction/formation.py", printed=False
 )
 class TokenLossRow:
-    """The losses on single held-out tokens at one checkpoint. Models with the same n_ctx are evaluated on the same
-    tokens."""
+    """The losses on single held-out tokens at one checkpoint. They are the same tokens for all models with the same
+    n_ctx."""
 
     step: int
     tokens_seen: int

@@ -10,7 +10,7 @@ from pathsum.records.registry import record
     "circuits/virtual_heads.py",
 )
 class VirtualHeadRow:
-    """The scores of a virtual head, by its weights and by its pattern, and its removal cost."""
+    """The scores of a virtual head by its weights and by its pattern, and its removal cost (docs/framework.md §2.8)."""
 
     early_layer: int
     early_head: int

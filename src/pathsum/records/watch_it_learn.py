@@ -11,7 +11,7 @@ from pathsum.records.registry import record
     printed=False,
 )
 class PassageRow:
-    """A passage on which patterns are shown. ``PatternRow.passage`` is the row's number."""
+    """A passage on which patterns are shown. ``PatternRow.passage`` is the number of its row, from 0."""
 
     kind: str  # description of the passage
     tokens: str  # printable, joined by U+241F; the first is BOS
@@ -19,7 +19,7 @@ class PassageRow:
 
 @record("patterns", "attention on passages", "A; A ‖W_OV x‖ by row", "circuits/value_weighted.py", printed=False)
 class PatternRow:
-    """The attention pattern of a head on a passage at one checkpoint."""
+    """The attention pattern of a head on one passage at one checkpoint."""
 
     passage: int
     layer: int

@@ -91,7 +91,7 @@ def _two(results: Results) -> str:
     return (
         f"Two layers form induction heads in {len(onsets)} of {plural(len(cells), 'model')}, in a phase change after "
         f"{millions(statistics.median(onsets))} tokens (median). Prefix matching reaches {scores}, and the loss falls "
-        f"by {drops} nats per token within the window{gain}."
+        f"by {drops} nats per token from early to late in the window{gain}."
     )
 
 
@@ -102,7 +102,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        "A surprise: these heads match more than one token, unlike the paper's. Of two earlier matches, "
+        "A surprise: these heads match two tokens, not one as in the paper. Of two earlier matches, "
         f"they prefer the one that also matches the previous token, in {longer} of {plural(len(rows), 'model')}.",
     )
 

@@ -25,9 +25,9 @@ from pathsum.report.themes.calibration import marked
 
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
-    "A claim is reproduced if all models that it concerns pass, and partly reproduced if some do. Numbers are "
-    "medians over models, with the range over models in brackets (not a confidence interval). Chance is the "
-    "value without the effect. n: sample size behind each model's value."
+    "A claim is reproduced if all models that it concerns pass, and partly if some do. Numbers are medians with ranges "
+    "over models (not confidence intervals). Chance is the value without the effect. n: sample size behind each "
+    "model's value."
 )
 FIRST = (  # claims of the first screen, whatever their verdict
     "zero_layer_bigram",

@@ -50,7 +50,7 @@ def ratio_interval(
     documents: Int[Tensor, "batch"],
     generator: torch.Generator,
 ) -> Interval:
-    """Return mean ``part`` / mean ``whole`` with its 95 % bootstrap interval, both means over the same resampled
+    """Return mean ``part`` / mean ``whole`` with its 95 % bootstrap interval. Both means use the same resampled
     documents.
 
     Not finite if the mean of ``whole`` is 0, and meaningless if the interval of that mean contains 0. Costs and errors
@@ -92,6 +92,5 @@ def standard_errors(values: Float[Tensor, "rows batch"], documents: Int[Tensor, 
 
 
 def independent(values: Float[Tensor, "*rows batch"]) -> Int[Tensor, "batch"]:
-    """Number each window as a document of its own. The bootstrap then takes windows as independent, such as those of
-    random tokens."""
+    """Number each window as a document of its own, for windows that share nothing, such as random tokens."""
     return torch.arange(values.shape[-1])

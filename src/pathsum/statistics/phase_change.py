@@ -37,8 +37,9 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
     evaluation.
 
     The crossing is interpolated linearly, and the evaluations on either side are its bounds. None if the rise is below
-    ``least_rise``, in the unit of the series. For a series that falls, pass its negative. ValueError if the lengths
-    differ, if the tokens do not increase, or if a value is not finite. See docs/framework.md §6.3."""
+    ``least_rise``, in the unit of the series. For a series that falls, pass its negative. ValueError with fewer than
+    two evaluations, if the lengths differ, if the tokens do not increase, or if a value is not finite. See
+    docs/framework.md §6.3."""
     _check(tokens_seen, series)
     rise = series[-1] - series[0]
     if rise < least_rise or rise <= 0:
@@ -89,8 +90,7 @@ def change_interval(
     """Return the 95 % percentile interval of a change point, in tokens seen, over bootstrap draws of its curve.
 
     Each column of ``drawn`` is one draw of the curve, with a row per evaluation, and ``find`` returns its change point
-    or None. The result is None if fewer than KNOWN of the draws have a change point. Costs one ``find`` per draw. See
-    docs/framework.md §6.5."""
+    or None. The result is None if fewer than KNOWN of the draws have a change point. See docs/framework.md §6.5."""
     points = [change.tokens_seen for curve in drawn.mT.tolist() if (change := find(tokens_seen, curve)) is not None]
     if not points or len(points) < KNOWN * drawn.shape[1]:
         return None

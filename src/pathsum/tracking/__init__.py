@@ -1,1 +1,1 @@
-"""Copies of logs and results at Weights & Biases (W&B): runs and dashboard."""
+"""Copies of logs and results at Weights & Biases (W&B), and a dashboard that shows them."""

@@ -1,8 +1,8 @@
-"""The dashboard at Weights & Biases (W&B) as code: the same panels as a workspace and as a report.
+"""The dashboard at Weights & Biases (W&B) as code: the same panels as a workspace and as a W&B report.
 
-Lines are plotted against tokens seen. Runs are grouped by number of layers, number of heads and the settings of
-controls; a group is one line with the range over its seeds. Metrics have the names that ``tracker`` logs. Nothing is
-sent until the workspace or the report is saved.
+Lines are plotted against tokens seen. Runs with the same number of layers, number of heads and settings of controls
+form a group. A group is one line, with the range over its seeds. Metrics have the names that ``tracker`` logs. Nothing
+is sent until the workspace or the report is saved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # names of figures
 
 
 def lines(n_layers: int) -> dict[str, list[Any]]:
-    """Return, by section, line plots of the metrics that models of up to ``n_layers`` layers log in training."""
+    """Return, by section, line plots of the metrics of training for models of up to ``n_layers`` layers."""
     heads = [
         _line(f"Best {score.replace('_', ' ')}, layer {layer}", f"layer{layer}/best_{score}")
         for score in ("prefix_matching", "previous_token", "copying")
@@ -34,8 +34,7 @@ def lines(n_layers: int) -> dict[str, list[Any]]:
 
 
 def findings(contents: Contents) -> dict[str, list[Any]]:
-    """Return, by section, panels for the figures and tables of the report. The last section is the complete report with
-    its explorers."""
+    """Return, by section, panels for the report's figures and tables. The last section is the complete report page."""
     panels = {
         section: [*map(_figure, figures), *map(_table, tables)] for section, (figures, tables) in contents.items()
     }
@@ -43,7 +42,7 @@ def findings(contents: Contents) -> dict[str, list[Any]]:
 
 
 def workspace(entity: str, project: str, n_layers: int, contents: Contents) -> workspaces.Workspace:
-    """Return the W&B workspace with all panels."""
+    """Return a W&B workspace with all panels, unsaved."""
     panels = lines(n_layers) | findings(contents)
     return workspaces.Workspace(
         entity=entity,
@@ -56,7 +55,8 @@ def workspace(entity: str, project: str, n_layers: int, contents: Contents) -> w
 
 
 def report(entity: str, project: str, n_layers: int, contents: Contents) -> reports.Report:
-    """Return the W&B report with all panels: learning curves first, then the sections of the report."""
+    """Return a W&B report with all panels, unsaved: first the learning curves, then the sections of the suite's
+    report."""
     cells = reports.Runset(name="cells", filters="JobType = 'train'", groupby=[f"config.{key}" for key in GROUPS])
     made = reports.Runset(name="report", filters="JobType = 'report'")
     blocks: list[Any] = [reports.TableOfContents()]

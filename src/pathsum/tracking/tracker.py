@@ -1,7 +1,7 @@
-"""Logging to Weights & Biases (W&B). It copies results that are also stored on disk. No stage reads from it.
+"""Log to Weights & Biases (W&B). It receives copies of results that are also on disk, and no stage reads from it.
 
-The x-axis is tokens seen instead of W&B's step, so that a resumed run continues its curves. The environment variable
-``WANDB_MODE`` overrides the configured mode, except ``off``.
+The x-axis is tokens seen and not W&B's step, so that a resumed run continues its curves. The environment variable
+``WANDB_MODE`` overrides every configured mode except ``off``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
 
 
 def metrics(evaluation: Evaluation) -> dict[str, float | int]:
-    """Return one evaluation as scalars for W&B: tokens seen, losses (nats per token), and for each head score the
-    largest value in each layer."""
+    """Return an evaluation as scalars for W&B: tokens seen, losses (nats per token), and the best of each head score by
+    layer."""
     flat: dict[str, float | int] = {
         "tokens": evaluation.tokens_seen,
         "val_loss_nats": evaluation.val_loss_nats,
@@ -40,10 +40,11 @@ def metrics(evaluation: Evaluation) -> dict[str, float | int]:
 def mirror(
     config: TrackingConfig, name: str, identity: str, job: str, about: Mapping[str, Any], folder: Path
 ) -> Iterator[Mirror]:
-    """Open the W&B run ``name`` for the duration of a with block.
+    """Open a W&B run during the block.
 
-    ``identity`` is the id of the run, so that a resumed run continues it. ``about`` is stored as the configuration of
-    the run. With mode ``off``, the returned object has no effect. Raises ValueError if no run can be opened.
+    ``identity`` is the id of the run, so that a resumed run continues it. ``job`` is its type, ``about`` its
+    configuration, and ``folder`` the place of local files. With mode ``off`` there is no run. Raises ValueError if W&B
+    cannot open it.
     """
     if config.mode == "off":
         yield Mirror(None)
@@ -68,9 +69,11 @@ def mirror_tables(
     files: Iterable[Path],
     tables: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Log the pandas tables that ``tables`` returns as a W&B run, with the other arguments of ``mirror``. ``files`` are
-    what they are made from: if the run was logged before with the same content and configuration, nothing is done. A
-    file in ``folder``/mirrored keeps this; without it, the run is logged again."""
+    """Log the pandas tables that ``tables`` returns as a W&B run. The other arguments are those of ``mirror``.
+
+    Nothing is done if the run was logged before with the same tracking settings and the same ``files``, from which the
+    tables are made. A file in ``folder``/mirrored records this.
+    """
     if config.mode == "off":
         return
     digest = hashlib.sha256(repr((config, os.environ.get("WANDB_MODE"))).encode())
@@ -132,7 +135,7 @@ def _opened(config: TrackingConfig, name: str, identity: str, job: str, about: M
 
 
 class Mirror:
-    """The interface of stages to a W&B run. Its methods have no effect without a run."""
+    """The W&B run to which a stage logs. Without a run, the methods do nothing."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
@@ -168,6 +171,6 @@ class Mirror:
             self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
-        """Log the final weights as an artifact. Offline runs skip this, because they would only copy the file."""
+        """Log the final weights as an artifact. An offline run would only copy the file, so it is skipped."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")

@@ -16,9 +16,10 @@ _SIDE, _ROUNDS = 8192, 20  # side and number of the timed products; one takes 1.
 
 
 def choose(wanted: str) -> torch.device:
-    """Return the device for the setting ``train.device``. With ``auto`` it is a GPU if there is one, otherwise the CPU.
+    """Return the device for the value ``wanted`` of ``train.device``: "auto", "cpu" or "cuda".
 
-    Apple's GPU is never used; ``TrainConfig`` says why. Raises ValueError if a GPU is requested and there is none.
+    "auto" is a GPU if there is one, and otherwise the CPU. Apple's GPU is never used; ``TrainConfig`` says why. Raises
+    ValueError if ``wanted`` is "cuda" and there is no GPU.
     """
     if wanted == "cuda" and not torch.cuda.is_available():
         raise ValueError(
@@ -30,20 +31,19 @@ def choose(wanted: str) -> torch.device:
 
 @lru_cache
 def product_dtype(kind: str) -> torch.dtype:
-    """Return the fastest data type for matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
+    """Return the data type of matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
 
-    This is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX. Other CPUs emulate bfloat16 and are 70 times
-    slower with it (measured on AVX2), so they use float32.
+    It is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX. Other CPUs use float32. They would emulate
+    bfloat16, which is 70 times slower (measured on AVX2).
     """
     hardware = kind != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return torch.bfloat16 if hardware else torch.float32
 
 
 def describe(device: torch.device) -> Device:
-    """Return the description of ``device`` for a model's record, with the measured peak rate if it is a GPU.
+    """Return the description of ``device`` that is stored with a model. The peak rate of a GPU is measured.
 
-    The peak rate of a CPU is left out, because it varies with the load: two runs on one machine would have different
-    records. bench/ measures it.
+    The peak rate of a CPU is None: it varies with the load, so two runs on one machine would have different records.
     """
     if device.type == "cpu":
         products = str(product_dtype("cpu")).removeprefix("torch.")
@@ -53,7 +53,7 @@ def describe(device: torch.device) -> Device:
 
 
 def peak_flops(device: torch.device, side: int) -> float:
-    """Measure the rate of bf16 matrix products, in FLOP/s. Return the best of several rounds."""
+    """Return the rate of bf16 products of two side × side matrices, in FLOP/s: the best of several measurements."""
     left, right, out = (torch.randn(side, side, device=device).bfloat16() for _ in range(3))
     best = 0.0
     for _ in range(_ROUNDS):

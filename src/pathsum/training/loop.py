@@ -71,13 +71,13 @@ def train(
     log: Callable[[Evaluation], None],
     title: str,
 ) -> None:
-    """Train the model that ``cell`` describes, and store it in ``run``. Continue from the last saved state, if any.
+    """Train the model that ``cell`` describes in the folder ``run``, from the last saved state if there is one.
 
-    ``windows`` are the training windows and the held-out windows. ``log`` receives each evaluation after it is on disk.
-    A resumed run passes the earlier evaluations to ``log`` again. Several processes (``ranks``) may train one model;
-    only the main one evaluates and writes. A finished run is left as it is. Raises TrainingDiverged if the loss is not
-    finite; the last finite state is kept. Raises ValueError if the processes do not divide the batch, and OSError if
-    the disk has too little space for the checkpoints.
+    ``windows`` are the training windows and the held-out windows. ``log`` is called with each evaluation after it is on
+    disk, and in a resumed run first with all earlier ones. ``title`` names the model in the progress bar and in errors.
+    Several processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as
+    it is. Raises TrainingDiverged if the loss is not finite; the last finite state is kept. Raises ValueError if the
+    number of processes does not divide the batch size, and OSError if the disk has too little space for checkpoints.
     """
     train_windows, val_windows = windows
     if finished(run):

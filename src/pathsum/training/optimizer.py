@@ -17,13 +17,12 @@ from pathsum.training.threads import halves, in_threads
 
 
 class Muon(Optimizer):
-    """Momentum with orthogonalized updates (Jordan et al. 2024): every singular direction of a matrix moves by about
-    ``lr``.
+    """Momentum with orthogonalized updates (Jordan et al. 2024): all singular values of an update are about ``lr``.
 
-    Parameters are stacked by head: (…, head, ·, ·). The heads of one matrix are orthogonalized together, as one (heads
-    · d_head) × d_model matrix. All matrices form one batch (on a CPU two batches, in parallel). Axes before the heads
-    are separate models. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight matrices of
-    128 × 128, two threads). Its step differs from this one by 0.5 %.
+    Parameters have shape (…, head, ·, ·) and equal sizes. Axes before the heads belong to separate models. All heads of
+    a parameter are orthogonalized together, as one (heads · d_head) × d_model matrix. All parameters are processed in
+    one batch, and on a CPU in two parallel batches. ``torch.optim.Muon`` updates one matrix at a time and takes 15
+    times as long (eight matrices of 128 × 128, two threads). The two updates differ by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:
@@ -57,8 +56,8 @@ def _by_head_rows(p: Tensor) -> Tensor:
 def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*batch rows columns"]:
     """Approximate the orthogonal factor U Vᵀ of G = U S Vᵀ by five Newton–Schulz steps.
 
-    The singular values of the result lie in [0.7, 1.2]. Singular values of G below about 0.002 ‖G‖_F may end lower. The
-    coefficients of the quintic polynomial are Muon's, chosen for a steep slope at 0 and not for convergence to 1.
+    Singular values of G above about 0.002 ‖G‖_F become about 0.7 to 1.2. Smaller ones may stay below 0.7. The quintic
+    polynomial has the coefficients of Muon, which were chosen for a steep slope at 0 and not for convergence to 1.
     Products are in bf16 where the hardware supports it (``product_dtype``).
     """
     X = G.to(product_dtype(G.device.type)).reshape(-1, *G.shape[-2:])
@@ -102,7 +101,7 @@ def set_rate(optimizers: list[Optimizer], share: float) -> None:
 
 
 def rate(step: int, steps: int, config: TrainConfig) -> float:
-    """Return the learning rate at ``step`` (from 1) of ``steps``, as a share of the peak rate.
+    """Return the learning rate at ``step`` (1 to ``steps``), as a share (0 to 1) of the peak learning rate.
 
     The schedule is a linear warm-up, a plateau, and a linear decay that would reach 0 one step after the last.
     """

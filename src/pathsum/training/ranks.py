@@ -1,8 +1,8 @@
 """Data-parallel training of one model by the processes that torchrun starts, on one or more hosts.
 
-Every process holds the whole model, computes gradients on its share of each batch, and takes the same step with the
-mean gradient. Only the main process writes files. All hosts need access to the same folder. Without torchrun there is
-one process, and these functions do nothing.
+Every process holds the whole model and computes gradients on its share of each batch. All processes take the same step
+with the mean gradient. Only the main process writes files. All hosts need access to the same folder. Without torchrun
+there is one process, which is the main one.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def local_gpu() -> torch.device:
 
 
 def share(batch: Tensor) -> Tensor:
-    """Return the windows of ``batch`` that this process trains on."""
+    """Return the part of ``batch`` that this process trains on. The batch size must be a multiple of world_size()."""
     return batch.chunk(world_size())[dist.get_rank()] if _joined() else batch
 
 
 def mean(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Average each tensor over all processes, in one message. Every process gets the same bits."""
+    """Return the mean of each tensor over all processes, by one all-reduce. It is bitwise equal on every process."""
     if world_size() == 1:
         return tensors
     flat = torch.cat([t.flatten() for t in tensors])

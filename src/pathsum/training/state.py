@@ -1,9 +1,9 @@
-"""The state from which an interrupted run continues: weights, optimizer state, step, the fingerprint of the run, and
-the hashes of what it has stored up to this step.
+"""The state from which an interrupted run continues.
 
-The file is in the safetensors format, followed by its sha256. The state before the last one is kept as well. A state
-that is damaged, that is of another run, or that does not fit the stored log and checkpoints, is renamed to
-``*.damaged``.
+A state holds the weights, the optimizer state, the step, the fingerprint of the run, and the hashes of the log and of
+the checkpoints at this step. The file is in the safetensors format, followed by a sha256. The last two states are kept.
+A state is renamed to ``*.damaged`` if it is damaged, if it belongs to another run, or if the log or a checkpoint on
+disk has changed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _DIGEST = 32  # bytes
 
 
 def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, stored: Mapping[str, str]) -> None:
-    """Write the state atomically. ``stored`` are the hashes of the log and of the checkpoints. Write nothing if a
-    weight is not finite."""
+    """Write a state to ``run`` atomically, and keep the one before it. If a weight is not finite, write nothing.
+
+    ``stored`` maps the relative paths of the log and of the checkpoints to their sha256.
+    """
     if not all(bool(p.isfinite().all()) for p in model.parameters()):
         return
     tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
@@ -48,8 +50,11 @@ def save_state(run: Path, model: Transformer, opts: list[Optimizer], step: int, 
 
 
 def load_state(run: Path, model: Transformer, opts: list[Optimizer]) -> tuple[int, dict[str, str]]:
-    """Restore the last state that is undamaged, belongs to this run, and fits the stored log and checkpoints. Return
-    its step and the hashes of what was stored then, or step −1 and no hashes if there is no such state."""
+    """Restore the last valid state into ``model`` and ``opts``. Return its step and the hashes stored in it.
+
+    A state is valid if it is undamaged, belongs to this run, and fits the log and the checkpoints on disk. Without a
+    valid state, return step −1 and no hashes. States found invalid are renamed.
+    """
     for path in (run / STATE, run / PREVIOUS):
         if not path.exists():
             continue

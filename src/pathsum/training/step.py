@@ -14,9 +14,10 @@ from pathsum.training.threads import halves, in_threads
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """Take one training step on ``batch``. Return the mean loss over all processes, in nats, as it was before the step.
+    """Take one training step on ``batch``. Return the loss before the step, in nats per token.
 
-    ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, it holds those of this process.
+    ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, each passes its share of the
+    windows, and the loss is the mean over all processes. With ``autocast``, matrix products are in bf16.
     """
     if batch.device.type == "cpu":
         keep_freed(2**30)

@@ -1,14 +1,15 @@
-"""The run store: one folder per training run, named by a hash of what determines its result.
+"""The run store: one folder per training run, named by a hash (fingerprint) of all that determines the weights.
 
     runs/<fingerprint>/cell.json  device.json  log.jsonl  checkpoints/<step>.safetensors  manifest.json  lock
 
-Sweeps and `dvc repro` share the store. Files are written atomically. A finished run has a manifest with its fingerprint
-and the hashes of its files, and is used only while the files match these hashes. A run that is not finished has a
-state (training/state.py).
+Sweeps and `dvc repro` share the store. Files are written atomically. A finished run has a manifest with the fingerprint
+and the hashes of the files. The run is used only while its files match these hashes. An unfinished run has saved states
+instead (training/state.py).
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import shutil
@@ -23,6 +24,7 @@ from pathsum.config import CellConfig
 from pathsum.core.locks import held
 from pathsum.core.manifest import MANIFEST, damage, read_manifest
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # they can have a docstring
 LOG, CHECKPOINTS, ABOUT = "log.jsonl", "checkpoints", ("cell.json", "device.json")
 
 
@@ -31,20 +33,33 @@ class RunBusy(RuntimeError):
 
 
 def fingerprint(cell: CellConfig, data_hash: str, code: Sequence[Path]) -> str:
-    """Return a hash of what the weights depend on: configuration, tokens, the code in the folders ``code``, torch's
-    version."""
+    """Return a hash, in 16 hexadecimal digits, of what the weights depend on: configuration, tokens (``data_hash``),
+    Python files in the folders ``code``, and the version of torch. Comments and docstrings do not change it."""
     source = hashlib.sha256()
     for folder in code:
         for path in sorted(folder.rglob("*.py")):
-            source.update(f"{folder.name}/{path.relative_to(folder).as_posix()}".encode() + path.read_bytes())
+            source.update(f"{folder.name}/{path.relative_to(folder).as_posix()}".encode() + _statements(path))
     facts = {"cell": cell.model_dump(), "data": data_hash, "code": source.hexdigest(), "torch": torch.__version__}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def _statements(path: Path) -> bytes:
+    """Return the code of a Python file without comments and docstrings, or all of a file that does not parse."""
+    content = path.read_bytes()
+    try:
+        tree = ast.parse(content)
+    except SyntaxError:
+        return content
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree).encode()
+
+
 @contextmanager
 def locked(folder: Path, wait: bool) -> Iterator[None]:
-    """Lock ``folder`` for this process. If another process holds the lock, wait for it if ``wait``, otherwise raise
-    RunBusy with its process id."""
+    """Lock ``folder`` during the ``with`` block. If another process holds the lock, wait for it. With ``wait`` false,
+    raise RunBusy instead, with the id of that process."""
 
     def busy(holder: str) -> None:
         if not wait:
@@ -70,8 +85,8 @@ def require_space(folder: Path, size: int) -> None:
 
 
 def adopt(run: Path, folder: Path) -> None:
-    """Copy the manifest of a finished run, and the files that it lists, to ``folder``, the output of a stage. Raises
-    ValueError if the copy does not match the manifest."""
+    """Replace ``folder``, the output of a stage, by a copy of the manifest of a finished run and of the files that it
+    lists. Raises ValueError if the copy does not match the manifest."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in (*read_manifest(run)[0], MANIFEST):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,8 +96,7 @@ def adopt(run: Path, folder: Path) -> None:
 
 
 def log_until(path: Path, step: int) -> bytes:
-    """Return the complete lines of a log up to the evaluation at ``step``: none if ``step`` is negative. A resumed run
-    repeats later evaluations."""
+    """Return the intact lines of a log up to the evaluation at ``step``, or none if ``step`` is negative."""
     kept = b""
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
         with suppress(ValueError, KeyError, TypeError):  # a line that is incomplete or damaged
@@ -92,13 +106,13 @@ def log_until(path: Path, step: int) -> bytes:
 
 
 def finished(run: Path) -> bool:
-    """Return whether ``run`` has its own manifest, and all files that the manifest lists are unchanged."""
+    """Return whether ``run`` has a manifest with its fingerprint, and no file in the manifest has changed."""
     return not damage(run, run.name)
 
 
 def discard_damaged(run: Path) -> None:
-    """Delete manifest, log and checkpoints of a run that has a manifest. Call it only if the run is not ``finished``:
-    then a file has changed since the manifest was written, or the manifest is that of another run."""
+    """Delete the manifest, log and checkpoints of a run that has a manifest. Call this only if the run is not
+    ``finished``: a file has then changed since the manifest was written, or the manifest is that of another run."""
     if not (run / MANIFEST).exists():
         return
     print(f"{run}: {damage(run, run.name)}; this model is trained again", file=sys.stderr)

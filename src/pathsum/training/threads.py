@@ -1,5 +1,5 @@
-"""Process the two halves of a batch in two threads on a CPU. Threads that share every kernel would synchronize hundreds
-of times per step."""
+"""Process the two halves of a batch in two threads on a CPU. Splitting each operation between threads instead would
+synchronize them hundreds of times per step."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Attention with a bias by distance, for training. Forward and backward are written by hand, in the precision of the
 inputs.
 
-Autograd stores and rewrites the scores several times, computes the scores of future keys only to mask them, and
-scatters the gradient of the bias. Here each block of queries uses only the keys up to its own end, the products of
-queries and keys are added to the bias in place, and the gradient of the bias is a sum along diagonals. Forward and
-backward together are 1.5 to 1.7 times as fast as ``F.scaled_dot_product_attention`` with the bias as its mask (8
-windows of 256 tokens, 4 heads of width 32, float32, two threads, AVX2).
+Autograd writes the scores several times, computes scores of future keys and then masks them, and scatters the gradient
+of the bias. Here each block of queries uses only the keys up to its own end. The products of queries and keys are added
+to the bias in place, and the gradient of the bias is a sum along diagonals. Forward and backward together are 1.5 to
+1.7 times as fast as ``F.scaled_dot_product_attention`` with the bias as its mask (8 windows of 256 tokens, 4 heads of
+width 32, float32, two threads, AVX2).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def biased_attention(
 ) -> Float[Tensor, "batch head pos d_head"]:
     """Return softmax(q kᵀ + b[query − key]) v of each head, over the keys up to the query.
 
-    The patterns are stored for the backward pass: about batch · head · pos² / 2 numbers.
+    ``q`` must already be scaled by 1/√d_head. The patterns are stored for the backward pass: about batch · head · pos ·
+    (pos + QUERIES) / 2 numbers.
     """
     mixed: Tensor = _BiasedAttention.apply(q, k, v, bias)
     return mixed
@@ -69,25 +70,25 @@ class _BiasedAttention(torch.autograd.Function):
 
 
 def blocks(pos: int) -> list[tuple[int, int]]:
-    """Return, for each block of queries, its first query and the query after its last one."""
+    """Return the blocks of at most QUERIES queries, each as (first query, last query + 1)."""
     return [(start, min(start + QUERIES, pos)) for start in range(0, pos, QUERIES)]
 
 
 def by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head query key"]:
-    """Return the scores b[query − key], with −∞ for future keys.
+    """Return a table of bias[query − key] by query and key, with −∞ for future keys.
 
-    Row i consists of n successive entries of (b reversed, −∞, −∞, …), from entry n − 1 − i on.
+    Row i is a slice of length n of the sequence (bias reversed, −∞, −∞, …). The slice starts at entry n − 1 − i.
     """
     n = bias.shape[1]
     return F.pad(bias.flip(-1), (0, n - 1), value=-math.inf).unfold(-1, n, 1).flip(1)
 
 
 def diagonal_sums(scores: Float[Tensor, "head query key"]) -> Float[Tensor, "head distance"]:
-    """Sum ``scores`` along each diagonal query − key = 0, 1, …. Scores of future keys must be 0.
+    """Return the sum of ``scores`` along each diagonal query − key = 0 … n − 1. Scores of future keys must be 0.
 
-    Drop the first of the n · n scores (query 0, key 0), and view the others as n − 1 rows of length n + 1. Row r of
-    the view holds the future keys of query r, whose scores are 0, and then the keys 0 to r + 1 of query r + 1. Column c
-    therefore holds distance n − c. Column 0 has zeros only. The dropped score belongs to distance 0.
+    All scores but the first (query 0, key 0) are viewed as n − 1 rows of length n + 1. Row r of this view holds the
+    future keys of query r, whose scores are 0, and then the keys 0 to r + 1 of query r + 1. Column c therefore holds
+    distance n − c, and column 0 only zeros. The first score is added to distance 0.
     """
     n, flat = scores.shape[1], scores.flatten(1)
     sums = flat[:, 1:].unflatten(1, (n - 1, n + 1)).sum(1).flip(-1)[:, :n]

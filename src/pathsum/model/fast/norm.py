@@ -1,5 +1,4 @@
-"""RMS normalization for training, with a hand-written gradient that makes half as many passes over the stream as
-autograd.
+"""RMS normalization for training. The hand-written gradient reads and writes the stream half as often as autograd.
 
 Forward and backward together are 3.2 times as fast as ``F.rms_norm`` (8 windows of 256 tokens, d_model 128, float32,
 two threads). The forward pass is bitwise identical to ``F.rms_norm``, and the gradient agrees to 5e-7.
@@ -15,8 +14,8 @@ from torch import Tensor
 
 
 def rms_normalised(x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
-    """Return x / √(mean x² + ε) at every position, as ``Transformer.normalise`` does. ε is the machine precision of
-    ``x``."""
+    """Return x / √(mean x² + ε) at every position, as ``Transformer.normalise`` does with the norm ``rms``. ε is the
+    machine precision of ``x``."""
     read: Tensor = _RMSNorm.apply(x)
     return read
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import REPRODUCED, UNTESTABLE
 from pathsum.claims.one_layer import copying_heads, count, passing_share
+from pathsum.claims.suffixes import KEY_EDGE, LEFT, QUERY_EDGE, ablated
 from pathsum.claims.two_layers import strongest_k_partner
 from pathsum.records.ablations import EdgeContrastRow
-from pathsum.records.results import Results
+from pathsum.records.heads import LabelRow
+from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import ClaimCard, Section, Table, Text
@@ -17,6 +19,7 @@ from pathsum.report.themes import one_layer, sufficiency
 
 TITLE = "What did not reproduce, and why"
 UNKNOWN = "not known"
+EDGES = (QUERY_EDGE, KEY_EDGE)
 ALL = "Every model that a claim speaks about passes."
 
 
@@ -46,7 +49,7 @@ def _copying(results: Results) -> str:
 
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
-    return f"Of all candidates that pass the same tests, the share is {number(base)}."
+    return f"Few copy at all: of all candidates that pass the same tests, a share of {number(base)}."
 
 
 def _repeats(results: Results) -> str:
@@ -62,16 +65,38 @@ def _partner(results: Results) -> str:
         for c in cells
         if (edge := strongest_k_partner(c)) and (previous := c.previous_token_head())
     )
-    return f"In {plural(others, 'model')} another first-layer head has the larger score." if others else ""
+    return f"In {plural(others, 'model')} another first-layer head composes more." if others else ""
 
 
 def _key_edge(results: Results) -> str:
-    contrasts = [r for c in results.with_layers(2) for r in c.rows(EdgeContrastRow) if r.method == "resample"]
-    missed = [r for r in contrasts if r.low <= 0]
-    same = [r for r in missed if (r.other_kind, r.other_layer, r.other_head) == ("K", r.layer, r.head)]
-    if not missed or same != missed:
+    missed = [
+        (c, r) for c in results.with_layers(2) for r in c.rows(EdgeContrastRow) if r.method == "resample" and r.low <= 0
+    ]
+    if not missed or any((r.other_kind, r.other_layer, r.other_head) != ("K", r.layer, r.head) for _, r in missed):
         return ""
-    return f"In {plural(len(missed), 'model')} another first-layer head matters as much or more to the same keys."
+    back = sum(_two_back(c, r.other_early_layer, r.other_early_head) for c, r in missed)
+    which = " that attends two tokens back" if back == len(missed) else ""
+    return (
+        f"In {plural(len(missed), 'model')} another first-layer head{which} matters as much or more to the same keys."
+    )
+
+
+def _two_back(cell: Cell, layer: int, head: int) -> bool:
+    return any(
+        r.labelled and (r.layer, r.head, r.behaviour) == (layer, head, "two tokens back") for r in cell.rows(LabelRow)
+    )
+
+
+def _two_tokens(results: Results) -> str:
+    """Count the models in which an edge of two-token matching also carries matching of one token."""
+    rows = [[r for cut in EDGES for r in ablated(c, cut)] for c in results.with_layers(2)]
+    both = sum(
+        bool(found)
+        and all(r.left_high is not None and r.left_high < LEFT for r in found)
+        and any(r.alone_left_low is not None and r.alone_left_low <= LEFT for r in found)
+        for found in rows
+    )
+    return f"In {plural(both, 'model')} these edges also carry matches of one token." if both else ""
 
 
 def _suffices(_: Results) -> str:
@@ -79,7 +104,7 @@ def _suffices(_: Results) -> str:
 
 
 def _coincides(_: Results) -> str:
-    return "Skip-trigrams also use the context: the other models had more of the drop before the phase change."
+    return "Skip-trigrams also use the context: the models that fail had more of the loss drop before the phase change."
 
 
 WHY: Mapping[str, Callable[[Results], str]] = {
@@ -88,6 +113,7 @@ WHY: Mapping[str, Callable[[Results], str]] = {
     "repeat_loss": _repeats,
     "k_composition": _partner,
     "induction_key_edge": _key_edge,
+    "two_token_edges": _two_tokens,
     "circuit_suffices": _suffices,
     "phase_change_coincides": _coincides,
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
+from pathsum.claims.causal import METHODS
 from pathsum.claims.formation import by_onset, change_of
-from pathsum.claims.formatting import millions, plural, span
+from pathsum.claims.formatting import millions, number, plural, span
+from pathsum.claims.joint_ablation import at_the_end
 from pathsum.claims.judging import REPRODUCED
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
@@ -20,7 +22,7 @@ TITLE = "Learning: a phase change"
 def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult]) -> Section:
     """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them."""
     more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE)
-    text = (_onset(results), _order(claims["previous_token_first"]), _joint(claims["joint_ablation"]))
+    text = (_onset(results), _order(claims["previous_token_first"]), _joint(results, claims["joint_ablation"]))
     return Section.of(TITLE, text, drawn(figures, "phase_change"), more)
 
 
@@ -33,7 +35,7 @@ def _onset(results: Results) -> str:
     median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
     return (
         f"Induction heads form abruptly, in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
-        f"one layer: half of the rise of prefix matching is complete after {median} tokens (median; range {first} to "
+        f"one layer: half of the rise of prefix matching is complete after {median} tokens ({first} to "
         f"{last}).{_bends(results)}"
     )
 
@@ -45,8 +47,8 @@ def _bends(results: Results) -> str:
         return ""
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     return (
-        f" The loss itself bends visibly in {bent} of these {len(formed)} models, and in {rest} of {len(others)} "
-        "without induction."
+        f" The loss has a visible bend in {bent} of these {len(formed)} models, and in {rest} of {len(others)} without "
+        "induction: a bend does not mark the phase change."
     )
 
 
@@ -56,13 +58,20 @@ def _order(claim: ClaimResult) -> str:
         return ""
     return (
         f"The previous-token head forms first, {millions(min(leads))} to {millions(max(leads))} tokens before the "
-        "induction head that reads it."
+        "induction head."
     )
 
 
-def _joint(claim: ClaimResult) -> str:
+def _joint(results: Results, claim: ClaimResult) -> str:
     shares = [share for share in claim.values.values() if share is not None]
     if not shares:
         return ""
-    more = ", and more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
-    return f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop{more}."
+    more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
+    rows = [
+        r for c in results.with_layers(2) for r in at_the_end(c) if r.ablated == "induction" and r.method in METHODS
+    ]
+    low = min(r.loss_drop_lost_low / r.loss_drop_nats for r in rows if r.loss_drop_nats > 0)
+    return (
+        f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (95 % intervals "
+        f"from {number(low)} on){more}."
+    )

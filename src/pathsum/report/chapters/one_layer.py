@@ -33,8 +33,8 @@ def _mechanism(cells: Sequence[Cell]) -> str:
     best = number(max((c.summary.prefix_matching or 0 for c in cells), default=0), 3)
     return (
         "Each head adds skip-trigrams, source … destination → output: attention from the destination to an earlier "
-        "source raises the logit of an output. A head sees which tokens came before, but not what preceded them, so it "
-        f"cannot do induction: prefix matching is at most {best}."
+        "source raises the logit of an output. A head sees earlier tokens, but not what preceded them, so it cannot do "
+        f"induction: prefix matching is at most {best}."
     )
 
 
@@ -46,8 +46,8 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
         return ""
     return (
         f"Other documents confirm {sum(r.confirmed for r in rows)} of the {len(rows)} strongest skip-trigrams: there, "
-        f"the output follows more often than the destination alone predicts. Only a share of {span(shares)} copies the "
-        f"source, against {span(base)} of skip-trigrams sampled from the text."
+        f"the output follows more often than the destination alone predicts. Of these, a share of only {span(shares)} "
+        f"copies the source, against {span(base)} of those sampled from the text."
     )
 
 
@@ -58,9 +58,9 @@ def _surprise(cells: Sequence[Cell]) -> str:
     )
     return (
         f"A surprise: by the paper's criterion (positivity of the OV eigenvalues > {COPYING}) {weights} of "
-        f"{plural(len(found), 'head')} copy, but only {behaviour} on random tokens, and {intervention} by ablation. "
-        "Positive eigenvalues mean that attention to a token raises its own logit on average, not that copying is the "
-        "head's function."
+        f"{plural(len(found), 'head')} copy, but only {behaviour} by their output on random tokens, and {intervention} "
+        "by ablation. Positive eigenvalues mean that attention to a token raises this token's logit on average, not "
+        "that copying is the head's function."
     )
 
 
@@ -72,7 +72,7 @@ def _table(cell: Cell) -> Table:
         Text("→ output", lambda r: visible(r.out), kind="token"),
         Column("raises log P(output) by (nats)", "change_nats"),
         Column("more often than by chance (×)", "text_lift", 1),
-        caption=f"Confirmed skip-trigrams of {cell.name}, by summed effect.",
+        caption=f"Confirmed skip-trigrams of {cell.name}, by effect on the logit times occurrences.",
         source="skip_trigrams",
         fold=False,
     )

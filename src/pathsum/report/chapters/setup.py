@@ -60,7 +60,7 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
-    seen = f", {late} of them after its verdict was seen" if late else ""
+    seen = f", {late} of them after a verdict was seen" if late else ""
     return (
         f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
         f"{plural(len(registered.changes), 'change')} followed{seen}."
@@ -71,6 +71,5 @@ def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
         f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are 95 % "
-        "intervals, most of them bootstrap over documents (windows of random tokens); round brackets are ranges over "
-        "models."
+        "intervals, mostly bootstrap over documents (windows of random tokens); “(a to b)” is a range over models."
     )

@@ -10,7 +10,7 @@ from pathsum.report import agreement as agreed
 from pathsum.report.document import Section
 from pathsum.report.theme import Figures, calibrated, detectors, drawn
 from pathsum.report.themes import agreement, calibration, controls, exactness, provenance
-from pathsum.report.themes.calibration import TRUSTED, trusted
+from pathsum.report.themes.calibration import TRUSTED, certain, trusted
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Why believe it"
@@ -37,8 +37,9 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
-        "Detectors were tested on models of synthetic text whose circuits are known. Precision and recall reach "
-        f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}."
+        f"Detectors were tested on models of synthetic text with known circuits. Precision and recall reach {TRUSTED} "
+        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')} (lower ends of their intervals: "
+        f"{sum(map(certain, rows))})."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}. Sections that rest on these say so." if weak else text
 
@@ -48,10 +49,7 @@ def _agreement(results: Results) -> str:
     parts = [part for q in agreed.QUESTIONS if (part := _all_three([i for i in items if i.question == q], q))]
     if not parts:
         return ""
-    return (
-        "Weights, behavior and intervention are separate evidence. Heads or edges that all three find, of those that "
-        f"any finds: {'; '.join(parts)}."
-    )
+    return f"Of the heads or edges that weights, behavior or intervention find, all three find: {'; '.join(parts)}."
 
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
@@ -66,8 +64,8 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with an expected outcome"
-    return f"Induction heads form, or do not form, as they must in {held}{but}."
+    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a known outcome"
+    return f"Induction heads form, or do not form, as expected in {held}{but}."
 
 
 def _exactness(results: Results) -> str:

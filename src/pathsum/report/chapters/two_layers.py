@@ -39,9 +39,9 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
 def _mechanism(cells: Sequence[Cell]) -> str:
     found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
     how = (
-        "The paper's mechanism takes two heads. One in the first layer attends to the previous token. One in the "
-        "second, the induction head, reads this in its keys (K-composition). Its query reads the current token, so it "
-        "attends to the token after an earlier copy, and its OV circuit copies that."
+        "The paper's mechanism has two heads. A first-layer head attends to the previous token and outputs it. The "
+        "induction head, in the second layer, reads this output in its keys (K-composition) and the current token in "
+        "its query. It thus attends to the token after an earlier copy, and its OV circuit copies that token."
     )
     if not found:
         return f"{how} No such head has formed in {plural(len(cells), 'model')}."
@@ -57,8 +57,8 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            f"Of its preference for that token, a share of {span(shares)} compares the query's current token with the "
-            "key's previous token."
+            f"Of the induction head's preference for that token, a share of {span(shares)} compares the query's "
+            "current token with the key's previous token."
         )
     if edge.values:
         text += (
@@ -66,7 +66,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             "two raises the loss on the second copy of random tokens more than cutting the strongest other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" But alone, with everything else resampled, the two heads keep only {span(kept)} of prefix matching."
+        text += f" But with everything else resampled, the two heads keep only {span(kept)} of prefix matching."
     return text.strip()
 
 
@@ -75,15 +75,15 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
-        "A surprise: induction heads match more than one token. If two earlier places match the current token, and one "
-        f"also matches the previous token, the longer match gets {span([r.longer for r in rows])} of the attention and "
-        f"the shorter one {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
-        f"{len(edges.values) - len(edges.short)} of {len(edges.values)} models, most of this preference needs two "
-        "edges: to the queries from previous-token heads, and to the keys from heads that attend two tokens "
-        f"back{_control(cells)}."
+        "A surprise: induction heads match two tokens, not one. With two earlier matches, of one and of two tokens, "
+        f"the token after the longer gets {span([r.longer for r in rows])} of the attention, and that after the "
+        f"shorter {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
+        f"{len(edges.values) - len(edges.short)} of {len(edges.values)} models, cutting the queries' edges from "
+        "previous-token heads, or the keys' edges from heads that attend two tokens back, removes most of this "
+        f"preference, but not of one-token matching{_control(cells)}."
     )
 
 
 def _control(cells: Sequence[Cell]) -> str:
     left = [r.left for c in cells for r in ablated(c, CONTROL) if r.method == "resample" and r.left is not None]
-    return f" (without the edges of all other heads, {span(left)} of it is left)" if left else ""
+    return f" (resampling all other heads' edges leaves {span(left)} of the preference)" if left else ""

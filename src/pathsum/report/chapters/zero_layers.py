@@ -14,8 +14,7 @@ TITLE = "Zero layers: a bigram table"
 
 
 RETRAINED = (
-    "These models were trained again, with another recipe, after their first verdict had been seen: this claim is not "
-    "blind."
+    "These models were retrained with another recipe after their first verdict was seen: this claim is not blind."
 )
 
 
@@ -35,7 +34,7 @@ def _loss(results: Results) -> str:
     cells = [c.summary for c in results.with_layers(0)]
     corpus = results.corpus
     return (
-        "Without attention, a model sees only the current token: W_U W_E is a table of log P(next | current). Its "
+        "Without attention, a model sees only the current token: W_U W_E is a table of log P(next | current). The "
         f"held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token (best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)}, unigram model {number(corpus.unigram_loss_nats, 3)})."
     )

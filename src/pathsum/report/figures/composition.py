@@ -50,10 +50,10 @@ def composition(results: Results) -> Figure | None:
         "Each circle is a head; later layers are above. The width of an edge is its composition score above chance, "
         "computed without the early head's mean write. Filled: the first-layer head that attends most to the previous "
         "token; gray: the induction head. In an induction circuit, a wide edge of K-composition joins these two heads. "
-        "Pale edges are above chance, but do not compose (rule in the text). Edges below chance are not drawn. Edges "
-        f"that compose, and edges below chance, in all models: {counts}. In AMF's diagram of its two-layer model, the "
-        "clearest edges lead from one previous-token head to keys of second-layer heads. The figure shows, for each "
-        "number of heads, the model with the lowest held-out loss; the CSV contains all models."
+        "Pale edges have such a score above chance, but do not compose (rule in the text). Other edges are not drawn. "
+        f"Edges that compose, and edges below chance with the mean write included, in all models: {counts}. In AMF's "
+        "diagram, the clearest edges lead from one previous-token head to keys of second-layer heads. The figure "
+        "shows, for each number of heads, the model with the lowest held-out loss; the CSV contains all models."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))

@@ -68,7 +68,7 @@ def induction_corner(results: Results) -> Figure | None:
         f"Each point is a head after the first layer. Both positivities exceed {COPYING} in the shaded corner. Of "
         f"{plural(n_strong, 'head')} with prefix matching ≥ {FORMED}, {inside} {'lies' if inside == 1 else 'lie'} in "
         f"this corner; of the {len(data) - n_strong} others, {outside}. Matching is computed on one pair of paths per "
-        "head, one to the query (q) and one to the key (k): the pair with the largest part of the head's preference "
+        "head, one to the query (q) and one to the key (k): the pair that contributes most to the head's preference "
         "for the token after the earlier occurrence. M is the product of the OV matrices along a path."
     )
     return picture("induction_corner", "Matching and copying by weights", caption, data, (6.6, 5.2), paint)

@@ -27,14 +27,15 @@ def headline(results: Results) -> Figure | None:
         for ax, (column, label) in zip(row(canvas, len(panels)), panels.items(), strict=True):
             _lines(ax, data, column, results, lw=1.0, alpha=0.35)
             _means(ax, data, column, results)
+            _verdicts(ax, column, results)
             shade_curricula(ax, results)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
         canvas.axes[0].set_title("Induction heads")
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: means over models; thin: each model. Curves use fewer and other windows "
-        f"than the numbers in the text.{curriculum_caption(results)}"
+        f"{_contrast(results)}Thick: means over models; thin: each model, on a few tuning windows; dots: on the "
+        f"verdict windows, as in the text.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -117,6 +118,15 @@ def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style:
             part = data[data["cell"] == cell.name].dropna(subset=[column])
             if not part.empty:
                 ax.plot(part["tokens_millions"], part[column], color=symbols.layer_colour(n_layers), **style)
+
+
+def _verdicts(ax: Axes, column: str, results: Results) -> None:
+    """Draw the value of each model on the windows of the verdicts, at the end of its line."""
+    for s in (c.summary for c in results.cells.values()):
+        value = {"prefix_matching": s.prefix_matching, "loss_drop_nats": s.in_context_loss_drop_nats}[column]
+        if value is not None:
+            colour = symbols.layer_colour(s.n_layers)
+            ax.plot([s.tokens_seen / 1e6], [value], "o", ms=5, color=colour, mec="white", mew=0.7, zorder=4)
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:

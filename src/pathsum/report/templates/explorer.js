@@ -40,7 +40,12 @@
     search();
     const shown = $("circuit").dataset.word;
     const at = cell.tables.tokens.findIndex((t) => cell.words[t] === shown);
-    show(at < 0 ? Math.min(1, cell.tables.tokens.length - 1) : at);
+    show(at < 0 ? aWord(cell) : at);
+  }
+
+  // Return the number of a token of four or more letters after a space, or of the first token if there is none.
+  function aWord({ words, tables }) {
+    return Math.max(0, tables.tokens.findIndex((t) => /^␣[a-z]{4,}$/.test(words[t])));
   }
 
   function search() {
@@ -57,8 +62,15 @@
       return item;
     });
     $("matches").replaceChildren(...buttons);
+    mark();
     const more = found.length > MATCHES ? `; the first ${MATCHES} are shown` : "";
     $("found").textContent = `${found.length} of ${tables.tokens.length} tokens match${more}.`;
+  }
+
+  // Mark the token that is shown among the matching ones.
+  function mark() {
+    const shown = $("circuit").dataset.word;
+    for (const b of $("matches").querySelectorAll("button")) b.setAttribute("aria-pressed", String(b.textContent === shown));
   }
 
   // Return the k entries of table number `which` for token number `at`, each as a page element.
@@ -83,6 +95,7 @@
     heading.append("Token ", make("code", word));
     const columns = ["head", "output tokens that it raises (OV, logits)", "destinations that attend to it (QK, nats)"];
     $("circuit").dataset.word = word;
+    mark();
     $("circuit").replaceChildren(
       heading,
       table(
@@ -113,7 +126,10 @@
     return;
   }
   $("tables").addEventListener("change", chooseTables);
-  $("search").addEventListener("input", search);
+  $("search").addEventListener("input", () => {
+    search();
+    if ($("search").value) $("matches").querySelector("button")?.click();
+  });
   $("search").addEventListener("keydown", (e) => e.key === "Enter" && $("matches").querySelector("button")?.click());
   fill($("tables"), names, explorers.dataset.first);
   chooseTables();

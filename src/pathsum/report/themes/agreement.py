@@ -169,7 +169,7 @@ def _measured(items: Sequence[Judged], kind: str) -> str:
 
 def _pair(items: Sequence[Judged], first: str, second: str) -> str:
     found = agreement(answers(items, first, second))
-    return "–" if found is None else f"{number(found.share)} of {found.n} ({number(found.kappa)})"
+    return "–" if found is None else f"{number(found.share)} (κ {number(found.kappa)}; n = {found.n})"
 
 
 def _named(items: Sequence[Judged]) -> Table:
@@ -180,10 +180,10 @@ def _named(items: Sequence[Judged]) -> Table:
         Text("yes by weights, no by intervention", lambda _, some: _widest(some, "weights", "intervention")),
         Text("yes by intervention, no by weights", lambda _, some: _widest(some, "intervention", "weights")),
         caption="For each model, the heads and edges for which all measured evidence says yes, and the two largest "
-        "disagreements among edges (with one layer, among heads). First: the edge that composes whose score, mean "
-        "write included, most exceeds chance (with one layer: the head whose positivity most exceeds its threshold) "
-        "although intervention says no. Second: the edge whose ablation raises the loss on the second copy most (with "
-        "one layer: the head that most exceeds its control) although weights say no.",
+        "disagreements among edges (with one layer, among heads). First, weights say yes but intervention no: the edge "
+        "whose score, mean write included, most exceeds chance (the head whose positivity most exceeds its threshold). "
+        "Second, intervention says yes but weights no: the edge whose ablation raises the loss on the second copy most "
+        "(the head that most exceeds its control).",
         csv="agreement.csv",
     )
 

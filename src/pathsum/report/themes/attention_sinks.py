@@ -23,9 +23,9 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "An attention sink is a token that receives attention from heads that have nothing to move; here it is the "
         f"first token of the window, the beginning-of-sequence (BOS) token. {sinks} of {plural(len(heads), 'head')} "
-        f"give more than {SINK} of their attention to it (lower end of the 95 % interval). For {needing} heads, "
-        "masking the BOS token, so that the other keys take its share, raises the held-out loss by more than masking "
-        "the second token of the window does (the control)."
+        f"give more than {SINK} of their attention to it (lower end of the 95 % interval). In {needing} heads, masking "
+        "the BOS token, so that the other keys take its share, raises the held-out loss more than masking the second "
+        "token of the window (the control) does (95 % intervals)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
@@ -43,8 +43,8 @@ def _table(cells: list[Cell]) -> Table:
         caption="Importance of the BOS token for the head of each model that attends to it most, and for each layer as "
         "a whole. Attention: mean attention to BOS on held-out text (0 to 1), next to that of uniform causal "
         "attention. Last three columns: rise of the held-out loss when the value of BOS is set to zero, when BOS is "
-        "masked so that the other keys take its share, and when the second token is masked in the same way. In "
-        "brackets: 95 % bootstrap intervals. The CSV has every head.",
+        "masked so that the other keys take its share, and when the second token is masked in the same way. The CSV "
+        "has every head.",
         csv="attention_sinks.csv",
     )
 

@@ -37,15 +37,15 @@ def section(results: Results, figures: Figures) -> Section:
     method = (
         "A head is labeled with a behavior if the lower end of the 95 % interval of its score (bootstrap over "
         "documents; on random tokens, over windows) exceeds a threshold, which is at least three times chance. Chance "
-        "is the score of uniform causal attention; for copying, the score on another window's tokens. For the label "
-        "induction, three tests must pass: on repeated random tokens drawn uniformly, on repeated random tokens drawn "
-        "by frequency, and on held-out text. A head that attends back by the length of the repeated block passes only "
-        "on random tokens; a head that attends to likely followers of the current token may pass only on text. The "
-        "thresholds were chosen after models of this kind had been seen. The counts of labeled heads therefore "
-        "describe the models and test no claim."
+        "is the score of uniform causal attention; for copying, the score on another window's tokens.",
+        "For the label induction, three tests must pass: on repeated random tokens drawn uniformly, on repeated random "
+        "tokens drawn by frequency, and on held-out text. A head that attends back by the length of the repeated block "
+        "passes only on random tokens; a head that attends to likely followers of the current token may pass only on "
+        "text. The thresholds were chosen after models of this kind had been seen. The counts of labeled heads "
+        "therefore describe the models and test no claim.",
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
-    return Section(TITLE, (method, named.strip(), _weighted(cells)), (_table(cells), *shown))
+    return Section(TITLE, (*method, named.strip(), _weighted(cells)), (_table(cells), *shown))
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
@@ -80,8 +80,8 @@ def _weighted(cells: Sequence[Cell]) -> str:
     ]
     text = (
         "Value-weighted attention multiplies attention by the norm of the vector that is moved, A ‖W_OV x‖, and scales "
-        "each row to sum to 1. It changes the share of the beginning-of-sequence (BOS) token by at most "
-        f"{number(max(sinks, default=0.0))} (all heads)"
+        "each row to sum to 1. It changes a head's attention to the beginning-of-sequence (BOS) token by at most "
+        f"{number(max(sinks, default=0.0))}"
     )
     induction = [
         (c.name, h.layer, h.head) for c in cells for h in c.rows(HeadRow) if "induction" in names(c, h.layer, h.head)
@@ -109,12 +109,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("OV positivity", "copying_positivity"),
         Column("copies top-1 / top-5", lambda *row: f"{number(row[-1].copying_top1)} / {number(row[-1].copying_top5)}"),
         Column("QK matching", "qk_matching_positivity"),
-        caption="Labels and scores of every head, with 95 % intervals in brackets. Attention scores: mean attention, 0 "
-        "to 1 (offset: at the distance in tokens that receives most attention, chosen on other documents). Copies the "
-        "next token: mean sign of the head's contribution to the logit of the token that follows in the repeated "
-        "block, −1 to 1. From the weights alone: eigenvalue positivity of the OV circuit and of QK matching with the "
-        "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is the one, or among the "
-        "five, that attention to them raises most. The CSV also has the value-weighted scores.",
+        caption="Labels and scores of every head, with 95 % intervals. Attention scores: mean attention, 0 to 1 "
+        "(offset: at the distance in tokens that receives most attention, chosen on other documents). Copies the next "
+        "token: mean sign of the head's contribution to the logit of the token that follows in the repeated block, −1 "
+        "to 1. From the weights alone: eigenvalue positivity of the OV circuit and of QK matching with the "
+        "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is raised most, or among "
+        "the five most, by attention to them. The CSV also has the value-weighted scores.",
         csv="labels.csv",
         levels=2,
         fold=False,

@@ -28,20 +28,20 @@ def section(results: Results, figures: Figures) -> Section:
     left_out = max(r.not_learned for r in rows)
     corpora = (
         "Each detector was tested on models trained on synthetic corpora with known structure, the ground truth. The "
-        "corpora are independent: each has its own rules, text and model, and the intervals count corpora. "
-        f"{plural(left_out, 'model')} had not learned the rules of the text, judged by the held-out loss, and "
-        f"{'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models contain no "
+        "corpora are independent: each has its own rules, text and model. The intervals allow for units of one corpus "
+        f"being alike. {plural(left_out, 'model')} had not learned the rules of the text, judged by the held-out loss, "
+        f"and {'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models contain no "
         "positives. Precision is the share of found units that are present in the ground truth. Recall is the share of "
         "present units that are found."
     )
     composition = (
         "Composition is judged on all twelve edges of each model with two layers of two heads. Intervention decides "
         "which edges are present. An edge is present, because the model relies on it, if the loss at words that a rule "
-        "produced rises by at least half a nat when the edge is removed, or if it falls by as much when this edge is "
-        "the only one of its kind that is kept. An edge is absent if both effects are at most a tenth of a nat. Edges "
-        "in between are left out. Edges into a head whose own effect, by the same two tests, is below half a nat are "
-        "also left out, because the loss cannot show what such a head reads; one row of the table counts them as "
-        "absent. An edge is found if it composes (rule in the section “Two layers”)."
+        "produced rises by at least half a nat when the edge is removed, or falls by as much when, of all edges of its "
+        "kind, only this one is restored. An edge is absent if both effects are at most a tenth of a nat. Edges in "
+        "between are left out. Edges into a head whose own effect, by the same two tests, is below half a nat are also "
+        "left out, because the loss cannot show what such a head reads; one row of the table counts them as absent. An "
+        "edge is found if it composes (rule in the section “Two layers”)."
     )
     return Section(TITLE, (corpora, composition, _limits(rows)), (figures["calibration"], _table(rows)))
 
@@ -138,8 +138,8 @@ def calibration(results: Results) -> Figure | None:
         axes[0].invert_yaxis()
 
     caption = (
-        f"Each corpus has its own rules and its own model; dashed: {TRUSTED}. n: units found (precision) or in the "
-        "ground truth (recall). Bars: 95 % Wilson intervals for the effective number of independent units."
+        f"Each corpus has its own rules and model; dashed: {TRUSTED}. n: units found (precision) or in the ground "
+        "truth (recall). Bars: 95 % Wilson intervals for the effective number of independent units."
     )
     return picture("calibration", "Detectors on synthetic corpora", caption, data, (9.6, 4.2), paint)
 

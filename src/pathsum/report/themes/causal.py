@@ -22,16 +22,15 @@ ORDERS = ("direct path", "single heads", "virtual heads")
 METHOD = (
     "The output of a head is replaced by zero (zero ablation), by its mean over windows (mean ablation), or by its "
     "output on another window (resample ablation). Everything after the head is recomputed. The control subtracts a "
-    "randomly rotated copy of the head's output. An edge is the part of the queries, keys or values of a later head "
-    "that comes from one earlier head. It is ablated by path patching: only this part changes, at the norm scale of "
-    "the intact model. The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or "
-    "V).",
+    "randomly rotated copy of the head's output. An edge is ablated by path patching: only the part of the later "
+    "head's queries, keys or values that comes from the earlier head changes, at the norm scale of the intact model. "
+    "The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or V).",
     "The last table sums the paths order by order, with attention patterns fixed: the direct path, then paths through "
     "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: the norm's scale "
-    "is computed from the paths added so far. “Frozen”: it is that of the whole model; the terms then add up exactly, "
-    "but a term much smaller than the rest of the residual stream has little effect. The order counts the heads on a "
-    "path; the section “Attention scores and losses by content” splits the same sum by how many heads moved a token's "
-    "content to another position.",
+    "is computed from the paths added so far. “Scales frozen”: it is that of the whole model; the terms then add up "
+    "exactly, but a term much smaller than the rest of the residual stream has little effect. The order counts the "
+    "heads on a path; the section “Attention scores and losses by content” splits the same sum by how many heads moved "
+    "a token's content to another position.",
 )
 
 
@@ -56,10 +55,11 @@ def _contrasts(cells: Sequence[Cell]) -> str:
     if not found:
         return ""
     return (
-        "The K-edge from the previous-token head to the induction head is compared with the strongest other edge: rise "
-        "of the loss on the second copy without the K-edge, minus the rise without the other edge (nats per token, "
-        "resample ablation, paired by window, 95 % interval). A value above 0 means that the K-edge matters more. Both "
-        f"heads were chosen on other data; the other edge is in brackets: {'; '.join(found)}."
+        "The K-edge from the previous-token head to the induction head is compared with the strongest other edge "
+        "(K-edges of the previous-token head excluded): rise of the loss on the second copy without the K-edge, minus "
+        "the rise without the other edge (nats per token, resample ablation, paired by window). A value above 0 means "
+        "that the K-edge matters more. The two heads were chosen on other data. Round brackets name the other edge: "
+        f"{'; '.join(found)}."
     )
 
 

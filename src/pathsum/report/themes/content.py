@@ -37,7 +37,7 @@ def section(results: Results, figures: Figures) -> Section:
     direct = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
     balanced = (
         f"The direct path has a share of {span(direct)} of the power of the residual stream after the first layer "
-        "(squared norms after normalization, held-out text)."
+        "(squared norms after normalization, held-out text, range over models)."
     )
     method = (
         "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "
@@ -97,8 +97,7 @@ def orders(models: Sequence[Cell]) -> Table:
         Column("by hops: scales frozen (nats)", ("added_nats", "added_low", "added_high")),
         caption="Fall of the held-out loss (nats per token) as paths through 0, 1 and 2 heads are added, and as "
         "content that moved at 0, 1 and 2 heads (hops) is added. Attention patterns are fixed. Own scale: norms of the "
-        "terms added so far; scales frozen: norms of the whole model. 95 % intervals in brackets. The CSV also has the "
-        "split by offset.",
+        "terms added so far; scales frozen: norms of the whole model. The CSV also has the split by offset.",
         csv="content.csv",
         source="content_loss_reduction",
     )
@@ -163,12 +162,12 @@ def content_scores(results: Results) -> Figure | None:
 
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
-        "Attention score, before the softmax, that the best induction head of a model gives to the token after the "
-        "earlier occurrence of the current token, split by the content that is compared (nats above the query's mean "
-        "over keys, on repeated random tokens; chance is 0). Row: the content at the query comes from this many tokens "
-        "back; column: the same at the key; BOS: the first position. Box: current token at the query with previous "
-        f"token at the key, the pairing of an induction head: {span(shares)} of the total in "
-        f"{plural(len(shares), 'model')} of the grid. Terms of position are left out."
+        "Attention score (before the softmax) of the best induction head for the token after the earlier occurrence of "
+        "the current token, split by the content that is compared (nats above the query's mean over keys, on repeated "
+        "random tokens; chance is 0). Row: the content at the query comes from this many tokens back; column: the same "
+        "at the key; BOS: the first position. Box: current token at the query with previous token at the key, the "
+        f"pairing of an induction head: {span(shares)} of the whole preference in {plural(len(shares), 'model')} of "
+        "the grid. Terms of position are not drawn."
     )
     rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}
     title = "Scores of induction heads by content"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
+import seaborn as sns
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.controls import NOT_FORMED
@@ -26,7 +25,6 @@ KINDS = {  # a sentence for the report, and whether induction must form
     "shuffled": ("A model trained on windows whose tokens are in random order has nothing to match.", False),
     "untrained": ("An untrained model has learned nothing.", False),
 }
-DASHES: tuple[Any, ...] = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 3)))
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -34,7 +32,7 @@ def section(results: Results, figures: Figures) -> Section:
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    first = "Controls are models outside the grid. For these, it is known whether induction must form."
+    first = "Controls are models outside the grid. For some of them, it is known whether induction must form."
     text = " ".join([first, *(KINDS[kind][0] for kind in kinds)])
     table = Table.of(
         results.controls.values(),
@@ -99,19 +97,19 @@ def controls(results: Results) -> Figure | None:
 
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)
-        dashes = dict(zip(results.controls, DASHES * len(results.controls), strict=False))
+        colours = dict(zip(results.controls, sns.color_palette("colorblind", len(results.controls)), strict=True))
         for name in dict.fromkeys(data["cell"]):
             part = data[data["cell"] == name]
             n_layers = int(part["n_layers"].iloc[0])
-            x, y, colour = part["tokens_millions"], part["prefix_matching"], symbols.layer_colour(n_layers)
-            if name in dashes:
+            x, y = part["tokens_millions"], part["prefix_matching"]
+            if name in colours:
                 label, dot = f"{name.replace('_', ' ')} ({layers_label(n_layers)})", "o" * (len(part) == 1)
-                ax.plot(x, y, color=colour, ls=dashes[name], lw=2.4, marker=dot, label=label)
+                ax.plot(x, y, color=colours[name], lw=2.4, marker=dot, label=label)
             else:
-                ax.plot(x, y, color=colour, lw=0.9, alpha=0.35)
+                ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
         shade_curricula(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=4.5)
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=2)
 
     caption = f"{_expected(results)} Thin: models of the grid.{curriculum_caption(results)}"
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)

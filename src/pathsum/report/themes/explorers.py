@@ -11,8 +11,8 @@ from pathsum.report.theme import Figures, Theme
 TITLE = "Circuits of single tokens"
 TEXT = (
     "OV: the outputs that a head raises when it attends to the token, without the final norm. QK: the destinations "
-    "that attend most to it, without positions. In later layers, both read tokens directly only. Direct path: next "
-    "tokens by W_U W_E, and in the corpus. Values: the mean over outputs (OV) or keys (QK) is subtracted."
+    "that attend most to the token, without positions. In later layers, both use embeddings only. Direct path: next "
+    "tokens by W_U W_E, and in the corpus. Values are above the mean over outputs (OV) or keys (QK)."
 )
 
 

@@ -86,7 +86,7 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     if not first:
         return f"{text}."
     return (
-        f"{text}; an evaluation lies between the two in {clear} of these. In these models, formation does not follow "
+        f"{text}; an evaluation lies between the two in {clear} of these. Where one does, formation does not follow "
         "the order of the mechanism, in which the previous-token head forms before the head that reads it: the keys "
         "already read a head that is not yet a previous-token head."
     )
@@ -130,17 +130,17 @@ def _bends(results: Results) -> str:
     (hits, true), (alarms, false) = count(with_onset), count(without)
     excess = hits * len(without) - alarms * len(with_onset)
     if excess > 0:
-        verdict = "It fires more often where prefix matching rises."
+        verdict = "It bends more often where prefix matching rises."
     elif excess == 0:
-        verdict = "It does not distinguish the two: a negative result, and no claim uses it."
+        verdict = "A bend does not distinguish the two: a negative result, and no claim uses it."
     else:
         verdict = (
             "This is a negative result: a bend of the loss does not indicate the phase change here, and no claim uses "
             "it."
         )
     return (
-        f"The detector of a bend of the loss to a steeper slope fires in {true} with a rise of prefix matching, and in "
-        f"{false} without one. {verdict} A falling learning rate or a change of the training text also bends the loss."
+        f"The loss bends to a steeper slope in {true} with a rise of prefix matching, and in {false} without one. "
+        f"{verdict} A falling learning rate or a change of the training text also bends the loss."
     )
 
 

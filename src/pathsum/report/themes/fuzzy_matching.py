@@ -37,7 +37,7 @@ def section(results: Results, figures: Figures) -> Section:
     cells = [c for c in results.cells.values() if c.rows(FuzzyMatchingRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no two-layer model to test.",))
-    return Section.of(TITLE, (_variants(cells), *_renamed(cells)), (*drawn(figures, "fuzzy_matching"), _table(cells)))
+    return Section.of(TITLE, (*_variants(cells), *_renamed(cells)), (*drawn(figures, "fuzzy_matching"), _table(cells)))
 
 
 def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
@@ -58,14 +58,15 @@ def _verb(rows: Sequence[FuzzyMatchingRow], does: str, not_shown: str, does_not:
     return does_not if all(r.high < 0 for r in rows) else not_shown
 
 
-def _variants(cells: Sequence[Cell]) -> str:
-    text = (
+def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
+    method = (
         "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
-        "verdict: the claims were frozen before it was measured. Each sequence consists of different random "
-        "tokens and ends with the query. An earlier token, the follower, stands directly after the query's token, "
-        "after a variant of it, or after a control: an unrelated token of the variant's form and of similar "
-        "frequency. All three consist of letters only; single letters are included."
+        "verdict: the claims were frozen before it was measured. Each sequence consists of different random tokens and "
+        "ends with the query. An earlier token, the follower, stands directly after the query's token, after a variant "
+        "of it, or after a control: an unrelated token of the variant's form and of similar frequency. All three "
+        "consist of letters only; single letters are included."
     )
+    said = []
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
     for kind in shown:
         rows = found(cells, kind, FuzzyMeasure.ATTENTION_OVER)
@@ -74,13 +75,13 @@ def _variants(cells: Sequence[Cell]) -> str:
             for measure in (FuzzyMeasure.ATTENTION_OVER, FuzzyMeasure.LIKELY_OVER)
             for name in (kind, FuzzyKind.equal(kind))
         )
-        text += (
-            f" A token {DIFFERS[kind]} {_verb(rows, 'is matched', 'is not shown to be matched', 'is not matched')}: "
+        said.append(
+            f"A token {DIFFERS[kind]} {_verb(rows, 'is matched', 'is not shown to be matched', 'is not matched')}: "
             f"its follower gets {attention} more attention than the control's (equal token: {equal_attention}) and "
             f"{nats} nats more log-probability ({equal_nats})."
         )
     if not shown:
-        return text + " This vocabulary has too few such tokens to test."
+        return (method + " This vocabulary has too few such tokens to test.",)
     scores = [
         f"{_values(cells, kind, FuzzyMeasure.SCORE_OVER)} for a token {DIFFERS[kind]} (equal token: "
         f"{_values(cells, FuzzyKind.equal(kind), FuzzyMeasure.SCORE_OVER)})"
@@ -88,12 +89,12 @@ def _variants(cells: Sequence[Cell]) -> str:
         if found(cells, kind, FuzzyMeasure.SCORE_OVER)
     ]
     if scores:
-        text += (
-            " The match score, computed from the weights, compares the current token at the query with the previous "
+        said.append(
+            "The match score, computed from the weights, compares the current token at the query with the previous "
             "token at the key. In standard deviations over all pairs of tokens, it exceeds the control's by "
             f"{' and '.join(scores)}."
         )
-    return text
+    return method, " ".join(said)
 
 
 def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -105,11 +106,11 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
         for kind in (FuzzyKind.OVER_SHUFFLED, FuzzyKind.OVER_ANOTHER)
     )
     method = (
-        "The second test uses text. A passage is followed by a second copy, in which each frequent token of three "
-        "letters or more (Python's keywords excepted) is replaced throughout by another token of similar frequency "
-        "that does not occur in the passage. The control puts the passage's tokens in random order before the same "
-        "second copy: token frequencies are equal, so that a difference is due to order. The gain is how much lower "
-        "the loss on the second copy is with the first copy before it than without (nats per token)."
+        "The second test uses text. A passage, the first copy, is followed by a second copy, in which each frequent "
+        "token of three letters or more (Python's keywords excepted) is replaced throughout by another token of "
+        "similar frequency that does not occur in the passage. The control puts the passage's tokens in random order "
+        "before the same second copy: token frequencies are equal, so that a difference is due to order. The gain is "
+        "how much lower the loss on the second copy is with the first copy before it than without (nats per token)."
     )
     text = (
         "For an unchanged token after an unchanged token, the gain is "
@@ -145,9 +146,9 @@ def _table(cells: Sequence[Cell]) -> Table:
         "follower of an unrelated token, −1 to 1. Match score: the same difference computed from the weights, in "
         "standard deviations over all pairs of tokens. The head matches a variant if the interval of this attention is "
         "above 0, and fully if the value is as large as that of an equal token. Gain: fall of the loss on a renamed "
-        "copy due to the original passage before it, minus the fall due to its tokens in random order. "
-        f"{plural(len(cells), 'model')}; in brackets 95 % bootstrap intervals over {families} families of similar "
-        f"tokens or {documents} documents.",
+        "copy due to the original passage before it, minus the fall due to the passage's tokens in random order. "
+        f"{plural(len(cells), 'model')}; 95 % bootstrap intervals over {families} families of similar tokens or "
+        f"{documents} documents.",
         csv="fuzzy_matching.csv",
     )
 
@@ -194,7 +195,7 @@ def fuzzy_matching(results: Results) -> Figure | None:
         "If the dots of the variants (case, leading space) lie to the right of those of the unrelated tokens, the "
         "induction head matches tokens that are similar but not equal. Left: its attention to the follower of an "
         "earlier token, by the kind of that token, in sequences of random tokens. Right: loss on a passage at the "
-        "beginning of the sequence, minus its loss after an exact first copy, after a renamed first copy, "
+        "beginning of the sequence, minus its loss after an exact first copy, after a first copy with other names, "
         "after the tokens of the first copy in random order, or after another passage. A dot per model; bars: 95 % "
         f"bootstrap intervals over {left_n} families of similar tokens (left) or {right_n} documents (right)."
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, plural
@@ -55,8 +58,8 @@ def _table(cells: list[Cell]) -> Table:
         caption="How much in-context learning depends on the induction heads, at the last checkpoint. Each entry is "
         "the decrease when the heads are ablated, in nats per token and as a share of the whole model's value, of two "
         "measures: the in-context loss drop on held-out text, and the advantage of the second copy over the first on "
-        "repeated random tokens. The last rows of each model are the two controls with the largest effect: ablation of "
-        "other heads, and subtraction of equally large writes in random directions. In brackets: 95 % intervals.",
+        "repeated random tokens. The last rows of each model are the controls: the ablation of other heads with the "
+        "largest effect on the loss drop, and subtraction of equally large writes in random directions.",
         csv="joint_ablation.csv",
     )
 
@@ -92,9 +95,9 @@ def joint_ablation(results: Results) -> Figure | None:
                 colour = symbols.layer_colour(2) if kind in ("whole", "induction") else symbols.FAINT
                 for _, one in part.groupby("cell", sort=False):
                     mean = one.groupby("tokens_millions")[quantity].mean()
-                    ax.plot(mean.index, mean, color=colour, ls=line, lw=0.7, alpha=0.4)
+                    _trace(ax, mean, color=colour, ls=line, lw=0.7, alpha=0.4)
                 median = part.groupby("tokens_millions")[quantity].median()
-                ax.plot(median.index, median, color=colour, ls=line, lw=2.2, label=label)
+                _trace(ax, median, color=colour, ls=line, lw=2.2, label=label)
             ax.axhline(0, color=symbols.FAINT, lw=0.8)
             ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=name)
         canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(LINES))
@@ -103,11 +106,18 @@ def joint_ablation(results: Results) -> Figure | None:
         "If the dashed lines stay near 0, in-context learning is lost without the induction heads; if the dotted and "
         "dash-dotted lines stay near the solid one, the controls have little effect. Thin lines: each of "
         f"{plural(len(cells), 'two-layer model')}; thick lines: the median. All heads with prefix matching of at least "
-        f"{MATCHES} at the end of training are ablated together (resample ablation). The last checkpoint, which is "
-        "judged, is measured on more windows of text than the others, so the loss drop can jump there. The table has "
-        "95 % intervals."
+        f"{MATCHES} at the end of training are ablated together (resample ablation). Dots: the last checkpoint, which "
+        "is judged, on more windows of text than the others. The table has 95 % intervals."
     )
     return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
+
+
+def _trace(ax: Axes, values: pd.Series, **style: Any) -> None:
+    """Draw a line, and the last checkpoint as a dot, because other windows are used there."""
+    ax.plot(values.index[:-1], values.iloc[:-1], **style)
+    ax.plot(
+        values.index[-1:], values.iloc[-1:], "o", color=style["color"], ms=2 + style["lw"], alpha=style.get("alpha")
+    )
 
 
 def _lines(name: str, r: JointAblationRow) -> list[dict[str, object]]:

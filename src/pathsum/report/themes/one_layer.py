@@ -21,7 +21,7 @@ TITLE = "One layer"
 def section(results: Results, figures: Figures) -> Section:
     """Show skip-trigrams and copying heads."""
     cells = results.with_layers(1)
-    text = (_text(cells), paragraph(cells), *skip_trigrams.paragraphs(cells))
+    text = (_text(cells), *paragraphs(cells), *skip_trigrams.paragraphs(cells))
     return Section.of(TITLE, text, (*drawn(figures, "eigenvalues"), table(results), *skip_trigrams.tables(cells)))
 
 
@@ -47,22 +47,23 @@ def counts(cells: Sequence[Cell]) -> str:
     )
 
 
-def paragraph(cells: Sequence[Cell]) -> str:
+def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Describe the three kinds of evidence for copying, and how many heads of one-layer models each of them finds."""
     found = [c for cell in cells for c in copying_heads(cell)]
     if not found:
-        return ""
+        return ()
     by_weights = [c for c in found if c.weights]
     top1 = span([c.head.copying_top1 for c in by_weights])
     return (
         f"{counts(cells)}; {sum(c.shown for c in found)} of {plural(len(found), 'head')} copy by weights and behavior. "
         "By weights (AMF's criterion): the OV circuit W_U W_OV W_E has mostly positive eigenvalues. Attention to a "
         "token then raises the token's own logit on average, but may raise other logits more: in the heads that copy "
-        f"by weights, a share of {top1} of the tokens raise their own logit most (range over heads). By behavior: on "
-        "repeated random tokens (a block of random tokens given twice), the head's output raises the logit of the next "
-        "token (95 % interval of the mean sign above that for tokens of another window). By intervention: resample "
-        "ablation of the head raises the loss on the second copy of the block (95 % interval above 0 and above that of "
-        "the control). If several heads copy, ablation of one understates its effect."
+        f"by weights, a share of {top1} of the tokens raise their own logit most (range over heads).",
+        "By behavior: on repeated random tokens (a block given twice), the head's output raises the logit of the next "
+        "token: the 95 % interval of the mean sign of this effect lies above the mean sign for another window's "
+        "tokens. By intervention: resample ablation of the head raises the loss on the second copy of the block (95 % "
+        "interval above 0 and above that of the control). If several heads copy, others can compensate when one is "
+        "ablated.",
     )
 
 

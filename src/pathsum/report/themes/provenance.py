@@ -23,7 +23,7 @@ def section(results: Results, _: Figures) -> Section:
     )
     text = (
         "The command make repro computes this report again; dvc repro runs only the stages whose inputs changed. Every "
-        "experiment behind the recipe, with those that failed, is in docs/log/README.md of the repository."
+        "experiment behind the recipe, including those that failed, is in docs/log/README.md of the repository."
     )
     return Section(TITLE, (text,), (table,))
 

@@ -18,13 +18,13 @@ BUGS = 8  # rows of the table of skip-trigram bugs
 NEAR = 8  # tokens back; a long-range head has less than half of its attention within them
 
 METHOD = (
-    "How the atlas is made. Half of the held-out documents are the choosing documents. The skip-trigrams of each head "
-    "are ranked by their effect on the logit of the output, summed over the places in some windows of these documents "
-    "where this output comes next. Those with the largest sums are candidates. A head can have a large sum by raising "
-    "common tokens, whatever the source. The atlas therefore lists the candidates that occur in the choosing documents "
-    "more often than chance: the output follows the destination more often after the source than overall, by more than "
-    "three standard errors. Attention patterns and norm scales are fixed; with one layer this is exact. Neither the "
-    "first position nor the destination itself counts as a source."
+    "How the atlas is made. Half of the held-out documents are the choosing documents. In some windows of these "
+    "documents, the effect of each skip-trigram on the logit of its output is summed over the places where it occurs. "
+    "The skip-trigrams of each head with the largest sums are candidates. A sum can also be large because the head "
+    "raises common tokens, whatever the source. The atlas therefore lists the candidates that the choosing documents "
+    "contain more often than chance: after the source, the output follows the destination more often than overall, by "
+    "more than three standard errors. Attention patterns and norm scales are fixed; with one layer this is exact. "
+    "Neither the first position nor the destination itself counts as a source."
 )
 NAMES = (
     HEAD,
@@ -55,9 +55,9 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         "Skip-trigram bugs. A head's attention depends on source and destination, but its output on the source alone. "
         "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
         "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
-        "skip-trigram that occurs in the text no more often than chance. The most expensive bugs of each head, "
-        f"{len(bugs)} in all, have a price of {prices} nats: the mean rise of the loss where source and destination "
-        f"occur and another token than the output follows. Averaged over all occurrences, "
+        "skip-trigram that occurs in the text no more often than chance and raises the loss where another token than "
+        f"its output follows. Its price is the mean rise of the loss there: {prices} nats for the most expensive bugs "
+        f"of each head, {len(bugs)} in all. Averaged over all occurrences of source and destination, "
         f"{_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
     )
 
@@ -68,18 +68,18 @@ def _copying(cells: Sequence[Cell]) -> str:
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     text = (
-        "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. It is "
-        f"confirmed if it passes the test in both halves. Share that copies: {shares} of the listed and confirmed "
-        "(range over models)"
+        "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. It passes "
+        f"both tests if both halves contain it more often than chance. Share that copies of those that pass: {shares} "
+        "of the listed (range over models)"
     )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
         n = span([t.base_passing for t in tallies], 0)
         text += (
-            f"; {number(passing_share(tallies))} of all confirmed candidates; {span(base, 3)} of confirmed triples "
-            f"sampled from the text, whatever the heads do there (n = {n}); {number(before)} of all candidates, "
-            "confirmed or not"
+            f"; {number(passing_share(tallies))} of all candidates; {span(base, 3)} of triples sampled from the text, "
+            f"whatever the heads do there (n = {n}). Of all candidates, passing or not, a share of {number(before)} "
+            "copies"
         )
     far = [
         [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.confirmed]
@@ -89,7 +89,7 @@ def _copying(cells: Sequence[Cell]) -> str:
     if far:
         alone = span([sum(f) / len(f) for f in far if f])
         text += (
-            f". For long-range copying heads alone ({plural(len(far), 'head')}; copying by weights and behavior, less "
+            f". For long-range copying heads alone ({plural(len(far), 'head')}: copying by weights and behavior, less "
             f"than half of the attention within {NEAR} tokens): {alone}"
         )
     return f"{text}."

@@ -21,9 +21,9 @@ def section(results: Results, _: Figures) -> Section:
         "The score of one key affects the attention to another key only through the denominator of the softmax. If the "
         "score of a key with attention A rises by δ, the log attention to every other key falls by log(1 + A (exp δ − "
         "1)), wherever that key is. In one layer, a score depends on the query's token, the key's token and their "
-        "distance. A match can therefore raise the attention to itself and lower that to all other keys alike, but it "
-        "cannot favor the token after it. In two layers it can, because the keys of the second layer read what the "
-        "first layer has moved."
+        "distance. A match can therefore raise the attention to the matching key and lower that to all other keys "
+        "alike, but it cannot favor the token after this key. In two layers it can, because the keys of the second "
+        "layer read what the first layer has moved."
     )
     return Section(TITLE, (why,), (_table(cells),))
 
@@ -38,10 +38,10 @@ def _table(cells: list[Cell]) -> Table:
         Column("token before the match", lambda _, at: _preference(at["before"])),
         Column("change of other keys (nats)", lambda _, at: at["after"].inhibition_nats),
         caption="If a match makes a head prefer the token after it, the interval in that column lies above 0. "
-        "Preference: log attention to the key minus its mean over keys two to five tokens from the match (nats), on "
-        "repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the head that "
-        "prefers the token after the match most. Last: the change of the log attention to every other key when the "
-        "score of a query's strongest key rises by one nat. In brackets: 95 % intervals over windows.",
+        "Preference: log attention to the key minus mean log attention to keys two to five tokens from the match "
+        "(nats), on repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the "
+        "head that prefers the token after the match most. Last: the change of the log attention to every other key "
+        "when the score of a query's strongest key rises by one nat. 95 % intervals over windows.",
         csv="softmax_competition.csv",
     )
 

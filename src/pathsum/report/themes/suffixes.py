@@ -61,7 +61,7 @@ def section(results: Results, figures: Figures) -> Section:
         "first layer with the best prefix matching at training's last evaluation; these sequences were not used to "
         "choose it."
     )
-    text = (method, _behaviour(cells), _edges(cells), _heads(cells))
+    text = (method, _behaviour(cells), *_edges(cells), _heads(cells))
     return Section.of(TITLE, text, (*drawn(figures, "suffixes"), _table(cells)))
 
 
@@ -89,23 +89,23 @@ def _behaviour(cells: Sequence[Cell]) -> str:
     )
 
 
-def _edges(cells: Sequence[Cell]) -> str:
+def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     """State what remains of the advantage when each edge is ablated, over the models that have an advantage."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
     text = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
     if not text:
-        return ""
+        return ()
     second_copy = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
     return (
-        "In models with such a preference, edges into the induction head are ablated (mean and resample ablation; "
-        "ranges over models and methods): from previous-token heads to its queries, from heads that attend two tokens "
-        "back to its keys, and, as a control, from all other heads to both. The advantage is the attention to the "
-        "follower of the longer match minus that to the follower of the shorter match. The results are the remaining "
-        "share of the advantage, the remaining share of the attention to the follower of a single match of one token, "
-        f"and the rise of the loss on the second copy of repeated random tokens (nats per token). {' '.join(text)} In "
-        "one-token matching, the queries read only the current token, and the keys only the current and the previous "
-        "token. Ablation of all other paths into its queries and keys, including two-token matching, raises the loss "
-        f"on the second copy by {span(second_copy)} nats per token."
+        "In models with such a preference, edges into the induction head are ablated (mean and resample ablation): "
+        "from previous-token heads to its queries, from heads that attend two tokens back to its keys, and, as a "
+        "control, from all other heads to both. The advantage is the attention to the follower of the longer match "
+        "minus that to the follower of the shorter match. Results are ranges over models and methods: the remaining "
+        "shares of the advantage and of the attention to the follower of a single match of one token, and the rise of "
+        f"the loss on the second copy of repeated random tokens (nats per token). {' '.join(text)}",
+        "In one-token matching, a query reads only its own token, and a key only its own and the previous token. "
+        "Ablation of all other paths into the queries and keys of the induction head, including two-token matching, "
+        f"raises the loss on the second copy by {span(second_copy)} nats per token.",
     )
 
 
@@ -165,12 +165,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         "its attention on the follower of either match, 0 to 1; difference: the former minus the latter; three against "
         "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
         "followers. Without an edge: the difference of attention under resample ablation of the edge. Second copy: "
-        "rise of the loss on the second copy of repeated random tokens when all paths into its queries and keys but "
-        f"those of one-token matching are ablated. In brackets: 95 % bootstrap intervals over {sequences} sequences "
-        f"({windows} windows for the second copy). Score: shares of the head's preference for the token after the "
-        "earlier occurrence, on repeated random tokens, by what is compared (at the query × at the key). Current × "
-        "previous is the match of one token. Previous × two back adds the second token. Two back × three back adds the "
-        "third; this share includes all keys further back. The CSV has both ablation methods and every set of edges.",
+        "rise of the loss on the second copy of repeated random tokens when all paths into the head's queries and keys "
+        f"but those of one-token matching are ablated. 95 % bootstrap intervals over {sequences} sequences ({windows} "
+        "windows for the second copy). Score: shares of the head's preference for the token after the earlier "
+        "occurrence, on repeated random tokens, by what is compared (at the query × at the key). Current × previous is "
+        "the match of one token. Previous × two back adds the second token. Two back × three back adds the third; this "
+        "share includes all keys further back. The CSV has both ablation methods and every set of edges.",
         csv="suffix_cuts.csv",
     )
 
@@ -198,8 +198,8 @@ def suffixes(results: Results) -> Figure | None:
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
         "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), a pair per "
-        "model. Right: the difference for two tokens against one, also under resample ablation of edges into the head. "
-        f"Means over {sequences} sequences; bars: 95 % bootstrap intervals."
+        "model. Right: the difference in the left panel, also under resample ablation of edges into the head. Means "
+        f"over {sequences} sequences; bars: 95 % bootstrap intervals."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

@@ -19,11 +19,11 @@ TITLE = "Two layers"
 MANY = 0.5  # share of edges that differ from chance at which such a difference says little about a single edge
 RULE = (
     "The composition score of an edge is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which "
-    "the later head reads (Q: W_QKᵀ, K: W_QK, V: W_OV). An edge composes if it meets three conditions, all without the "
-    "direction of the early head's mean write: its score exceeds chance; its one-sided Benjamini–Hochberg q is < "
-    f"{FALSE_COMPOSITION}; and its score times the size of the early head is at least {COMPOSES} times chance. The "
-    "size is the standard deviation of what the early head writes on held-out text, divided by the root mean square of "
-    "the standard deviations of all parts that the later layer reads (the embedding and each earlier head)."
+    "the later head reads (Q: W_QKᵀ, K: W_QK, V: W_OV). An edge composes if its score, computed without the direction "
+    "of the early head's mean write, meets three conditions: it exceeds chance; its one-sided Benjamini–Hochberg q is "
+    f"< {FALSE_COMPOSITION}; and, multiplied by the size of the early head, it is at least {COMPOSES} times chance. "
+    "The size is the standard deviation of what the early head writes on held-out text, divided by the root mean "
+    "square of the standard deviations of all parts that the later layer reads (the embedding and each earlier head)."
 )
 
 
@@ -68,8 +68,8 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     )
     if bounds := [e.p_floor for e in differ if e.at_floor]:
         counts += (
-            f" Of those that differ, {len(bounds)} lie beyond every random rotation: their p-values are only known to "
-            f"be < {number(max(bounds), 3)}, which cannot rank them."
+            f" Of the edges that differ, {len(bounds)} have a score beyond those of all random rotations: their "
+            f"p-values are only known to be < {number(max(bounds), 3)} and cannot rank them."
         )
     null = ""
     if len(differ) >= MANY * len(edges):
@@ -81,14 +81,14 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
             "or avoid those of other heads. A difference from chance then shows only that two heads are not "
             "independent. Which edges form a circuit must be judged by the size of the excess and by interventions."
         )
-    rule = (
-        f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose. The rule was tuned on synthetic "
-        "corpora, with models of two heads per layer. The section “Precision and recall of the detectors” shows how "
-        "well it finds the edges on which other models of such corpora rely. The precision there does not cover edges "
-        "into heads that a model does not need, and many of these have high scores. The rule has not been calibrated "
-        "for models with more heads."
+    rule = f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose."
+    tuned = (
+        "The rule was tuned on synthetic corpora, with models of two heads per layer. The section “Precision and "
+        "recall of the detectors” shows how well it finds the edges on which other models of such corpora rely. The "
+        "precision there does not cover edges into heads that a model does not need, and many such edges have high "
+        "scores. The rule has not been calibrated for models with more heads."
     )
-    return tuple(text for text in (counts, null, rule) if text)
+    return tuple(text for text in (counts, null, rule, tuned) if text)
 
 
 def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
@@ -119,9 +119,9 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("size of the early head", "size", 3),
         Column("chance", "chance", 3),
         Column("q (one-sided)", lambda _, e: "< " * e.varying_at_floor + number(e.varying_q_value, 3)),
-        caption="Every edge that composes (rule in the text), ranked by a product: its composition score, computed "
-        "without the early head's mean write, times the size of the early head. “q < x” is a bound: no random rotation "
-        "reached the score. The CSV has all other edges too, and two-sided p- and q-values.",
+        caption="Every edge that composes (rule in the text), ranked by its score without the early head's mean write, "
+        "times the size of the early head. “q < x” is a bound: no random rotation reached the score. The CSV has all "
+        "other edges too, and two-sided p- and q-values.",
         csv="composition.csv",
     )
     return (mechanism, composing) if edges else (mechanism,)

@@ -44,8 +44,9 @@ def _clusters(cells: Sequence[Cell]) -> str:
         "Token clusters. An eigenvector of the OV circuit with a real positive eigenvalue is a mixture of tokens that "
         "the head maps onto itself. The matrix is not normal, so the tokens with the largest weights in an eigenvector "
         f"need not raise each other's logits. Of {plural(len(found), 'leading eigenvector')}, "
-        f"{sum(_beyond(r) >= BEYOND for r in found)} are clusters of tokens that do: their cohesion is at least "
-        f"{BEYOND} standard deviations above its mean for the same head with randomly rotated writes."
+        f"{sum(_beyond(r) >= BEYOND for r in found)} are clusters of tokens that do: their cohesion (defined at the "
+        f"table) is at least {BEYOND} standard deviations above its mean for the same head with randomly rotated "
+        "writes."
     )
 
 
@@ -94,14 +95,14 @@ def _overlaps(cells: Sequence[Cell]) -> str:
         return ""
     below, above = (sum(s * (o.share - o.chance) > BEYOND * o.spread for o in edges) for s in (-1, 1))
     text = (
-        "Overlap of an earlier head with the queries, keys or values of a later head: the share of the writes that "
-        f"lies in the subspace that these read. Of {len(edges)} overlaps, {above} exceed the mean under random "
-        f"rotations by more than {BEYOND} standard deviations, and {below} are below it by as much."
+        "Overlap with the queries, keys or values of a later head: the share of an earlier head's write that lies in "
+        f"the subspace that they read. Of {len(edges)} overlaps, {above} exceed the mean under random rotations by "
+        f"more than {BEYOND} standard deviations, and {below} are below it by as much."
     )
     keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
     if keys:
         text += (
-            f" For the previous-token head and the keys of the induction head it is {span(keys)} (chance "
+            f" For the previous-token head and the keys of the induction head, the overlap is {span(keys)} (chance "
             f"{span([o.chance for o in edges])})."
         )
     return text
@@ -112,11 +113,11 @@ def _deleting(cells: Sequence[Cell]) -> str:
     if not heads:
         return ""
     return (
-        "Deletion. A head may delete what earlier layers wrote. "
-        f"{sum(d.alignment < -BEYOND * d.spread for d in heads)} of {plural(len(heads), 'head')} write the opposite of "
-        f"what they read of it, beyond chance (alignment of all heads {span([d.alignment for d in heads])}; −1: "
-        "deletion, 1: repetition). No head cancels more than a share of "
-        f"{number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers wrote at its own position."
+        "Deletion. A head may delete what earlier layers wrote. Alignment is −1 if a head writes the opposite of the "
+        f"earlier writes that it reads, and 1 if it repeats them. It is {span([d.alignment for d in heads])}, and "
+        f"below chance in {sum(d.alignment < -BEYOND * d.spread for d in heads)} of {plural(len(heads), 'head')}. No "
+        f"head cancels more than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers "
+        "wrote at its own position."
     )
 
 

@@ -47,7 +47,7 @@ from pipelines.reference_run import read_reference_run
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
     """Yield a line for each value of params.yaml (``ours``) that differs from conf/ (``theirs``)."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted(ours.keys() | theirs.keys()):
+        for key in sorted(ours.keys() | theirs.keys(), key=str):
             yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))
     elif ours != theirs:
         yield f"  {path}: params.yaml has {_short(ours)}, conf/ has {_short(theirs)}"

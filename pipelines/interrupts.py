@@ -48,7 +48,8 @@ def _orphaned() -> bool:
     if current_process().name.startswith("SpawnProcess"):
         started_by = parent_process()
         return started_by is not None and not started_by.is_alive()
-    given, above = int(os.environ.get(PARENT, os.getppid())), os.getppid()
+    above = os.getppid()
+    given = int(text) if (text := os.environ.get(PARENT, "")).isdecimal() else above
     if above == given:
         return False
     try:

@@ -32,6 +32,7 @@ CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
+SO_FAR = "PATHSUM_SO_FAR"  # variable with the stages that are out of date, for a report before all models are made
 EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package
 
 
@@ -142,6 +143,8 @@ def _sentence(error: Exception) -> str:
 
 def _about_file(error: OSError, path: Path) -> str:
     """Return what is wrong with the file ``path``, and what to do."""
+    if error.errno == errno.ENAMETOOLONG:
+        return f"expected a path that the system can open, got one that is too long: {str(path)[:60]}…"
     if path.is_absolute() and Path.cwd() not in path.parents:
         return f"{path}: {error.strerror}; give a path that this command can read and write"
     if isinstance(error, FileNotFoundError) and path.parts[:1] == ("conf",):

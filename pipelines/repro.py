@@ -22,11 +22,12 @@ from configobj import ConfigObj, ConfigObjError
 
 from pathsum.core.locks import held
 from pipelines.dvc_files import TMP, drop_damaged, mend, note_outputs
-from pipelines.paths import CIRCUITS, GRAPH, PARAMS, THREADS, cores, params, read_yaml, section, stage
+from pipelines.paths import CIRCUITS, GRAPH, PARAMS, SO_FAR, THREADS, cores, params, read_yaml, section, stage
 from pipelines.progress import Progress
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (sys.executable, "-m", "pipelines.dvc_process")
+REPORT_LOCK = TMP / "report.lock"  # of the process that writes verdicts and report
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 
@@ -68,6 +69,11 @@ def stale() -> set[str]:
     """Return the names of the stages that are out of date. If DVC fails, exit with its code."""
     mend()
     drop_damaged()
+    return status()
+
+
+def status() -> set[str]:
+    """Return the names of the stages that are out of date, by DVC alone. If DVC fails, exit with its code."""
     found = subprocess.run(
         [*DVC, "--wait-for-lock", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False
     )
@@ -150,7 +156,10 @@ def repro(jobs: int) -> int:
     if not (left := stale()):
         print("Data and pipelines are up to date.")  # the message of DVC
         return 0
-    code = models(jobs, left) or dvc("repro")
+    code = models(jobs, left)
+    if not code:
+        with held(REPORT_LOCK, waiting):
+            code = dvc("repro")
     if not code:
         note_outputs()
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
@@ -163,18 +172,31 @@ def repro(jobs: int) -> int:
 
 
 def report(_: int) -> int:
-    """Write the report again from stored records, even if some models are not made. Return the exit code."""
-    if cells(stale()):
-        return report_so_far()
-    return dvc("repro", "--single-item", "--force", "report")
+    """Write the report again from stored records, also before all models are made. Return the exit code.
+
+    Configuration, calibration and verdicts are renewed first if they are out of date."""
+    left = stale()
+    if "check" in left and (code := dvc("repro", "--single-item", "check")):
+        return code
+    left = stale() if "check" in left else left
+    if cells(left):
+        return report_so_far(left)
+    renewed = [name for name in ("calibrate", "verify") if name in left]
+    code = dvc("repro", "--single-item", *renewed) if renewed else 0
+    return code or dvc("repro", "--single-item", "--force", "report")
 
 
-def report_so_far() -> int:
-    """Write the verdicts and the report without DVC, from the models that have records. Return the exit code."""
+def report_so_far(left: set[str]) -> int:
+    """Write the verdicts and the report from the records of the models that are made, without DVC. Return the exit
+    code. ``left`` are the stages that are out of date, whose results are left out."""
     print("pathsum: not all models are made; the report names the missing ones", file=sys.stderr, flush=True)
-    for module in ("pipelines.verify", "pipelines.report"):
-        if code := subprocess.run([sys.executable, "-m", module], check=False).returncode:
-            return code
+    with held(REPORT_LOCK, waiting):
+        for module in ("pipelines.verify", "pipelines.report"):
+            done = subprocess.run(
+                [sys.executable, "-m", module], env=os.environ | {SO_FAR: " ".join(left)}, check=False
+            )
+            if done.returncode:
+                return done.returncode
     return 0
 
 
@@ -240,7 +262,7 @@ def alone(part: Callable[[int], int], jobs: int) -> int:
         with held(TMP / "repro.lock", not_now if part is report else waiting):
             return part(jobs)
     except Busy:
-        return report_so_far()
+        return report_so_far(status())
 
 
 if __name__ == "__main__":

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pathsum.core.manifest import require_whole
+from pathsum.core.manifest import MANIFEST, require_whole
 from pathsum.core.storage import read_json, read_rows
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results, read_cell
-from pipelines.paths import CALIBRATION, CIRCUITS, STATISTICS, params, section
+from pipelines.paths import CALIBRATION, CIRCUITS, MODELS, SO_FAR, STATISTICS, params, section
 
 LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 
@@ -25,24 +26,41 @@ def read_results(folder: Path = Path()) -> Results:
     """
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     cells, declared = section(values, "cells"), section(values, "sweep", "controls")
-    made = [name for name in cells if (circuits / name / "summary.json").exists()]
-    missing = tuple(name for name in cells if name not in made)
-    found = {name: _records_of(name, circuits / name) for name in made}
+    so_far = os.environ.get(SO_FAR)
+    left = set((so_far or "").split())
+    made = [name for name in cells if (circuits / name / "summary.json").exists() and not left & _stages(name)]
+    found = {name: cell for name in made if (cell := _records_of(name, folder, so_far is not None))}
+    missing = tuple(name for name in cells if name not in found)
     controls = {name: found.pop(name) for name in declared if name in found}
+    if left & {"tokenize", "statistics"}:
+        raise ValueError("expected tokens and statistics, which are being made; run the same command again later")
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)
     calibrated = folder / CALIBRATION
-    calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() else []
-    positions = {name: section(cells, name, "model", "positions") for name in made}
+    calibration = read_rows(calibrated, CalibrationRow) if calibrated.exists() and "calibrate" not in left else []
+    positions = {name: section(cells, name, "model", "positions") for name in found | controls}
     sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)
     about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}  # n
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
 
 
-def _records_of(name: str, folder: Path) -> Cell:
-    cell = read_cell(folder)
+def _stages(name: str) -> set[str]:
+    return {f"train@{name}", f"extract@{name}"}
+
+
+def _records_of(name: str, project: Path, so_far: bool) -> Cell | None:
+    """Return the records of a model. With ``so_far``, None if they or the model are being made."""
+    folder = project / CIRCUITS / name
+    try:
+        cell = read_cell(folder)
+    except (ValueError, OSError):
+        if so_far:
+            return None
+        raise
+    if so_far and not (project / MODELS / name / MANIFEST).exists():
+        return None
     if cell.name != name:
         raise ValueError(
             f"{folder}: expected the records of {name}, got those of {cell.name}, so its entry in dvc.lock is wrong; "

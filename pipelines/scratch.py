@@ -46,7 +46,9 @@ def _require_own(folder: Path) -> None:
 def _git(*arguments: str) -> str:
     """Return what git prints. Raises ValueError if there is no git, or if it fails."""
     try:
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            ["git", *arguments], capture_output=True, text=True, errors="surrogateescape", check=True
+        ).stdout
     except FileNotFoundError as error:
         raise ValueError("expected git, which lists the files of the project, found none; install git") from error
     except subprocess.CalledProcessError as error:

@@ -200,3 +200,8 @@ def test_true_and_false_are_spelt_out(value: object) -> None:
     values = {**CELL.model_dump(), "train": {**CELL.train.model_dump(), "shuffled": value}}
     with pytest.raises(ConfigError, match=r"cell.train.shuffled: expected true or false, got"):
         load(CellConfig, values, "cell")
+
+
+def test_a_whole_number_is_written_as_one() -> None:
+    with pytest.raises(ConfigError, match=r"extract.top_k: expected a whole number, got 4\.0"):
+        load(ExtractConfig, {**HOW.model_dump(), "top_k": 4.0}, "extract")

@@ -57,6 +57,8 @@ class Frozen(BaseModel):
         bound = BOUNDS.get(cls.__name__, {}).get(str(info.field_name))
         if bound and value != "???":
             bound.check(value)
+        if isinstance(value, float) and cls.model_fields[str(info.field_name)].annotation is int:
+            raise PydanticCustomError("int_from_float", "expected a whole number")
         return value
 
 

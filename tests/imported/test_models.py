@@ -196,7 +196,11 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
         ({"positional_embedding_type": "alibi"}, "expected one of shortformer, standard, rotary, got 'alibi'"),
         ({"attention_dir": "bidirectional"}, "attention_dir: expected 'causal', got 'bidirectional'"),
         ({"attn_scores_soft_cap": 50.0}, "attn_scores_soft_cap: expected -1.0, got 50.0"),
-        ({"n_layers": 5}, "n_layers: the configuration says 5, the weights have 2"),
+        ({"n_layers": 5}, "n_layers: expected 2 as in the weights, got 5"),
+        ({"n_heads": 7}, "n_heads: expected 3 as in the weights, got 7"),
+        ({"d_head": "6"}, "d_head: expected 6 as in the weights, got '6'"),
+        ({"use_attn_scale": "false"}, "use_attn_scale: expected true or false, got 'false'"),
+        ({"eps": 0}, "eps: expected a number from 1e-12 to 1, got 0"),
         ({"n_ctx": None}, "n_ctx: expected the context length, got None"),
         ({"n_ctx": 12}, "pos_embed.W_pos: expected shape (12, 13), got (11, 13)"),
     ],
@@ -204,6 +208,22 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
 def test_a_setting_that_cannot_be_met_is_refused_by_name(changed: dict[str, Any], said: str) -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     assert said in refused(state, config | changed)
+
+
+@pytest.mark.parametrize(("factor", "fits"), [(1e8, True), (1e10, False)])
+def test_weights_whose_products_exceed_float32_are_refused(factor: float, fits: bool) -> None:
+    state, config = written(14, normalization_type=None, **POSITIONS[0])
+    grown = {name: tensor * factor if ".W_" in name else tensor for name, tensor in state.items()}
+    if fits:
+        from_transformer_lens(grown, config)
+    else:
+        assert "blocks.1.attn: expected products of weights up to 1e+37" in refused(grown, config)
+
+
+def test_weights_of_eight_bits_are_refused() -> None:
+    state, config = written(15, normalization_type=None, **POSITIONS[0])
+    said = refused(state | {"embed.W_E": state["embed.W_E"].to(torch.float8_e4m3fn)}, config)
+    assert "embed.W_E: expected finite floating-point numbers, got NaN, infinity or another type" in said
 
 
 def test_what_the_weights_do_not_say_must_be_said() -> None:

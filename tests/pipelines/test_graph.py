@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from pathsum.config import CellConfig, load
 from pipelines.extract import require_model
-from pipelines.paths import params
+from pipelines.paths import SO_FAR, params
 from pipelines.results import read_results
 from tests.pipelines.workspace import CELLS, CONTROLS, edit, locked, sh, stale, started, with_what_follows
 
@@ -74,6 +75,24 @@ def test_another_model_is_neither_extracted_nor_reported_under_this_name(graph: 
     for name, found in {"L1H2S0": "L2H2S0", "L2H2S0": "L1H2S0"}.items():
         (tmp_path / "circuits" / name).symlink_to(graph / "circuits" / found)
     with pytest.raises(ValueError, match="expected the records of L1H2S0, got those of L2H2S0"):
+        read_results(tmp_path)
+
+
+def test_a_report_before_all_models_are_made_leaves_out_what_is_being_made(
+    graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("params.yaml", "data", "models"):
+        (tmp_path / name).symlink_to(graph / name)
+    shutil.copytree(graph / "circuits", tmp_path / "circuits")
+    (tmp_path / "circuits" / "L1H2S0" / "heads.parquet").unlink()  # extraction has not written it yet
+    with pytest.raises(FileNotFoundError, match=r"missing heads\.parquet"):
+        read_results(tmp_path)
+    monkeypatch.setenv(SO_FAR, "extract@L2H2S0 calibrate")
+    found = read_results(tmp_path)
+    assert set(found.missing) == {"L1H2S0", "L2H2S0"}
+    assert found.calibration == []
+    monkeypatch.setenv(SO_FAR, "statistics")
+    with pytest.raises(ValueError, match="expected tokens and statistics, which are being made"):
         read_results(tmp_path)
 
 

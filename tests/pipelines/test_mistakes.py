@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -40,6 +41,7 @@ HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
         ("torture", ["--minutes", "nan"], "MINUTES: expected a number from 0 to 10,080, got nan"),
         ("torture", ["--minutes", "-1"], "MINUTES: expected a number from 0 to 10,080, got -1.0"),
         ("compare", [], "expected reports/metrics.json in this folder, got none"),
+        ("torture", ["--graph", "x" * 300], "expected a path that the system can open, got one that is too long"),
     ],
 )
 def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments: list[str], said: str) -> None:
@@ -82,6 +84,7 @@ def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)
     (tmp_path / "project" / "a.txt").write_text("a")
+    Path(os.fsdecode(os.fsencode(tmp_path / "project") + b"/\xff.txt")).write_text("a name that is no UTF-8")
     for _ in range(2):
         assert command(tmp_path / "project", "pipelines.scratch", str(tmp_path / "copy")).returncode == 0
     assert (tmp_path / "copy" / "a.txt").read_text() == "a"

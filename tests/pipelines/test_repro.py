@@ -15,7 +15,7 @@ import torch
 
 from pathsum.core.locks import held
 from pipelines import repro
-from pipelines.paths import ROOT, stage
+from pipelines.paths import ROOT, SO_FAR, stage
 from pipelines.progress import Progress
 from tests.commands import command
 
@@ -102,7 +102,8 @@ def test_a_report_can_be_made_before_all_models_are(
 ) -> None:
     modules: list[str] = []
 
-    def run(command: list[str], check: bool) -> subprocess.CompletedProcess[str]:
+    def run(command: list[str], env: dict[str, str], check: bool) -> subprocess.CompletedProcess[str]:
+        assert set(env[SO_FAR].split()) == {"train@C", "extract@C", "report"}  # what they are to leave out
         modules.append(command[-1])
         return subprocess.CompletedProcess(command, int(command[-1] == fails))
 
@@ -111,6 +112,16 @@ def test_a_report_can_be_made_before_all_models_are(
     assert repro.report(0) == int(bool(fails))
     assert modules == ran
     assert begun == {}  # DVC is not asked: it would train
+
+
+def test_a_report_renews_what_it_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, ...]] = []
+    found = [{"check", "verify"}, {"calibrate", "verify", "report"}]
+    monkeypatch.setattr(repro, "stale", lambda: found.pop(0))
+    monkeypatch.setattr(repro, "cells", lambda _: [])
+    monkeypatch.setattr(repro, "dvc", lambda *given: calls.append(given[2:]) or 0)
+    assert repro.report(0) == 0
+    assert calls == [("check",), ("calibrate", "verify"), ("--force", "report")]
 
 
 def test_nothing_out_of_date_begins_nothing(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +232,8 @@ def test_a_report_does_not_wait_for_the_models(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(repro, "stale", set)
     monkeypatch.setattr(repro, "cells", lambda _: [])
     monkeypatch.setattr(repro, "dvc", lambda *_: 3)
-    monkeypatch.setattr(repro, "report_so_far", lambda: 5)
+    monkeypatch.setattr(repro, "status", set)
+    monkeypatch.setattr(repro, "report_so_far", lambda _: 5)
     assert repro.alone(repro.report, 0) == 3
     with held(repro.TMP / "repro.lock", repro.waiting):
         assert repro.alone(repro.report, 0) == 5

@@ -3,6 +3,7 @@ cannot."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -26,8 +27,11 @@ MUST_BE: dict[str, Any] = {
     "use_NTK_by_parts_rope": False, "use_yarn_rope": False, "rotary_scaling_factor": 1.0, "use_attention_sinks": False,
 }  # fmt: skip
 
+LARGEST = 1e37  # of a product of weights; float32 ends at 3.4e38
+FLAGS = ("use_attn_scale", "rotary_adjacent_pairs")
+SIZES = ("n_layers", "n_heads", "d_head", "d_model", "d_vocab")  # must equal those of the weights, where they are given
 NUMBERS = {
-    "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(0, 1), "attn_scale": Bound(1e-6, 1e6),
+    "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(1e-12, 1), "attn_scale": Bound(1e-6, 1e6),
     "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
 DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens; without n_ctx, weights are refused below
@@ -40,8 +44,10 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     them.
 
     Invalid numbers are listed alone, because the other checks depend on the numbers."""
-    complaints = _number_complaints(state, config) or (
-        _setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config)
+    complaints = (
+        _number_complaints(state, config)
+        or (_setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config))
+        or _product_complaints(state)
     )
     if complaints:
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
@@ -63,15 +69,31 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
         f"{name}: expected finite floating-point numbers, got NaN, infinity or another type in {tensor.dtype} "
         f"{list(tensor.shape)}; convert the file again"
         for name, tensor in state.items()
-        if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and tensor.float().isfinite().all())
+        if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and _finite(tensor))
     ]
     if (n_layers := n_layers_of(state)) > len(state):
         found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")
     return found
 
 
+def _finite(tensor: Tensor) -> bool:
+    return tensor.element_size() > 1 and bool(tensor.float().isfinite().all())  # torch computes nothing in 8 bits
+
+
 def _floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.dim() > 0
+
+
+def _product_complaints(state: Mapping[str, Tensor]) -> list[str]:
+    """Return a message for each layer whose products of weights may exceed float32, by the norms of the factors."""
+    norm = {name: tensor.double().norm().item() for name, tensor in state.items() if ".W_" in name}
+    ends = {"QK": norm["embed.W_E"] ** 2, "VO": norm["embed.W_E"] * norm["unembed.W_U"]}
+    return [
+        f"blocks.{layer}.attn: expected products of weights up to {LARGEST:g}, got up to {size:g}; scale the weights"
+        for layer in range(n_layers_of(state))
+        for circuit, end in ends.items()
+        if (size := end * math.prod(norm[f"blocks.{layer}.attn.W_{part}"] for part in circuit)) > LARGEST
+    ]
 
 
 def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
@@ -79,6 +101,11 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
         f"{name}: expected {must!r}, got {config[name]!r}; only causal attention-only models are sums of paths"
         for name, must in MUST_BE.items()
         if config.get(name, must) != must
+    ]
+    found += [
+        f"{name}: expected true or false, got {config[name]!r}; correct the configuration"
+        for name in FLAGS
+        if not isinstance(config.get(name, True), bool)
     ]
     if not isinstance(config.get("n_ctx"), int) or config["n_ctx"] < 1:
         found.append(f"n_ctx: expected the context length, got {config.get('n_ctx')!r}; set it in the configuration")
@@ -110,8 +137,6 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
     if positions not in POSITIONS:
         allowed.add("pos_embed.W_pos")  # the setting is already in the list
     found = [f"{name}: {_why_not(name)}" for name in listed(set(state) - allowed)]
-    if config.get("n_layers", n_layers) != n_layers:
-        found.append(f"n_layers: the configuration says {config['n_layers']}, the weights have {n_layers}")
     return found + [
         f"{name}: expected in the state dict, found nothing; check the configuration"
         for name in listed(needed - set(state))
@@ -144,7 +169,12 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
         **{f"attn.b_{part}": (n_heads, d_head) for part in "QKV"}, "attn.b_O": (d_model,),
         "ln1.w": (d_model,), "ln1.b": (d_model,), "ln_final.w": (d_model,), "ln_final.b": (d_model,),
     }  # fmt: skip
-    found = []
+    sizes = dict(zip(SIZES, (n_layers_of(state), n_heads, d_head, d_model, d_vocab), strict=True))
+    found = [
+        f"{name}: expected {size} as in the weights, got {config[name]!r}; correct the configuration"
+        for name, size in sizes.items()
+        if config.get(name, size) != size and (first is not None or name not in ("n_heads", "d_head"))
+    ]
     for name, tensor in state.items():
         must = expected.get(".".join(name.split(".")[-2:]))
         if must is not None and tuple(tensor.shape) != must:

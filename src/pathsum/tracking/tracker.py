@@ -17,6 +17,7 @@ from typing import Any
 from pathsum.config import TrackingConfig
 from pathsum.probes.evaluation import Evaluation
 
+SETTINGS = ("MODE", "ENTITY", "PROJECT", "BASE_URL")  # variables WANDB_… on which it depends where a run goes
 MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
 
 
@@ -76,7 +77,7 @@ def mirror_tables(
     """
     if config.mode == "off":
         return
-    digest = hashlib.sha256(repr((config, os.environ.get("WANDB_MODE"))).encode())
+    digest = hashlib.sha256(repr((config, [os.environ.get(f"WANDB_{name}") for name in SETTINGS])).encode())
     for path in sorted(files):
         digest.update(path.name.encode() + path.read_bytes())
     content, logged = digest.hexdigest().encode(), folder / "mirrored" / identity

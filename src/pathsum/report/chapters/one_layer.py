@@ -59,8 +59,7 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"A surprise: by the paper's criterion (positivity of the OV eigenvalues > {COPYING}) {weights} of "
         f"{plural(len(found), 'head')} copy, but only {behaviour} by their output on random tokens, and {intervention} "
-        "by ablation. Positive eigenvalues mean that attention to a token raises this token's logit on average, not "
-        "that copying is the head's function."
+        "by ablation. Positive eigenvalues mean only that attention to a token raises, on average, this token's logit."
     )
 
 

@@ -56,12 +56,16 @@ corpora: setup ## train the same models on several corpora, and write a row of v
 dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null
 
-bench: setup ## measure training steps, circuits, growth of cost and the phase change, and write bench/README.md (about 20 minutes)
+bench: setup ## measure training steps, circuits and the growth of cost, and write bench/README.md
 	python -m pipelines.repro --tokens
 	python -m bench.train_step
 	python -m bench.step_profile
 	python -m bench.circuits
 	python -m bench.growth
+	python -m bench.table
+
+phase-change: setup ## time the phase change against two other recipes, and write bench/README.md
+	python -m pipelines.repro --tokens
 	python -m experiments.phase_change
 	python -m bench.table
 
@@ -85,4 +89,4 @@ open: ## show the report in a browser
 		command -v $$opener >/dev/null && $$opener reports/index.html </dev/null >/dev/null 2>&1 && exit 0; \
 	done; echo "no browser could be started; the report is $(abspath reports/index.html)"
 
-.PHONY: help setup params repro smoke torture test cluster lint sweep corpora dashboard bench onset-law extract report compare open
+.PHONY: help setup params repro smoke torture test cluster lint sweep corpora dashboard bench phase-change onset-law extract report compare open

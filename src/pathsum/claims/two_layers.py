@@ -57,7 +57,7 @@ def _matches_and_copies(cell: Cell) -> Finding:
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Return the loss of a uniform guess among the sampled tokens minus the loss on the second copy, in nats per
+    """Return the loss of a uniform guess among all tokens sampled from, minus that of the second copy, in nats per
     token."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 

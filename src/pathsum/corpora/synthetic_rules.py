@@ -51,7 +51,7 @@ class SkipTrigrams:
 
 
 class Questions:
-    """The rule that the word before the last ``marker`` follows ``asker``. Each marker is asked about only once."""
+    """The rule that ``asker`` is followed by the word before the latest ``marker``. Each marker answers once."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker

@@ -146,8 +146,8 @@ def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tenso
 def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict[str, Bool[Tensor, "n pos"]]:
     """Return which tokens of each copy are scored, by measure.
 
-    They are kept tokens after a kept token, kept tokens after a renamed token, and new names that occurred before in
-    the copy."""
+    These are unchanged tokens after an unchanged or after a changed one, and changed ones seen before in the copy.
+    """
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))
     inside = torch.arange(kept.shape[1]) > 0

@@ -55,7 +55,7 @@ def half_precision(model: Transformer) -> Transformer:
 
 
 def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]) -> dict[str, Any]:
-    """Return the sizes of ``model``, and its weights and mean values (``mean_values``) as one array of float16."""
+    """Return the sizes of ``model``, and its weights and mean values (``mean_values``), ``packed`` as one text."""
     arrays = [model.W_E.mT, model.W_U]
     for layer, mean in enumerate(mean_values(model, inputs[:, : model.config.n_ctx])):
         heads = model.attention(layer)

@@ -62,7 +62,7 @@ def _tuned(registered: Preregistration) -> str:
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
     seen = f", {late} of them after a verdict was seen" if late else ""
     return (
-        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:]} {frozen}; "
+        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:].replace(': for', ', for')} {frozen}; "
         f"{plural(len(registered.changes), 'change')} followed{seen}."
     )
 

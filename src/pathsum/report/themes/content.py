@@ -1,4 +1,5 @@
-"""The section that splits attention scores and losses by content, that is, by the token that is read (§2.5)."""
+"""The section that splits attention scores and losses by content: the token that is read (docs/framework.md
+§2.5)."""
 
 from __future__ import annotations
 

@@ -56,10 +56,10 @@ def _table(cells: list[Cell]) -> Table:
         Column("second-copy gain lost (nats)", ("repeat_gain_lost", "repeat_gain_lost_low", "repeat_gain_lost_high")),
         Column("share", lambda _, r: share(r.repeat_gain_lost, r.repeat_gain_nats)),
         caption="How much in-context learning depends on the induction heads, at the last checkpoint. Each entry is "
-        "the decrease when the heads are ablated, in nats per token and as a share of the whole model's value, of two "
-        "measures: the in-context loss drop on held-out text, and the advantage of the second copy over the first on "
-        "repeated random tokens. The last rows of each model are the controls: the ablation of other heads with the "
-        "largest effect on the loss drop, and subtraction of equally large writes in random directions.",
+        "the fall of a measure when the heads are ablated, in nats per token and as a share of the whole model's "
+        "value. Measures: the in-context loss drop on held-out text, and the second-copy gain on repeated random "
+        "tokens. The last rows of each model are the controls: other heads, by the method with the largest effect on "
+        "the loss drop, and equally large writes subtracted in random directions.",
         csv="joint_ablation.csv",
     )
 

@@ -24,7 +24,7 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "The path expansion is exact if norm scales are frozen. Each path is then divided by the norm of the whole "
         "residual stream, which makes a single path small. At its own scale, a path is divided by the norm of a "
-        f"residual stream that holds only this path and the shorter paths through its heads. Of {len(single)} single "
+        f"residual stream of the direct path, its single heads and itself. Of {len(single)} single "
         f"heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % intervals); the "
         f"difference is {span([r.difference_nats for r in single])} nats per token (range over heads). Spearman's rank "
         f"correlation of the two reductions over the heads of a model is {span(_correlations(cells))} (range over "

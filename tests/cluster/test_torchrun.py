@@ -4,6 +4,7 @@ bytes of an uninterrupted run by two hosts, and with the loss curve of one proce
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,10 +31,13 @@ class Pair:
 
     def __init__(self, torchrun: Services, project: Path, cell: tuple[str, ...]) -> None:
         self.services, self.project, self.name = torchrun, project, f"{project.name}-{'-'.join(cell)}"
-        rendezvous = ("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--local-addr=127.0.0.1")
+        port = free_port()
+        rendezvous = ("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1")
         hosts = ("--nnodes=2", "--nproc-per-node=1", "--max-restarts=3", *rendezvous)
         self.command = (sys.executable, "-m", "torch.distributed.run", *hosts, "-m", "pipelines.train", *FIXED, *cell)
-        self.hosts = [self.start(host) for host in (0, 1)]
+        self.hosts = [self.start(0)]
+        until("the store of the first host", lambda: _listens(port))  # on one machine, either host could open it
+        self.hosts.append(self.start(1))
 
     def start(self, host: int) -> subprocess.Popen[bytes]:
         return self.services.start(f"{self.name}-{host}", self.command, self.project, **LOOPBACK, **FRESH_STORE)
@@ -51,6 +55,11 @@ class Pair:
     def finish(self) -> None:
         for host, process in enumerate(self.hosts):
             succeeds(self.services, f"{self.name}-{host}", process)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 def kill_a_process(pair: Pair) -> None:

@@ -195,8 +195,8 @@ def gains(results: Results) -> str:
         parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
     return (
         "Loss of a uniform guess among all tokens that are sampled from, minus the loss on the second copy (per "
-        f"token), with top-1 accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first copy is above "
-        "guessing, because random tokens do not follow the statistics of the text."
+        f"token), with top-1 accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first "
+        "copy is above guessing, because random tokens do not follow the statistics of the text."
     )
 
 

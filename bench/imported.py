@@ -75,4 +75,6 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true", help="write the models (needs TransformerLens)")
     arguments = parser.parse_args()
+    if not arguments.write and not arguments.folder.is_dir():
+        parser.error(f"expected a folder that --write has made, got {arguments.folder}")
     (write if arguments.write else compare)(arguments.folder)

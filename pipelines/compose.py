@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,14 +33,20 @@ def compose(output: Path, overrides: list[str]) -> None:
         raise ValueError("conf/config.yaml: expected the list `defaults` and settings, got none; put them back")
 
 
+CAUGHT = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError, AssertionError)
+
+
 @contextmanager
 def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf in the block into a ValueError that says what is wrong with ``overrides``
     or conf/."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError) as error:
+    except CAUGHT as error:
         if isinstance(error, ChildProcessError) or getattr(error, "errno", None):  # a job that failed, or the disk
+            raise
+        raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
+        if isinstance(error, AssertionError) and not re.search("hydra|omegaconf", raised_in):
             raise
         for cause in _causes(error):
             if isinstance(cause, ConfigError):
@@ -56,7 +63,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _said(error: Exception) -> str:
     """Return what the libraries say, without their internals, and what to do where they do not say it."""
-    text = str(error)
+    text = str(error) or "Hydra refuses one of these settings; see its documentation"
     if "in defaults : bool" in text:
         return (
             "YAML reads a bare off, on, yes or no as true or false; expected the name of a file in every line of "

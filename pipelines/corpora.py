@@ -21,6 +21,7 @@ import yaml
 
 from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
+from pipelines import repro
 from pipelines.paths import REPORTS, RUNS, read_yaml, stage
 from pipelines.results import read_results
 from pipelines.scratch import copy_tree
@@ -140,6 +141,7 @@ def sweep(given: argparse.Namespace) -> None:
     Raises ValueError at the end, which names the corpora that failed.
     """
     failed = []
+    repro.arguments(list(filter(None, [given.jobs])))  # refuses a wrong number before any work
     for name, profile in corpora(given).items():
         print(f"corpora: {name}", file=sys.stderr)
         folder = SCRATCH / name

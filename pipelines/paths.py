@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,10 @@ def params(folder: Path = Path()) -> dict[str, Any]:
     values = read_yaml(folder / PARAMS)
     if not isinstance(values, dict):
         raise ValueError(f"{PARAMS}: expected the sections that `make params` writes, got no section; run it again")
+    try:
+        json.dumps(values, default=str, skipkeys=True)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{PARAMS}: expected values, got one that contains itself; run `make params` again") from error
     return values
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
 from pathsum.claims.preregistration import Preregistration
 from pathsum.config import (
@@ -27,7 +28,7 @@ from pathsum.config import (
 )
 from pipelines import compose as composition
 from pipelines.check import check_valid
-from pipelines.compose import compose
+from pipelines.compose import compose, composing
 from pipelines.paths import ROOT
 from tests.commands import command
 from tests.pipelines.configured import check, check_as_command, copy
@@ -450,3 +451,11 @@ def test_a_mistake_in_all_models_is_named_once(tmp_path: Path) -> None:
     assert caught.value.complaints == [
         "cells.*.train.batch: expected a number from 1 to 65,536 windows, got 1000000000000.0 (in all 27 models)"
     ]
+
+
+def test_an_assertion_of_hydra_is_a_sentence_and_one_of_training_is_not() -> None:
+    said = r"conf/ cannot be composed with hydra\.sweeper\.params\.x=1: "
+    with pytest.raises(ValueError, match=said), composing(["hydra.sweeper.params.x=1"]):
+        OmegaConf.update(None, "x", 1)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError), composing([]):
+        raise AssertionError

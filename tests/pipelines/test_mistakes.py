@@ -61,7 +61,7 @@ def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments:
         (b"- a", "params.yaml: expected the sections"),
         (b"cells: [1", "params.yaml: expected YAML, got something else"),
         (b"\xff\xfe", "params.yaml: expected YAML, got something else"),
-        (b"cells: &a [*a]", "expected the key cells.L2H4S2, got none"),
+        (b"cells: &a [*a]", "params.yaml: expected values, got one that contains itself; run `make params` again"),
     ],
 )
 def test_a_params_file_that_is_none_is_named(tmp_path: Path, content: bytes, said: str) -> None:

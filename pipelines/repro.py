@@ -179,7 +179,7 @@ def report(_: int) -> int:
     if "check" in left and (code := dvc("repro", "--single-item", "check")):
         return code
     left = stale() if "check" in left else left
-    if cells(left):
+    if left & SHARED or cells(left):
         return report_so_far(left)
     renewed = [name for name in ("calibrate", "verify") if name in left]
     code = dvc("repro", "--single-item", *renewed) if renewed else 0

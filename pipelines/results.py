@@ -33,7 +33,10 @@ def read_results(folder: Path = Path()) -> Results:
     missing = tuple(name for name in cells if name not in found)
     controls = {name: found.pop(name) for name in declared if name in found}
     if left & {"tokenize", "statistics"}:
-        raise ValueError("expected tokens and statistics, which are being made; run the same command again later")
+        raise ValueError(
+            "expected tokens and statistics of today's configuration, got others or none; run `make repro`, or wait "
+            "for the command that makes them"
+        )
     require_whole(statistics)
     corpus = read_json(statistics / "summary.json", CorpusSummary)
     ngrams = read_rows(statistics / "ngrams.parquet", NGramRow)

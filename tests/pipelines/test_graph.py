@@ -92,7 +92,7 @@ def test_a_report_before_all_models_are_made_leaves_out_what_is_being_made(
     assert set(found.missing) == {"L1H2S0", "L2H2S0"}
     assert found.calibration == []
     monkeypatch.setenv(SO_FAR, "statistics")
-    with pytest.raises(ValueError, match="expected tokens and statistics, which are being made"):
+    with pytest.raises(ValueError, match="expected tokens and statistics of today's configuration, got others or none"):
         read_results(tmp_path)
 
 

@@ -124,6 +124,13 @@ def test_a_report_renews_what_it_rests_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert calls == [("check",), ("calibrate", "verify"), ("--force", "report")]
 
 
+def test_a_report_on_other_tokens_is_not_made_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repro, "stale", lambda: {"tokenize"})
+    monkeypatch.setattr(repro, "cells", lambda _: [])
+    monkeypatch.setattr(repro, "report_so_far", sorted)
+    assert repro.report(0) == ["tokenize"]
+
+
 def test_nothing_out_of_date_begins_nothing(begun: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "stale", set)
     assert repro.repro(2) == 0

@@ -41,6 +41,12 @@ def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None 
     return told(code)
 
 
+def write(*arguments: str) -> int:
+    """Run `dvc repro` with ``arguments`` while no other process writes verdicts or the report. Return the exit code."""
+    with held(REPORT_LOCK, waiting):
+        return dvc("repro", *arguments)
+
+
 def told(code: int) -> int:
     """Return the exit ``code`` of DVC. If it is negative, a signal ended DVC, and a message says so."""
     if code < 0:
@@ -131,7 +137,7 @@ def report_without(failed: list[str]) -> None:
     for name in failed:
         shutil.rmtree(CIRCUITS / name, ignore_errors=True)
     CIRCUITS.mkdir(exist_ok=True)
-    made = dvc("repro", "--single-item", "calibrate", "verify", "report") == 0
+    made = write("--single-item", "calibrate", "verify", "report") == 0
     raise ValueError(
         f"expected {len(params()['cells'])} models, got all but {', '.join(failed)}, whose errors are above; "
         + ("the report was made without them and names them. " if made else "the report could not be made either. ")
@@ -156,10 +162,7 @@ def repro(jobs: int) -> int:
     if not (left := stale()):
         print("Data and pipelines are up to date.")  # the message of DVC
         return 0
-    code = models(jobs, left)
-    if not code:
-        with held(REPORT_LOCK, waiting):
-            code = dvc("repro")
+    code = models(jobs, left) or write()
     if not code:
         note_outputs()
     if code and not (left := stale()) & SHARED and (failed := cells(left)):
@@ -182,8 +185,8 @@ def report(_: int) -> int:
     if left & SHARED or cells(left):
         return report_so_far(left)
     renewed = [name for name in ("calibrate", "verify") if name in left]
-    code = dvc("repro", "--single-item", *renewed) if renewed else 0
-    return code or dvc("repro", "--single-item", "--force", "report")
+    code = write("--single-item", *renewed) if renewed else 0
+    return code or write("--single-item", "--force", "report")
 
 
 def report_so_far(left: set[str]) -> int:

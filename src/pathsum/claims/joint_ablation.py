@@ -20,6 +20,11 @@ def at_the_end(cell: Cell) -> list[JointAblationRow]:
     return [r for r in rows if r.step == last]
 
 
+def ablations(cell: Cell) -> list[JointAblationRow]:
+    """Return the ablations of all induction heads at the last checkpoint, one row per method of the claim."""
+    return [r for r in at_the_end(cell) if r.ablated == "induction" and r.method in METHODS]
+
+
 def controls(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     """Return the controls: ablations of other heads, and writes of equal norm removed in random directions."""
     return [r for r in rows if r.ablated != "induction" or r.method == "rotated"]
@@ -33,8 +38,7 @@ def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
 
 
 def _joint(cell: Cell) -> Finding:
-    rows = at_the_end(cell)
-    ours = [r for r in rows if r.ablated == "induction" and r.method in METHODS]
+    rows, ours = at_the_end(cell), ablations(cell)
     if not ours or ours[0].loss_drop_nats <= 0:
         return Finding(None, False, "no loss drop" if ours else "no induction heads")
     share = min(r.loss_drop_lost / r.loss_drop_nats for r in ours)

@@ -27,7 +27,7 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` can run a model of this configuration."""
+    """Return whether ``model.js`` implements the positions and the norm that ``config`` names."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 

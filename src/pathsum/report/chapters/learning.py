@@ -5,10 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from pathsum.claims.causal import METHODS
 from pathsum.claims.formation import by_onset, change_of
 from pathsum.claims.formatting import millions, number, plural, span
-from pathsum.claims.joint_ablation import at_the_end
+from pathsum.claims.joint_ablation import ablations
 from pathsum.claims.judging import REPRODUCED
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
@@ -67,10 +66,8 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     if not shares:
         return ""
     more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
-    rows = [
-        r for c in results.with_layers(2) for r in at_the_end(c) if r.ablated == "induction" and r.method in METHODS
-    ]
-    low = min(r.loss_drop_lost_low / r.loss_drop_nats for r in rows if r.loss_drop_nats > 0)
+    rows = [r for c in results.with_layers(2) for r in ablations(c) if r.loss_drop_nats > 0]
+    low = min((r.loss_drop_lost_low / r.loss_drop_nats for r in rows), default=None)
     return (
         f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (95 % intervals "
         f"from {number(low)} on){more}."

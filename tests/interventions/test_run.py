@@ -272,6 +272,35 @@ def test_a_head_that_is_not_there_is_refused_by_every_intervention(place: Place)
             intervene()
 
 
+def test_a_second_intervention_on_a_head_is_refused() -> None:
+    """It would undo the first in silence."""
+    run = Run(build(config(2)), sample())
+    patched = run.patch_edge((0, 0), (1, 0), "K", run.output((0, 0)).roll(1, 0))
+    for again in (
+        lambda: patched.patch_edge((0, 1), (1, 0), "Q", run.output((0, 1)).roll(1, 0)),
+        lambda: run.zero((1, 0)).force_pattern((1, 0), run.pattern((1, 1))),
+    ):
+        with pytest.raises(ValueError, match=r"expected one intervention per head, got a second one on head \(1, 0\)"):
+            again()
+    assert set(patched.zero((1, 1)).replaced) == {(1, 0), (1, 1)}
+
+
+def test_a_pattern_that_sees_the_future_or_is_no_number_is_refused() -> None:
+    run = Run(build(config(2)), sample())
+    n = run.tokens.shape[1]
+    for pattern in (torch.diag(torch.ones(n - 1), 1), torch.full((n, n), torch.nan)):
+        with pytest.raises(ValueError, match=r"head \(0, 1\): expected a pattern \(query × key\) of finite numbers"):
+            run.force_pattern((0, 1), pattern)
+
+
+def test_the_last_position_has_a_loss_only_with_targets() -> None:
+    run = Run(build(config(2)), sample())
+    for at in (slice(None), slice(-1, None)):
+        with pytest.raises(ValueError, match="expected positions before the last .* give targets"):
+            run.losses(at=at)
+        assert run.losses(run.tokens, at).isfinite().all()
+
+
 def test_an_ablation_that_would_change_nothing_is_refused() -> None:
     """In a single window, the mean over windows and the write of another window are the head's own write."""
     model, tokens = build(config(2)), sample()

@@ -65,7 +65,9 @@ def keep_edge(clean: Run, early: Place | None, late: Place) -> Run:
     if early is not None:
         edges["K", early] = clean.output(early)
     edges["K", earlier[0]] = edges["K", earlier[0]] + clean.streams[0].roll(SHIFTS["K"], 0) - clean.streams[0]
-    return clean.resample(*clean.places).patch_edges(late, edges)
+    others = clean.resample(*(place for place in clean.places if place != late))
+    heads = {**others.replaced, **clean.patch_edges(late, edges).replaced}
+    return clean.replace({place: heads[place] for place in clean.places})
 
 
 def matching_and_gain(run: Run, late: Place, block: int) -> Values:

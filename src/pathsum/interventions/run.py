@@ -38,10 +38,10 @@ class HeadActivation:
 class Run:
     """A run of a model, with or without interventions.
 
-    Each intervention returns a new run, and interventions on different heads can be combined. Replacements are computed
-    from the run without intervention (``trace``). Later patterns and norms respond, unless ``freeze_patterns`` freezes
-    them. Results are computed when they are accessed, from the layer of the first replaced head on. ValueError for
-    heads that the model does not have.
+    Each intervention returns a new run. Interventions on different heads can be combined, one per head. Replacements
+    are computed from the run without intervention (``trace``). Later patterns and norms respond, unless
+    ``freeze_patterns`` freezes them. Results are computed when they are accessed, from the layer of the first replaced
+    head on. ValueError for heads that the model does not have.
     """
 
     def __init__(self, model: Transformer, tokens: Int[Tensor, "batch pos"]) -> None:
@@ -59,8 +59,16 @@ class Run:
     # ---- interventions --------------------------------------------------------------------------------------------
 
     def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
-        """Replace the patterns and the writes of heads. ValueError for a head that the model does not have."""
+        """Replace the patterns and the writes of heads.
+
+        ValueError for a head that the model does not have, or that is replaced already: a second replacement would
+        undo the first."""
         self._require(activations)
+        if again := sorted(set(activations) & set(self.replaced)):
+            raise ValueError(
+                f"expected one intervention per head, got a second one on head {again[0]}, which would undo the first; "
+                "patch several edges into a head with one patch_edges, or begin with the run without intervention"
+            )
         return self._with(replaced={**self.replaced, **activations})
 
     def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
@@ -111,9 +119,14 @@ class Run:
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
         """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window.
 
-        The head's values stay.
+        The head's values stay. ValueError if the pattern is not finite, or attends to positions after the query.
         """
         self._require([head])
+        if not pattern.isfinite().all() or pattern.triu(1).any():
+            raise ValueError(
+                f"head {head}: expected a pattern (query × key) of finite numbers that are 0 for keys after the query, "
+                "got another one; a head sees earlier positions only"
+            )
         forced = pattern.expand(len(self.tokens), -1, -1)
         return self.replace({head: HeadActivation(forced, self.write(head, forced))})
 
@@ -152,8 +165,14 @@ class Run:
         """Return the loss, in nats, of predicting the next token at positions ``at``: that of the run, or ``targets``
         if given.
 
-        By default at all positions but the last. Costs d_model products per logit, or d_head if the only change is one
+        By default at all positions but the last, which has no next token: ValueError for it without ``targets``. Costs
+        d_model products per logit, or d_head if the only change is one
         head of the last layer whose ``HeadActivation`` has ``mixed``."""
+        last = self.tokens.shape[1] - 1
+        if targets is None and last in range(last + 1)[at]:
+            raise ValueError(
+                f"expected positions before the last ({last}), which has no next token, got {at}; give targets"
+            )
         wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at].flatten()
         each = torch.cat([F.cross_entropy(logits, wanted[some], reduction="none") for some, logits in self._chunks(at)])
         return each.view(len(self.tokens), -1)

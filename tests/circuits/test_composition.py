@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -184,10 +185,21 @@ def test_benjamini_and_hochberg_s_q_values() -> None:
 
 def test_no_rotations_and_an_unknown_kind_are_refused() -> None:
     weights = handmade.induction_pair(11)
-    with pytest.raises(ValueError, match="expected at least 1 rotation, got 0"):
+    with pytest.raises(ValueError, match="expected at least 1 rotation, got 0; give a whole number"):
         composition_scores(weights, 0, torch.Generator())
     with pytest.raises(ValueError, match="one of Q, K, V, got 'O'"):
         reader(weights.layers[1][0], "O")
+
+
+@pytest.mark.parametrize("turned", ["heads", "embeddings"])
+def test_weights_in_the_other_orientation_are_refused(turned: str) -> None:
+    weights = handmade.random_weights(seed=0, n_layers=2)
+    wrong = replace(weights, W_E=weights.W_E.mT, W_U=weights.W_U.mT)
+    if turned == "heads":
+        layers = [[Head(h.W_Q.mT, h.W_K.mT, h.W_V.mT, h.W_O.mT) for h in layer] for layer in weights.layers]
+        wrong = replace(weights, layers=tuple(map(tuple, layers)))
+    with pytest.raises(ValueError, match=r"head 0.0: expected W_Q, W_K and W_V of shape d_head × d_model"):
+        composition_scores(wrong, 10, torch.Generator())
 
 
 def test_a_direction_that_is_written_everywhere_composes_and_nothing_that_varies_does() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -115,6 +117,17 @@ def test_the_diagonal_rank_counts_rivals_and_loses_ties() -> None:
     assert diagonal_rank(ov_circuit(weights, weights.layers[0][0].W_OV), ALL[:2]).top1 == 1 / 2
     with pytest.raises(ValueError, match="expected at least one source token"):
         diagonal_rank(ov_circuit(still, still.layers[0][0].W_OV), ALL[:0])
+
+
+def test_eigenvalues_of_what_is_no_number_are_refused() -> None:
+    """The library that computes them would end the process."""
+    weights = handmade.random_weights(seed=0, n_layers=2)
+    early, late = weights.layers[0][0], weights.layers[1][0]
+    broken = replace(early, W_V=early.W_V * torch.nan)
+    with pytest.raises(ValueError, match="expected finite weights, got NaN or infinity in a matrix of shape"):
+        copying_eigenvalues(weights, [broken.W_OV])
+    with pytest.raises(ValueError, match="expected finite weights, got NaN or infinity in a matrix of shape"):
+        matching_eigenvalues(weights, late, broken, torch.ones(D_VOCAB))
 
 
 def test_eigenvalues_in_half_precision_are_refused() -> None:

@@ -88,7 +88,7 @@ def composition_scores(
     taken from it. All edges share the same rotations. The two-sided p is at least 2 / (1 + rotations). With n edges,
     Benjamini–Hochberg at 5 % can therefore accept a single edge only with at least 40 · n − 1 rotations. Costs
     rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1 early
-    and H2 late heads. ValueError if ``rotations`` < 1."""
+    and H2 late heads. Errors as ``scores_of_writers``."""
     (scores,) = scores_of_writers(weights, [writers or weights], rotations, generator)
     return scores
 
@@ -99,9 +99,12 @@ def scores_of_writers(
     """Return the ``composition_scores`` for the early heads of each of ``writers``. All share the same random
     rotations.
 
-    ValueError if ``rotations`` < 1."""
-    if rotations < 1:
-        raise ValueError(f"expected at least 1 rotation, got {rotations}; raise rotations")
+    ValueError if ``rotations`` is not a whole number ≥ 1, or if the matrices of a head have other shapes than those of
+    ``Head``."""
+    if not isinstance(rotations, int) or rotations < 1:
+        raise ValueError(f"expected at least 1 rotation, got {rotations}; give a whole number")
+    for w in (weights, *writers):
+        _require_shapes(w)
     late_heads = _heads(weights)
     readers = [(kind, place) for kind in KINDS for place in late_heads if place[0] > 0]
     early_heads = [{p: head for p, head in _heads(w).items() if p[0] < len(weights.layers) - 1} for w in writers]
@@ -125,6 +128,18 @@ def scores_of_writers(
 
 def _heads(weights: Weights) -> dict[tuple[int, int], Head]:
     return {(layer, h): head for layer, row in enumerate(weights.layers) for h, head in enumerate(row)}
+
+
+def _require_shapes(weights: Weights) -> None:
+    """Raise ValueError for a head whose matrices do not act on column vectors of d_model entries."""
+    d_model = weights.W_E.shape[0]
+    for (layer, h), head in _heads(weights).items():
+        shapes = [list(W.shape) for W in (head.W_Q, head.W_K, head.W_V, head.W_O)]
+        if [n for *_, n in shapes[:3]] + shapes[3][:1] != [d_model] * 4:
+            raise ValueError(
+                f"head {layer}.{h}: expected W_Q, W_K and W_V of shape d_head × d_model and W_O of shape d_model × "
+                f"d_head, with d_model = {d_model} rows of W_E, got {shapes}; transpose them (columns are vectors)"
+            )
 
 
 def benjamini_hochberg(p_values: Float[Tensor, "edge"]) -> Float[Tensor, "edge"]:

@@ -43,12 +43,19 @@ def extract(given: argparse.Namespace) -> None:
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
     bos = bos_id(tokenizer, given.bos)
     model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
-    shown = words(tokenizer, model.weights().W_E.shape[1], bos)
+    shown = words(tokenizer, d_vocab := model.weights().W_E.shape[1], bos)
+    if (ids := tokenizer.get_vocab_size()) < d_vocab:
+        print(
+            f"pathsum: the tokenizer has {ids} of the model's {d_vocab} ids; the others are shown as [id]",
+            file=sys.stderr,
+        )
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
     if not given.out and not name.strip("."):
         raise ValueError(f"WEIGHTS: expected a file whose name can name a folder, got {weights.name!r}; give --out")
     summary, tables = extract_tables(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
-    folder = Path(given.out or f"imported/{name}")
+    folder = Path(given.out or f"imported/{name}").expanduser()
+    if (folder / "summary.json").exists():
+        print(f"{folder}: the tables of an earlier call are replaced; give --out to keep them", file=sys.stderr)
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():
         frame(rows, registry.tables()[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")

@@ -201,6 +201,8 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
         ({"d_head": "6"}, "d_head: expected 6 as in the weights, got '6'"),
         ({"use_attn_scale": "false"}, "use_attn_scale: expected true or false, got 'false'"),
         ({"eps": 0}, "eps: expected a number from 1e-12 to 1, got 0"),
+        ({"rotary_bse": 10}, "rotary_bse: expected rotary_base, got a key that is not read; rename it"),
+        ({"rope_theta": 10}, "rope_theta: expected rotary_base, got a key that is not read; rename it"),
         ({"n_ctx": None}, "n_ctx: expected the context length, got None"),
         ({"n_ctx": 12}, "pos_embed.W_pos: expected shape (12, 13), got (11, 13)"),
     ],
@@ -208,6 +210,19 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
 def test_a_setting_that_cannot_be_met_is_refused_by_name(changed: dict[str, Any], said: str) -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     assert said in refused(state, config | changed)
+
+
+def test_a_setting_of_the_other_library_may_stand_beside_ours() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    from_transformer_lens(state, config | {"n_positions": N_CTX, "d_vocab_out": 20, "normalization": None})
+
+
+def test_a_parameter_that_one_layer_lacks_is_named_with_its_layer() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    del state["blocks.1.attn.W_Q"]
+    assert "blocks.1.attn.W_Q: expected in the state dict, found nothing" in refused(state, config)
+    del state["blocks.0.attn.W_Q"]
+    assert "blocks.*.attn.W_Q: expected in the state dict, found nothing" in refused(state, config)
 
 
 @pytest.mark.parametrize(("factor", "fits"), [(1e8, True), (1e10, False)])
@@ -241,6 +256,28 @@ def test_a_rotary_table_that_the_configuration_does_not_give_is_refused() -> Non
     assert difference(from_transformer_lens(state, config), state, config) < EXACT
     with pytest.raises(ValueError, match="rotary_cos: expected the table that rotary_dim, rotary_base and"):
         from_transformer_lens(state, config | {"rotary_base": 77})
+    for name, table in {
+        "1.attn.rotary_cos": 2 * turn.cos,
+        "1.attn.rotary_sin": turn.cos,
+        "0.attn.rotary_sin": torch.ones(3),
+    }.items():
+        with pytest.raises(ValueError, match=rf"blocks.{name}: expected the table that rotary_dim, rotary_base and"):
+            from_transformer_lens(state | {f"blocks.{name}": table}, config)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"n_ctx": 11, "n_ctx": 12}', "expected each key once, got 'n_ctx' twice; remove the wrong one"),
+        ('{"n_ctx": 11}'.encode("utf-16"), "expected text in UTF-8, got other bytes"),
+    ],
+)
+def test_a_configuration_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    state, _ = written(13, normalization_type="LN", **POSITIONS[0])
+    save_file(state, tmp_path / "mine.safetensors")
+    (tmp_path / "config.json").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        open_weights(tmp_path / "mine.safetensors", "")
 
 
 @pytest.mark.parametrize("place", ["metadata", "beside", "folder"])
@@ -262,6 +299,10 @@ def test_older_words_for_positions_and_norm_are_understood(tmp_path: Path) -> No
     model = open_weights(tmp_path / "old.safetensors", "any")
     assert isinstance(model, TransformerLensModel)
     assert difference(model, state, config) < EXACT
+    both = {"config": json.dumps(older | {"positional_embedding_type": "standard"})}
+    save_file(state, tmp_path / "both.safetensors", metadata=both)
+    with pytest.raises(ValueError, match="positional_embedding_type is 'standard', but 'shortformer' under the older"):
+        open_weights(tmp_path / "both.safetensors", "any")
 
 
 def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> None:

@@ -104,5 +104,5 @@ def test_a_shorter_context_and_a_small_memory_show_less(monkeypatch: pytest.Monk
 
 
 def test_a_text_shorter_than_a_window_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected at least n_ctx \+ 1 = 12 tokens, got 5"):
+    with pytest.raises(ValueError, match=r"TEXT: expected more than 11 tokens, those of one window, got 5"):
         extract_tables(model(7, None, POSITIONS[0]), "mine", text(5), WORDS, HOW, context=256)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import BPE, WordLevel
-from tokenizers.pre_tokenizers import ByteLevel, Whitespace
+from tokenizers.pre_tokenizers import ByteLevel, Whitespace, WhitespaceSplit
 from tokenizers.trainers import BpeTrainer
 
 from pathsum.config import TokenizerConfig
@@ -87,6 +87,26 @@ def test_what_does_not_fit_is_refused_with_what_to_do(tmp_path: Path) -> None:
         FileNotFoundError, match=r"TEXT: expected UTF-8 text files, got:\n  - .*none.txt: does not exist"
     ):
         encode_text(str(tmp_path / "none.txt"), tokenizer, 0)
+
+
+def test_text_that_is_blank_or_mostly_unknown_is_refused(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(WordLevel({"<s>": 0, "<unk>": 1, "a": 2}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    text = tmp_path / "x.txt"
+    for content, known in {"a b": None, "a b c": "33%", "b c d\n": "0%"}.items():
+        text.write_text(content)
+        if known is None:
+            assert encode_text(str(text), tokenizer, 0).tolist() == [0, 2, 1]
+            continue
+        with pytest.raises(
+            ValueError, match=f"TOKENIZER: expected tokens for at least 50% .* of TEXT, got {known}; give"
+        ):
+            encode_text(str(text), tokenizer, 0)
+    for content in (" \n", "<s><s>"):
+        text.write_text(content)
+        special = byte_level("<s>") if content.strip() else tokenizer
+        with pytest.raises(ValueError, match="TEXT: expected text, got .*x.txt', which holds none"):
+            encode_text(str(text), special, bos_id(special, "<s>"))
 
 
 def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(

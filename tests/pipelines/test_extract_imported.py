@@ -57,21 +57,28 @@ def test_an_imported_model_becomes_a_folder_of_tables(folder: Path, capsys: pyte
     summary = json.loads((made / "summary.json").read_text())
     assert summary["exactness"] < 1e-12
     assert (summary["n_layers"], summary["n_heads"], summary["d_vocab"]) == (2, 3, 23)
-    assert f'"exactness": {summary["exactness"]}' in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert f'"exactness": {summary["exactness"]}' in printed.out
     pairs = pd.read_csv(made / "bigrams.csv")
     assert {("the", "cup"), ("and", "the")} <= set(zip(pairs.token, pairs.next, strict=True))
     before = {p.name: p.read_bytes() for p in made.iterdir()}
+    said = printed.err
+    assert "pathsum: the tokenizer has 6 of the model's 23 ids; the others are shown as [id]" in said
+    assert "are replaced" not in said
     run()
+    assert "mine: the tables of an earlier call are replaced; give --out to keep them" in capsys.readouterr().err
     assert {p.name: p.read_bytes() for p in made.iterdir()} == before
 
 
-def test_this_project_s_own_checkpoint_needs_its_own_tokenizer(folder: Path) -> None:
+def test_this_project_s_own_checkpoint_needs_its_own_tokenizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = train_tokenizer([TEXT], TokenizerConfig(d_vocab=260, train_bytes=500))
     tokenizer.save(str(folder / "own.json"))
     model = Transformer(MODEL, 260, torch.Generator().manual_seed(0))
     save_checkpoint(folder / "own.safetensors", model, tokenizer_hash(tokenizer))
-    run(weights="own.safetensors", tokenizer="own.json", out="elsewhere")
-    assert json.loads((folder / "elsewhere" / "summary.json").read_text())["exactness"] < 1e-12
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    run(weights="own.safetensors", tokenizer="own.json", out="~/elsewhere")
+    assert not (folder / "~").exists()
+    assert json.loads((folder / "home" / "elsewhere" / "summary.json").read_text())["exactness"] < 1e-12
     with pytest.raises(ValueError, match="trained with tokenizer"):
         run(weights="own.safetensors")
 

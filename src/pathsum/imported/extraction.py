@@ -49,6 +49,11 @@ def extract_tables(
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
         raise ValueError(f"context: expected at least 8 tokens per window, got {n_ctx}; give a longer --context")
+    if len(tokens) <= n_ctx:
+        raise ValueError(
+            f"TEXT: expected more than {n_ctx} tokens, those of one window, got {len(tokens)}; give more text, or a "
+            "smaller --context"
+        )
     config = _affordable(config, model.weights(), n_ctx)
     data = eval_data(tokens, words, config, n_ctx)
     trained = trace_model(model.to(torch.float32), n_ctx, data, config)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from pathsum.core.storage import parse_json, read_value
+from pathsum.core.storage import parse_json
 from pathsum.imported.model import CheckpointModel, Imported
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
@@ -52,11 +53,40 @@ def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             '"n_ctx": 1024}'
         )
     where = f"{path}, entry config" if "config" in metadata else str(neighbors[0])
-    config = parse_json(metadata["config"], where) if "config" in metadata else read_value(neighbors[0])
+    config = _settings(metadata["config"] if "config" in metadata else _text(neighbors[0]), where)
     if not isinstance(config, dict):
         raise ValueError(f"{where}: expected the settings of a model by name, got another JSON value; correct it")
+    older: dict[str, Any] = {}
     if "normalization" in config:
-        config.setdefault("normalization_type", config["normalization"])
+        older["normalization_type"] = config["normalization"]
     if "shortformer_pos" in config:
-        config.setdefault("positional_embedding_type", "shortformer" if config["shortformer_pos"] else "standard")
-    return dict(config)
+        older["positional_embedding_type"] = "shortformer" if config["shortformer_pos"] else "standard"
+    for name, value in older.items():
+        if config.get(name, value) != value:
+            raise ValueError(
+                f"{where}: {name} is {config[name]!r}, but {value!r} under the older name of this setting; remove one"
+            )
+    return config | older
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected text in UTF-8, got other bytes ({error}); save it in UTF-8") from error
+
+
+def _settings(text: str, where: str) -> Any:
+    """Return the JSON value of ``text``, which was read from ``where``. ValueError if it is not JSON, or if a key
+    occurs twice."""
+    parse_json(text, where)
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{where}: expected each key once, got {twice!r} twice; remove the wrong one")
+        return found
+
+    return json.loads(text, object_pairs_hook=once)

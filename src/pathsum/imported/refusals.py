@@ -3,6 +3,7 @@ cannot."""
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -34,6 +35,13 @@ NUMBERS = {
     "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(1e-12, 1), "attn_scale": Bound(1e-6, 1e6),
     "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
+SETTINGS = (*MUST_BE, *FLAGS, *SIZES, *NUMBERS, "normalization_type", "positional_embedding_type")
+OTHER_NAMES = {  # settings of the transformers library, and what they are called here
+    "layer_norm_epsilon": "eps", "layer_norm_eps": "eps", "rms_norm_eps": "eps", "rope_theta": "rotary_base",
+    "scale_attn_weights": "use_attn_scale",
+    "n_positions": "n_ctx", "max_position_embeddings": "n_ctx",
+}  # fmt: skip
+ALIKE = 0.85  # of a key and a setting, by difflib: 1 is equal; "d_vocab_out" and "d_vocab" have 0.78
 DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens; without n_ctx, weights are refused below
     "attn_scale": (None, -1), "rotary_dim": (None,), "n_ctx": (None,),
 }  # fmt: skip
@@ -103,6 +111,11 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
         if config.get(name, must) != must
     ]
     found += [
+        f"{name}: expected {meant}, got a key that is not read; rename it"
+        for name in config
+        if name not in SETTINGS and (meant := OTHER_NAMES.get(name) or _nearest(name)) and meant not in config
+    ]
+    found += [
         f"{name}: expected true or false, got {config[name]!r}; correct the configuration"
         for name in FLAGS
         if not isinstance(config.get(name, True), bool)
@@ -116,10 +129,15 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _nearest(name: str) -> str:
+    """Return the setting that ``name`` may be a misspelling of, or "" for none."""
+    return next(iter(difflib.get_close_matches(name, SETTINGS, 1, ALIKE)), "")
+
+
 def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
     """Return a message for each parameter that the state dict lacks or that has no place in the model.
 
-    The same name in several layers gives one message.
+    The same name in several layers gives one message, unless it is missing in some layers only.
     """
     n_layers, positions = n_layers_of(state), config.get("positional_embedding_type")
     norms = {"LN": ("w", "b"), "RMS": ("w",)}.get(str(config.get("normalization_type")), ())
@@ -137,9 +155,13 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
     if positions not in POSITIONS:
         allowed.add("pos_embed.W_pos")  # the setting is already in the list
     found = [f"{name}: {_why_not(name)}" for name in listed(set(state) - allowed)]
+    missing = needed - set(state)
+    some = {
+        name for name in missing if any(re.sub(r"^blocks\.\d+", f"blocks.{i}", name) in state for i in range(n_layers))
+    }
     return found + [
         f"{name}: expected in the state dict, found nothing; check the configuration"
-        for name in listed(needed - set(state))
+        for name in sorted([*some, *listed(missing - some)])
     ]
 
 

@@ -19,6 +19,8 @@ from pathsum.data.tokenizer import printable
 
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together
+SAMPLE = 100_000  # characters of the text in which characters without a token are counted
+LEAST_KNOWN = 0.5  # of them; a model may have been trained with some unknown ones
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -78,12 +80,18 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    BOS is id 0. Errors as in ``text_documents``, and ValueError for text that the tokenizer cannot encode.
+    BOS is id 0. Errors as in ``text_documents``, and ValueError for blank text, and for text of which the tokenizer
+    knows less than ``LEAST_KNOWN``.
     """
     try:
         documents = list(text_documents([pattern], ""))
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(str(error).replace("corpus.paths", "TEXT")) from error
+    if documents and (known := _known(tokenizer, documents[0][:SAMPLE])) < LEAST_KNOWN:
+        raise ValueError(
+            f"TOKENIZER: expected tokens for at least {LEAST_KNOWN:.0%} of the characters of TEXT, got {known:.0%}; "
+            "give the tokenizer that the model was trained with, or a text that it knows"
+        )
     stream = []
     for start in range(0, len(documents), BATCH):
         try:
@@ -93,7 +101,21 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
         for encoded in batch:
             stream += [bos, *encoded.ids]
     tokens = np.array(stream, dtype=np.int64)
+    if not (tokens != bos).any():
+        raise ValueError(f"TEXT: expected text, got {pattern!r}, which holds none; give other files")
     return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))
+
+
+def _known(tokenizer: Tokenizer, text: str) -> float:
+    """Return the share of the characters of ``text``, white space excepted, that have a token other than that of
+    unknown ones."""
+    encoded = tokenizer.encode(text, add_special_tokens=False)
+    unknown = getattr(tokenizer.model, "unk_token", None)
+    known = np.zeros(len(text), dtype=bool)
+    for token, (start, end) in zip(encoded.tokens, encoded.offsets, strict=True):
+        known[start:end] = token != unknown
+    wanted = np.array([not letter.isspace() for letter in text], dtype=bool)
+    return float(known[wanted].mean()) if wanted.any() else 1.0
 
 
 def _word(name: str) -> str:

@@ -89,13 +89,17 @@ def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: tor
     period = config.get("rotary_base", 10_000) ** (torch.arange(wave // 2, dtype=dtype) / (wave / 2))
     period = period.repeat_interleave(2) if adjacent else period.repeat(2)
     angle = torch.arange(config["n_ctx"], dtype=dtype)[:, None] / period
-    found, kept = angle.cos().double(), state.get("blocks.0.attn.rotary_cos")
-    same = kept is None or (
-        kept.shape[1] == found.shape[1] and torch.allclose(found[: len(kept)], kept[: len(found)].double(), atol=1e-3)
-    )
-    if not same:
-        raise ValueError(
-            "blocks.0.attn.rotary_cos: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give, "
-            "got another; set them as they were"
-        )
-    return Rotation(found, angle.sin().double(), adjacent)
+    tables = {"rotary_cos": angle.cos().double(), "rotary_sin": angle.sin().double()}
+    for name, kept in state.items():
+        table = tables.get(name.split(".")[-1])
+        if table is not None and not _begins_alike(kept, table):
+            raise ValueError(
+                f"{name}: expected the table that rotary_dim, rotary_base and rotary_adjacent_pairs give, got another; "
+                "set them as they were"
+            )
+    return Rotation(tables["rotary_cos"], tables["rotary_sin"], adjacent)
+
+
+def _begins_alike(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tables of angles are equal at the positions that both have."""
+    return a.dim() == 2 and a.shape[1] == b.shape[1] and torch.allclose(a[: len(b)], b[: len(a)], atol=1e-3)

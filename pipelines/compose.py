@@ -96,6 +96,7 @@ def _unknown_key(path: str) -> str:
     for key in path.split("."):
         if not isinstance(known, dict) or not known:
             break
+        known = {str(name): values for name, values in known.items()}
         if key not in known:
             groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
             return above + unknown(key, {*known, *groups})

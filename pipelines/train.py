@@ -33,6 +33,10 @@ from pipelines.interrupts import INTERRUPTED, PARENT
 from pipelines.paths import ROOT, TOKENS, params, stage
 from pipelines.train_cell import run_cell, set_threads
 
+GROUPS = ("model", "train", "sweep", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
+MOST_JOBS = 1_000  # processes of joblib
+READ = ("model.", "train.", "sweep.by_layers", "sweep.overrides", "corpus.", "tokenizer.", "tracking.", "hydra")
+
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
     """Return the configuration that the grid gives this model, so that runs are shared, with the ``typed``
@@ -57,14 +61,30 @@ def require_same_tokens(config: DictConfig) -> None:
             )
 
 
-def require_models(arguments: Sequence[str]) -> None:
-    """Raise ValueError if an override of a sweep has no values. Hydra would then silently train nothing."""
+def require_effect(arguments: Sequence[str]) -> None:
+    """Raise ValueError for an override that would change nothing: of a setting that training one model does not read,
+    or of a sweep without values, for which Hydra would train nothing."""
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
-    for typed in (word for word in arguments if "=" in word and not word.startswith("-")):
+    for typed in (word for word in arguments if ("=" in word and not word.startswith("-")) or word.startswith("~")):
         override = parser.parse_overrides([typed])[0]
         if override.is_discrete_sweep() and not any(True for _ in override.sweep_iterator()):
             raise ValueError(f"{typed}: expected at least one value, got none; no model would be trained")
+        key = override.key_or_group
+        if override.is_delete() or (key in GROUPS and isinstance(override.value(), dict)):
+            raise ValueError(
+                f"{typed}: expected one setting and its value, such as train.tokens=500000, got another form"
+            )
+        n = override.value() if key == "hydra.launcher.n_jobs" else 1
+        if isinstance(n, int) and n != -1 and not 1 <= n <= MOST_JOBS:
+            raise ValueError(f"{typed} (JOBS): expected a number of models to train at a time, 1 to {MOST_JOBS}")
+        if key == "hydra.job.chdir" and override.value() is not False:
+            raise ValueError(f"{typed}: expected false, because paths are relative to the root of the repository")
+        if key not in (*GROUPS, "seed") and not key.startswith(READ):
+            raise ValueError(
+                f"{typed}: expected a setting that training one model reads (seed, {', '.join(READ)}), got another, "
+                "which would change nothing; settings of the grid are for `make params` and `dvc exp run`"
+            )
 
 
 def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
@@ -99,7 +119,7 @@ if __name__ == "__main__":
     os.environ[PARENT] = str(os.getpid())
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors, and does not print them with a traceback
     with ranks.process_group(), stage(threads=0), composing(sys.argv[1:]):
-        require_models(sys.argv[1:])
+        require_effect(sys.argv[1:])
         if not ranks.is_main():
             sys.argv += ["hydra.output_subdir=null", "hydra/job_logging=disabled"]  # only the main process writes
         main()

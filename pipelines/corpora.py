@@ -20,9 +20,10 @@ from typing import Any
 import yaml
 
 from pathsum.claims.registry import judge_all
+from pathsum.core.locks import held
 from pathsum.report.corpora import row, write_rows
 from pipelines import repro
-from pipelines.paths import REPORTS, RUNS, read_yaml, stage
+from pipelines.paths import REPORTS, RUNS, TOKENS, read_yaml, stage
 from pipelines.results import read_results
 from pipelines.scratch import copy_tree
 
@@ -122,6 +123,8 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
     config.write_text(re.sub(r"- profile: \w+", f"- profile: {PROFILE}", config.read_text()), encoding="utf-8")
     sweep.write_text(yaml.safe_dump(yaml.safe_load(sweep.read_text()) | {"controls": {}}), encoding="utf-8")
     RUNS.mkdir(exist_ok=True)
+    if (folder / RUNS).is_symlink():  # to the project's folder at that time
+        (folder / RUNS).unlink()
     if not (folder / RUNS).exists():
         (folder / RUNS).symlink_to(RUNS.absolute(), target_is_directory=True)
 
@@ -135,25 +138,35 @@ def run(folder: Path, *command: str) -> bool:
     )
 
 
+def made(name: str, profile: dict[str, Any], jobs: str) -> bool:
+    """Train and extract the models of one corpus, and write its row of verdicts. Return whether this succeeded."""
+    folder = SCRATCH / name
+    again = f", with the text as it was read before; delete {folder} to read it again"
+    print(f"corpora: {name}{again if (folder / TOKENS).exists() else ''}", file=sys.stderr)
+    prepare(folder, profile)
+    done = run(folder, "pipelines.compose") and run(folder, "pipelines.repro", "--models", *filter(None, [jobs]))
+    if done:
+        results = read_results(folder)
+        write_rows([row(name, results, judge_all(results))], REPORTS)
+    return done
+
+
+def waiting(holder: str) -> None:
+    """Print that this command waits for process ``holder``, which trains on several corpora."""
+    print(f"corpora: waiting for process {holder}, which runs make corpora in this folder", file=sys.stderr, flush=True)
+
+
 def sweep(given: argparse.Namespace) -> None:
     """Train and extract the models of every corpus, and write a row of verdicts for each.
 
-    Raises ValueError at the end, which names the corpora that failed.
+    Raises ValueError if there is no corpus, or at the end, with the names of the corpora that failed.
     """
-    failed = []
     repro.arguments(list(filter(None, [given.jobs])))  # refuses a wrong number before any work
-    for name, profile in corpora(given).items():
-        print(f"corpora: {name}", file=sys.stderr)
-        folder = SCRATCH / name
-        prepare(folder, profile)
-        made = run(folder, "pipelines.compose") and run(
-            folder, "pipelines.repro", "--models", *filter(None, [given.jobs])
-        )
-        if not made:
-            failed.append(name)
-            continue
-        results = read_results(folder)
-        write_rows([row(name, results, judge_all(results))], REPORTS)
+    if not (named := corpora(given)):
+        raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    with held(SCRATCH / "lock", waiting):  # another call would replace the code in the copies
+        failed = [name for name, profile in named.items() if not made(name, profile, given.jobs)]
     if failed:
         raise ValueError(
             f"no verdicts on {', '.join(failed)}, whose errors are above; fix the cause and run the same command again"

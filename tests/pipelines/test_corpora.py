@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pathsum.claims import registry
 from pathsum.claims.registry import judge_all
 from pathsum.report.corpora import row, write_rows
 from pipelines import corpora as module
-from pipelines.corpora import arguments, corpora
+from pipelines.corpora import arguments, corpora, prepare, sweep
 from pipelines.paths import ROOT
 from pipelines.scratch import copy_tree
 from tests.pipelines.workspace import edit, run, started
@@ -78,6 +79,26 @@ def test_an_open_quote_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(monkeypatch, 'a="b')
 
 
+def test_no_corpus_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only"):
+        sweep(arguments(["--only"]))
+
+
+def test_a_copy_of_a_project_that_was_moved_finds_its_run_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pipelines.corpora.copy_tree", lambda folder: None)
+    folder = tmp_path / "copy"
+    (folder / "conf" / "profile").mkdir(parents=True)
+    (folder / "conf" / "sweep").mkdir()
+    (folder / "conf" / "config.yaml").write_text("  - profile: laptop\n")
+    (folder / "conf" / "sweep" / "grid.yaml").write_text("seeds: [2]\n")
+    (folder / "runs").symlink_to(tmp_path / "old" / "runs")
+    prepare(folder, {"defaults": ["corpora", "_self_"]})
+    assert (folder / "runs").resolve() == tmp_path / "runs"
+
+
 def read(folder: Path) -> dict[str, dict[str, str]]:
     with (folder / "corpora.csv").open(newline="") as file:
         return {r["corpus"]: r for r in csv.DictReader(file)}
@@ -120,12 +141,16 @@ def test_each_corpus_has_a_row_of_its_own_results_and_one_that_fails_stops_no_ot
     monkeypatch.chdir(ROOT)
     made = {"a": synthetic.results(heads=(2,)), "c": synthetic.results(heads=(2,), works=False)}
     prepared: dict[str, Any] = {}
+    locks: list[Path] = []
     monkeypatch.setattr(module, "REPORTS", tmp_path)
+    monkeypatch.setattr(module, "SCRATCH", tmp_path / "scratch")
     monkeypatch.setattr(module, "prepare", lambda folder, profile: prepared.update({folder.name: profile["corpus"]}))
     monkeypatch.setattr(module, "run", lambda folder, *_: folder.name in made)
     monkeypatch.setattr(module, "read_results", lambda folder: made[folder.name])
+    monkeypatch.setattr(module, "held", lambda path, busy: nullcontext(locks.append(path)))
     with pytest.raises(ValueError, match="no verdicts on b, whose errors are above"):
         module.sweep(arguments(["--text", "a=1.txt b=2.txt c=3.txt", "--only"]))
+    assert locks == [tmp_path / "scratch" / "lock"]  # two calls would replace each other's copies
     assert [corpus["paths"] for corpus in prepared.values()] == [[str(ROOT / f"{n}.txt")] for n in (1, 2, 3)]
     assert {name: r["onsets"] for name, r in read(tmp_path).items()} == {"a": "2 of 2", "c": "0 of 2"}
 
@@ -159,5 +184,7 @@ def test_a_text_gives_a_row_and_a_second_run_makes_nothing_again(
     assert {p.name for p in (project / "runs").iterdir()}  # shared by all corpora
     again = run(project, *command)
     assert again.returncode == 0
+    assert "a@smoke, with the text as it was read before; delete .scratch/corpora/a@smoke to read it" in again.stderr
+    assert "as it was read" not in done.stderr
     assert not started(again.stdout + again.stderr)
     assert read(project / "reports") == rows

@@ -192,7 +192,9 @@ def report(_: int) -> int:
 def report_so_far(left: set[str]) -> int:
     """Write the verdicts and the report from the records of the models that are made, without DVC. Return the exit
     code. ``left`` are the stages that are out of date, whose results are left out."""
-    print("pathsum: not all models are made; the report names the missing ones", file=sys.stderr, flush=True)
+    missing = "not all models are made; the report names the missing ones"
+    busy = "another command computes results in this folder; the report shows the records so far"
+    print(f"pathsum: {missing if left & SHARED or cells(left) else busy}", file=sys.stderr, flush=True)
     with held(REPORT_LOCK, waiting):
         for module in ("pipelines.verify", "pipelines.report"):
             done = subprocess.run(
@@ -270,6 +272,7 @@ def alone(part: Callable[[int], int], jobs: int) -> int:
 
 if __name__ == "__main__":
     with stage(threads=0):
+        os.environ.pop(SO_FAR, None)  # of reports that this process starts
         part, jobs = arguments(sys.argv[1:])
         require_graph()
         sys.exit(alone(part, jobs))

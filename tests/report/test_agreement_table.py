@@ -126,8 +126,8 @@ def test_the_table_counts_and_names_the_ground_truth() -> None:
     assert isinstance(named, Table)
     rows = {row[0].text: [e.text for e in row[1:]] for row in counts.rows}
     assert list(rows) == ["copies", "induction", "previous token", "K-edge", "Q-edge", "V-edge"]
-    assert rows["K-edge"] == ["2", *["1 of 9"] * 4, *["1.00 (κ 1.00; n = 9)"] * 3]
-    assert rows["V-edge"] == ["2", "0 of 9", "–", "0 of 9", "0 of 9", "–", "1.00 (κ –; n = 9)", "–"]
+    assert rows["K-edge"] == ["2", *["1 of 9"] * 4, *["1.00 (1.00; 9)"] * 3]
+    assert rows["V-edge"] == ["2", "0 of 9", "–", "0 of 9", "0 of 9", "–", "1.00 (–; 9)", "–"]
     assert rows["copies"][1:5] == ["6 of 6", "6 of 6", "2 of 6", "2 of 6"]
     assert "induction L1H0; previous token L0H0; K-edge L0H0 → L1H0" in named.rows[0][1].text
 

@@ -18,6 +18,11 @@ from pathsum.report.themes.behaviour import names
 
 EXAMPLES = 3  # skip-trigrams of a head
 METHOD = "resample"  # of all ablations here
+SPELLED = {  # names of scores that say less than a card must
+    "induction: uniform": "induction on uniform random tokens",
+    "induction: by frequency": "induction on random tokens drawn by frequency",
+    "induction: natural": "induction on held-out text",
+}
 
 
 def payload(cell: Cell) -> dict[str, Any]:
@@ -61,7 +66,10 @@ def _head(cell: Cell, h: HeadRow, cost: dict[str, list[float]] | None) -> dict[s
         "name": head_label(h.layer, h.head),
         "layer": h.layer,
         "labels": names(cell, h.layer, h.head),
-        "scores": [[r.behaviour, round(r.score, 3), round(r.low, 3), round(r.high, 3)] for r in labels],
+        "scores": [
+            [SPELLED.get(r.behaviour, r.behaviour), round(r.score, 3), round(r.low, 3), round(r.high, 3)]
+            for r in labels
+        ],
         "prefix_matching": round(h.prefix_matching, 3),
         "previous_token": round(h.previous_token, 3),
         "positivity": round(h.copying_positivity, 2),

@@ -38,8 +38,8 @@ def _calibration(results: Results) -> str:
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
         f"Detectors were tested on models of synthetic text with known circuits. Precision and recall reach {TRUSTED} "
-        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')} (lower ends of their intervals: "
-        f"{sum(map(certain, rows))})."
+        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, and the lower ends of their intervals for "
+        f"{sum(map(certain, rows))}."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}. Sections that rest on these say so." if weak else text
 

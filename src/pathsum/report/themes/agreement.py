@@ -153,11 +153,12 @@ def _counts(items: Sequence[Judged]) -> Table:
         Column("layers", lambda _, n_layers, __: n_layers),
         *(Column(f"{KINDS[kind]}: yes", lambda *row, kind=kind: _measured(row[-1], kind)) for kind in KINDS),
         Column("all: yes", lambda *row: f"{sum(i.agreed for i in row[-1])} of {len(row[-1])}"),
-        *(Column(f"{KINDS[a]} – {KINDS[b]} (κ)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
+        *(Column(f"{KINDS[a]} – {KINDS[b]} (κ; n)", lambda *row, a=a, b=b: _pair(row[-1], a, b)) for a, b in PAIRS),
         caption="Number of heads or edges for which each kind of evidence, and all measured kinds together, say yes. "
         "The last three columns give, for two kinds of evidence, the share of heads or edges on which they agree, and "
-        "in brackets Cohen's κ. Models of the same depth are pooled. If most answers are no, the share is high by "
-        "chance; κ is 0 at chance and 1 at complete agreement (–: both kinds give one answer for all).",
+        "in brackets Cohen's κ and the number n of heads or edges. Models of the same depth are pooled. If most "
+        "answers are no, the share is high by chance; κ is 0 at chance and 1 at complete agreement (–: both kinds give "
+        "one answer for all).",
         csv="agreement.csv",
     )
 
@@ -169,7 +170,7 @@ def _measured(items: Sequence[Judged], kind: str) -> str:
 
 def _pair(items: Sequence[Judged], first: str, second: str) -> str:
     found = agreement(answers(items, first, second))
-    return "–" if found is None else f"{number(found.share)} (κ {number(found.kappa)}; n = {found.n})"
+    return "–" if found is None else f"{number(found.share)} ({number(found.kappa)}; {found.n})"
 
 
 def _named(items: Sequence[Judged]) -> Table:

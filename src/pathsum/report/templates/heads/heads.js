@@ -74,7 +74,7 @@
     const card = [make("h3", `Head ${spelled(head.name)}: ${head.labels.join(", ") || "no label"}`)];
     const scores = head.scores.map(([name, ...three]) => `${name} ${three[0].toFixed(2)} [${three[1].toFixed(2)}, ${three[2].toFixed(2)}]`);
     const always = `prefix matching ${head.prefix_matching.toFixed(2)}, previous token ${head.previous_token.toFixed(2)}, OV positivity ${signed(head.positivity, 2)}`;
-    card.push(make("p", `Scores: ${always}.${scores.length ? ` Scores of its labels: ${scores.join("; ")}.` : ""}`));
+    card.push(make("p", `Scores: ${always}.${scores.length ? ` Its labels rest on: ${scores.join("; ")}.` : ""}`));
     if (head.cost) {
       const { second, text } = head.cost;
       card.push(make("p", `Without it (resample ablation): second copy ${interval(second, 2)}, text ${interval(text, 3)} nats per token.`));

@@ -205,13 +205,21 @@
     });
     const focused = $("tokens").contains(document.activeElement);
     const copied = state.text === null ? run.losses.length / 2 : NaN; // the last token of the first copy
-    const lineEnds = (i) => i === copied || tokenizer.words[run.tokens[i]].includes("↵");
+    const lineEnds = (i) => i === copied || (i === 0 && copied) || tokenizer.words[run.tokens[i]].includes("↵");
     $("tokens").replaceChildren(...buttons.flatMap((b, i) => (lineEnds(i) ? [b, make("br")] : [b])));
+    alignCopies(buttons, copied);
     if (focused) buttons[state.token].focus();
     const [box, chosen] = [$("tokens"), buttons[state.token]];
     const top = chosen.offsetTop - box.offsetTop;
     const seen = top >= box.scrollTop && top + chosen.offsetHeight <= box.scrollTop + box.clientHeight;
     if (!seen) box.scrollTop = top - box.clientHeight / 2;
+  }
+
+  // Gives each token of the second copy the place of its counterpart in the first, `copied` buttons before.
+  function alignCopies(buttons, copied) {
+    const widths = buttons.map((button) => button.offsetWidth);
+    for (let i = 1; i <= copied; i++)
+      for (const j of [i, i + copied]) buttons[j].style.minWidth = `${Math.max(widths[i], widths[i + copied])}px`;
   }
 
   // Shows where token i attends, and which tokens attend to it, by the chosen head.

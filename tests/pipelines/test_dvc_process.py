@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import subprocess
 import sys
 from collections import OrderedDict
@@ -63,3 +65,19 @@ def test_stages_run_with_the_interpreter_of_dvc_without_an_activated_environment
     for command in (["init", "--quiet", "--no-scm"], ["repro", "--quiet"]):
         subprocess.run([*run, *command], cwd=tmp_path, env=bare, check=True, timeout=120)
     assert (tmp_path / "out").read_text().strip() == sys.prefix
+
+
+def test_the_status_of_files_that_another_process_writes_is_told(tmp_path: Path) -> None:
+    """A report beside `make repro` needs it. DVC alone ends with an error."""
+    (tmp_path / "dvc.yaml").write_text("stages: {a: {cmd: echo 1 > out, outs: [out]}}\n")
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = [sys.executable, "-m", "pipelines.dvc_process"]
+    for command in (["init", "--quiet", "--no-scm"], ["repro", "--quiet"]):
+        subprocess.run([*run, *command], cwd=tmp_path, env=env, check=True, timeout=120)
+    (tmp_path / "out").write_text("half")
+    writing = {"write": {str(tmp_path / "out"): {"pid": os.getpid(), "cmd": "dvc repro"}}, "read": {}}
+    (tmp_path / ".dvc" / "tmp" / "rwlock").write_text(json.dumps(writing))
+    told = subprocess.run([*run, "status", "--json"], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout) == {"a": [{"changed outs": {"out": "modified"}}]}
+    with pytest.raises(subprocess.CalledProcessError):
+        subprocess.run([sys.executable, "-m", "dvc", "status"], cwd=tmp_path, env=env, check=True, capture_output=True)

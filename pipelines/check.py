@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from pathsum.claims.preregistration import Preregistration
 from pathsum.complaints import unknown
 from pathsum.config import (
@@ -30,6 +32,7 @@ from pathsum.core.storage import write_json
 from pathsum.model.positions import scheme
 from pipelines.compose import compose
 from pipelines.handwritten import read_preregistration
+from pipelines.hydra_plugins import grid
 from pipelines.paths import (
     CHECKED,
     CONFIG,
@@ -106,6 +109,24 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         raise ConfigError(complaints)
 
 
+def check_composed(values: dict[str, Any]) -> None:
+    """Raise ValueError if the models of params.yaml are not those that its other sections compose to."""
+    model, train, sweep, calibrate = (
+        OmegaConf.create(values[name]) for name in ("model", "train", "sweep", "calibrate")
+    )
+    composed = {
+        "cells": grid.grid(model, train, sweep),
+        "synthetic_models": grid.synthetic_models(model, train, calibrate),
+    }
+    for name, made in composed.items():
+        if found := list(differences({name: values[name]}, {name: OmegaConf.to_container(made, resolve=True)})):
+            lines = [line.replace("conf/ has", "the other sections give") for line in found[:8]]
+            raise ValueError(
+                "\n".join([f"{name}: composed from other sections, but given otherwise:", *lines])
+                + "\nChange model, train, sweep.overrides, sweep.controls or calibrate instead."
+            )
+
+
 def _absent_sections(values: dict[str, Any]) -> list[str]:
     """Return a complaint for each section that params.yaml lacks, or that has no settings."""
     return [
@@ -173,10 +194,13 @@ def write_sections(values: dict[str, Any]) -> None:
 if __name__ == "__main__":
     with stage(threads=0, arguments=False):
         values = params()
-        if "DVC_EXP_NAME" not in os.environ:  # an experiment's params.yaml differs from conf/ on purpose
+        one_off = "DVC_EXP_NAME" in os.environ  # an experiment's params.yaml differs from conf/ on purpose
+        if not one_off:
             check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
+        if one_off:
+            check_composed(values)
         read_reference_run(REFERENCE_RUN)  # which the report needs
         for name in set(values["sweep"]["overrides"]) - set(values["cells"]):
             print(f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it", file=sys.stderr)

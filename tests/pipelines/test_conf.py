@@ -27,9 +27,9 @@ from pathsum.config import (
     load_corpus,
 )
 from pipelines import compose as composition
-from pipelines.check import check_valid
+from pipelines.check import check_composed, check_valid
 from pipelines.compose import compose, composing
-from pipelines.paths import ROOT
+from pipelines.paths import ROOT, read_yaml
 from tests.commands import command
 from tests.pipelines.configured import check, check_as_command, copy
 
@@ -185,6 +185,31 @@ def test_a_misspelt_key_of_a_synthetic_model_is_named(tmp_path: Path) -> None:
     assert found.returncode == 1
     assert "synthetic_models.copies.corpus.repeat_shar: no such setting; did you mean repeat_share?" in found.stderr
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("cells={}", "  cells.L0S2: params.yaml has '(absent)', the other sections give {"),
+        ("synthetic_models={}", "  synthetic_models.bigrams: params.yaml has '(absent)', the other sections give {"),
+    ],
+)
+def test_models_that_the_other_sections_do_not_give_are_refused(tmp_path: Path, override: str, said: str) -> None:
+    """Otherwise no model could be trained, or another one under the name of a model of the grid."""
+    copy(tmp_path)
+    compose(tmp_path / "params.yaml", [override])
+    found = check(tmp_path, DVC_EXP_NAME="trial")
+    assert found.returncode == 1
+    assert said in found.stderr
+
+
+def test_a_model_whose_seed_its_name_belies_is_refused(tmp_path: Path) -> None:
+    compose(tmp_path / "params.yaml", ["sweep.seeds=[2]", "+sweep.overrides.L2H4S2.train.tokens=9000000"])
+    values = read_yaml(tmp_path / "params.yaml")
+    check_composed(values)
+    values["cells"]["L2H4S2"]["seed"] = 100
+    with pytest.raises(ValueError, match=r"cells.L2H4S2.seed: params.yaml has 100, the other sections give 2"):
+        check_composed(values)
 
 
 def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,11 +24,12 @@ from configobj import ConfigObj, ConfigObjError
 
 from pathsum.core.locks import held
 from pipelines.dvc_files import TMP, drop_damaged, mend, note_outputs
-from pipelines.paths import CIRCUITS, GRAPH, PARAMS, SO_FAR, THREADS, cores, params, read_yaml, section, stage
+from pipelines.paths import CIRCUITS, GRAPH, PARAMS, SO_FAR, THREADS, TOKENS, cores, params, read_yaml, section, stage
 from pipelines.progress import Progress
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (sys.executable, "-m", "pipelines.dvc_process")
+LOCK = TMP / "repro.lock"  # of the process that computes results in this folder
 REPORT_LOCK = TMP / "report.lock"  # of the process that writes verdicts and report
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
@@ -250,6 +253,22 @@ def waiting(holder: str) -> None:
     print(f"pathsum: waiting for process {holder}, which computes results in this folder", file=sys.stderr, flush=True)
 
 
+def wait_for_tokens() -> None:
+    """While another process computes results in this folder, wait until there are tokens to train on."""
+    holders: list[str] = []
+
+    def wait(holder: str) -> None:
+        if not holders:
+            waiting(holder)
+        holders.append(holder)
+        time.sleep(0.5)
+        raise Busy
+
+    while TMP.is_dir() and not all((TOKENS / f"{part}.json").exists() for part in ("train", "tuning")):
+        with suppress(Busy), held(LOCK, wait):
+            return
+
+
 class Busy(Exception):
     """Raised when another process computes results in this folder."""
 
@@ -264,7 +283,7 @@ def alone(part: Callable[[int], int], jobs: int) -> int:
     A report does not wait: it is made from the existing records.
     """
     try:
-        with held(TMP / "repro.lock", not_now if part is report else waiting):
+        with held(LOCK, not_now if part is report else waiting):
             return part(jobs)
     except Busy:
         return report_so_far(status())

@@ -31,6 +31,7 @@ from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED, PARENT
 from pipelines.paths import ROOT, TOKENS, params, stage
+from pipelines.repro import wait_for_tokens
 from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "sweep", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
@@ -96,6 +97,7 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
                 "--multirun: torchrun trains one model at a time; a Hydra launcher trains several (hydra/launcher=…)"
             )
         require_same_tokens(config)
+        wait_for_tokens()
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)

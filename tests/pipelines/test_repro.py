@@ -242,15 +242,39 @@ def test_a_report_does_not_wait_for_the_models(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(repro, "status", set)
     monkeypatch.setattr(repro, "report_so_far", lambda _: 5)
     assert repro.alone(repro.report, 0) == 3
-    with held(repro.TMP / "repro.lock", repro.waiting):
+    with held(repro.LOCK, repro.waiting):
         assert repro.alone(repro.report, 0) == 5
+
+
+def test_training_waits_for_tokens_that_another_process_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    repro.TMP.mkdir(parents=True)
+    repro.wait_for_tokens()  # nobody writes them
+    assert capsys.readouterr().err == ""
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            repro.TOKENS.mkdir(parents=True)
+            for part in ("train", "tuning"):
+                (repro.TOKENS / f"{part}.json").touch()
+
+    monkeypatch.setattr("pipelines.repro.time.sleep", sleep)
+    with held(repro.LOCK, repro.waiting):
+        repro.wait_for_tokens()
+    assert len(slept) == 3
+    said = f"pathsum: waiting for process {os.getpid()}, which computes results in this folder\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_second_command_says_for_whom_it_waits_and_then_goes_on(tmp_path: Path) -> None:
     (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
     hold = (
         "import sys\nfrom pathlib import Path\nfrom pathsum.core.locks import held\nfrom pipelines import repro\n"
-        "with held(repro.TMP / 'repro.lock', repro.waiting):\n    print('held', flush=True)\n    sys.stdin.read()"
+        "with held(repro.LOCK, repro.waiting):\n    print('held', flush=True)\n    sys.stdin.read()"
     )
 
     def start() -> subprocess.Popen[str]:

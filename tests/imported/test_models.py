@@ -131,6 +131,15 @@ def test_the_trace_is_the_forward_pass() -> None:
     assert model.to(torch.float32)(some_tokens()).dtype == torch.float32
 
 
+@pytest.mark.parametrize("wrong", [-1, D_VOCAB])
+def test_an_id_that_the_model_does_not_have_is_refused(wrong: int) -> None:
+    state, config = written(13, normalization_type=None, **POSITIONS[0])
+    tokens = some_tokens()
+    tokens[0, 1] = wrong
+    with pytest.raises(ValueError, match=f"expected ids from 0 to {D_VOCAB - 1}, got .*{wrong}"):
+        from_transformer_lens(state, config).trace(tokens)
+
+
 def test_with_bos_first_two_ids_are_exchanged_and_nothing_else() -> None:
     state, config = written(6, normalization_type="RMS", **POSITIONS[2])
     model, bos = from_transformer_lens(state, config), 17

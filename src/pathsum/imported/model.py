@@ -138,9 +138,11 @@ class TransformerLensModel:
         """Return the logits with every pattern, head output and norm scale.
 
         Head outputs leave out the constant part of a head's write (from b_V), which is among the extras. ValueError if
-        a window is longer than the context.
+        a window is longer than the context, or for an id that the model does not have.
         """
-        pos = tokens.shape[1]
+        pos, d_vocab = tokens.shape[1], self.folded.W_E.shape[1]
+        if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < d_vocab:
+            raise ValueError(f"expected ids from 0 to {d_vocab - 1}, got {int(tokens.min())} to {int(tokens.max())}")
         if pos > self.n_ctx:
             raise ValueError(f"expected windows of at most n_ctx = {self.n_ctx} tokens, got {pos}; cut them")
         x, patterns, outputs, scales = self.folded.W_E.mT[tokens], [], [], []

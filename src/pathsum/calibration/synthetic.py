@@ -121,7 +121,8 @@ def make_windows(name: str, config: SyntheticModelConfig, seed: int) -> Syntheti
     text = SyntheticText(*(torch.cat([getattr(p, f) for p in parts]) for f in ("words", "copied", "ruled")))
     if len(text.words) <= HELD_OUT + TUNING:
         raise ValueError(
-            f"corpus.max_documents: expected more than the {HELD_OUT + TUNING} that are held out, got {len(text.words)}"
+            f"calibrate.corpus.max_documents: expected more than the {HELD_OUT + TUNING} that are held out, got "
+            f"{len(text.words)}"
         )
     windows = pad(text.words + 1, (1, 0), value=BOS)
     train, tuning, held_out = windows.split([len(windows) - TUNING - HELD_OUT, TUNING, HELD_OUT])

@@ -42,7 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A page of the lab's scripts without its controls, with every model and the tokenizer."""
     folder = tmp_path_factory.mktemp("lab")
     data = {name: packed_model(name, model, TOKENS) for name, model in MODELS.items()}
-    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in LAB if name != "lab/lab.js"]
+    scripts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in ("pieces.js", *LAB) if name != "lab/lab.js"]
     scripts.append(f"const data = {json.dumps(data)}, models = {{}};")
     scripts.append(f"const tokenizer = new Tokenizer({json.dumps(packed_tokenizer(small.tokenizer()))});")
     text = "".join(f"<script>{s}</script>" for s in scripts)

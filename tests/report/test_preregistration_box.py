@@ -73,7 +73,7 @@ def test_models_trained_again_after_their_verdict_are_named_everywhere() -> None
     for text in (unescape(html(document)), unescape(markdown(document))):
         assert "after their verdict had been seen: 0.060 before, 0.040 after" in text
         assert "1 of 1 model, retrained after a first verdict" in text
-        assert "this claim is not blind" in text
+        assert "Not blind: these models were trained again" in text
         assert "1 change followed, 1 of them after a verdict was seen" in text
 
 

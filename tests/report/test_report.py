@@ -126,6 +126,13 @@ def test_every_verdict_leads_to_the_place_where_its_numbers_are_printed(full: Pa
     ]
 
 
+def test_figures_keep_their_place_and_are_drawn_only_where_they_are_seen(full: Path) -> None:
+    """Drawing all figures took more than half of the time to open the page."""
+    source = (full / "index.html").read_text(encoding="utf-8")
+    figures = re.findall(r'<img class="\w+" width="[1-9]\d+" height="[1-9]\d+" loading="lazy" src="data:', source)
+    assert len(figures) == source.count("<img ") > 10
+
+
 def test_hostile_tokens_are_text_on_the_page(full: Path) -> None:
     page = Page((full / "index.html").read_text(encoding="utf-8"))
     cells = len(synthetic.results(heads=(2,), seeds=(0,)).cells)

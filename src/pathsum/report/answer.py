@@ -90,8 +90,8 @@ def _two(results: Results) -> str:
     drops = span([c.summary.in_context_loss_drop_nats for c in cells])
     return (
         f"Two layers form induction heads in {len(onsets)} of {plural(len(cells), 'model')}, in a phase change after "
-        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching reaches {scores}, and the loss falls "
-        f"by {drops} nats per token from early to late in the window{gain}."
+        f"{millions(statistics.median(onsets))} tokens (median). Prefix matching reaches {scores}, and within a window "
+        f"the loss falls by {drops} nats per token from early to late tokens{gain}."
     )
 
 
@@ -102,8 +102,8 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        "A surprise: these heads match two tokens, not one as in the paper. Of two earlier matches, "
-        f"they prefer the one that also matches the previous token, in {longer} of {plural(len(rows), 'model')}.",
+        f"A surprise: these heads match two tokens, not one as in the paper. In {longer} of "
+        f"{plural(len(rows), 'model')} they prefer an earlier match of two tokens to one of a single token.",
     )
 
 

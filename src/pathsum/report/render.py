@@ -67,6 +67,7 @@ def html(document: Document) -> str:
     environment.filters |= {
         "as_it_is": escape,
         "data_uri": _data_uri,
+        "size": _size,
         "data_block": _data_block,
         "digest": _digest,
         "unbroken": _unbroken,
@@ -132,6 +133,13 @@ def _data_uri(figure: Figure) -> Markup:
     text = re.sub(r"\b(?:d|x|y)='[^']*'", lambda shape: _COORDINATE.sub(_hundredths, shape[0]), text)
     text = re.sub(r"\bd='[^']*'", lambda path: re.sub(r" ?([A-Za-z]) ?", r"\1", path[0]), text)
     return Markup("data:image/svg+xml," + text.replace("%", "%25").replace("#", "%23").replace("&", "&amp;"))
+
+
+def _size(figure: Figure) -> Markup:
+    """Return the attributes of a figure's width and height, so that the page keeps its place until it is drawn."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg.decode())
+    assert found
+    return Markup('width="{:.0f}" height="{:.0f}"').format(*map(float, found.groups()))
 
 
 def _hundredths(coordinate: re.Match[str]) -> str:

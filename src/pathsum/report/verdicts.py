@@ -52,7 +52,7 @@ def retrained(registered: Preregistration, claim: str) -> bool:
 def tally(claims: Sequence[ClaimResult]) -> str:
     """Return a sentence that counts the verdicts on the claims of the papers, and one for the claims of this suite."""
     counts = []
-    for source, own in (("the papers", False), ("this suite", True)):
+    for source, own in (("the papers", False), ("our own", True)):
         if verdicts := [c.verdict for c in claims if (c.section == OWN) == own]:
             some = sorted(dict.fromkeys(verdicts), key=verdicts.count, reverse=True)
             counted = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in some)

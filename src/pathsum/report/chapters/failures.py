@@ -49,7 +49,7 @@ def _copying(results: Results) -> str:
 
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
-    return f"Few copy at all: of all candidates that pass the same tests, a share of {number(base)}."
+    return f"Copying is rare: of all candidates that pass the same tests, a share of {number(base)} copies."
 
 
 def _repeats(results: Results) -> str:

@@ -46,8 +46,8 @@ def _bends(results: Results) -> str:
         return ""
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     return (
-        f" The loss has a visible bend in {bent} of these {len(formed)} models, and in {rest} of {len(others)} without "
-        "induction: a bend does not mark the phase change."
+        f" The loss has a visible bend in {bent} of these {len(formed)} models, and in {rest} of the {len(others)} "
+        "models without induction: a bend does not mark the phase change."
     )
 
 

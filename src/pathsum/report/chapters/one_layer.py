@@ -45,9 +45,9 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"Other documents confirm {sum(r.confirmed for r in rows)} of the {len(rows)} strongest skip-trigrams: there, "
-        f"the output follows more often than the destination alone predicts. Of these, a share of only {span(shares)} "
-        f"copies the source, against {span(base)} of those sampled from the text."
+        f"Documents that were not used to choose them confirm {sum(r.confirmed for r in rows)} of the {len(rows)} "
+        "strongest skip-trigrams: there, the output follows more often than the destination alone predicts. A share of "
+        f"only {span(shares)} of these copies the source (of triples sampled from the text: {span(base)})."
     )
 
 

@@ -26,8 +26,9 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus = results.corpus
     text = (
-        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and on random tokens; verdicts use "
-        f"{corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents, and other random tokens."
+        f"The heads to judge are chosen on {corpus.tuning_documents:,} held-out documents and on random tokens; "
+        f"verdicts use {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents, and other "
+        "random tokens."
     )
     return Section.of(
         TITLE,
@@ -70,6 +71,7 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are 95 % "
-        "intervals, mostly bootstrap over documents (windows of random tokens); “(a to b)” is a range over models."
+        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are "
+        "95 % intervals, mostly bootstrap over documents, or over windows of random tokens; “(a to b)” is a range "
+        "over models."
     )

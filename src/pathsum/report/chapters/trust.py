@@ -18,7 +18,7 @@ TITLE = "Why believe it"
 
 def chapter(results: Results, figures: Figures) -> Section:
     """Show the controls, the calibration of the detectors, and the agreement of three kinds of evidence."""
-    text = (_calibration(results), _agreement(results), _controls(results), _exactness(results))
+    text = (_exactness(results), _controls(results), _agreement(results), _calibration(results))
     blocks = drawn(figures, "calibration", "controls")
     more = (
         calibration.TITLE,
@@ -38,8 +38,8 @@ def _calibration(results: Results) -> str:
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
         f"Detectors were tested on models of synthetic text with known circuits. Precision and recall reach {TRUSTED} "
-        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, and the lower ends of their intervals for "
-        f"{sum(map(certain, rows))}."
+        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, for {sum(map(certain, rows))} of them with "
+        "their whole intervals."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}. Sections that rest on these say so." if weak else text
 
@@ -49,7 +49,7 @@ def _agreement(results: Results) -> str:
     parts = [part for q in agreed.QUESTIONS if (part := _all_three([i for i in items if i.question == q], q))]
     if not parts:
         return ""
-    return f"Of the heads or edges that weights, behavior or intervention find, all three find: {'; '.join(parts)}."
+    return f"Found by weights, behavior and intervention alike, of those that any of them finds: {'; '.join(parts)}."
 
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:

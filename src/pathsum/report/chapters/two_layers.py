@@ -57,8 +57,8 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            f"Of the induction head's preference for that token, a share of {span(shares)} compares the query's "
-            "current token with the key's previous token."
+            "Comparing the query's current token with the key's previous token makes up a share of "
+            f"{span(shares)} of the induction head's preference for that token."
         )
     if edge.values:
         text += (
@@ -75,15 +75,15 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
-        "A surprise: induction heads match two tokens, not one. With two earlier matches, of one and of two tokens, "
-        f"the token after the longer gets {span([r.longer for r in rows])} of the attention, and that after the "
-        f"shorter {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). In "
-        f"{len(edges.values) - len(edges.short)} of {len(edges.values)} models, cutting the queries' edges from "
-        "previous-token heads, or the keys' edges from heads that attend two tokens back, removes most of this "
-        f"preference, but not of one-token matching{_control(cells)}."
+        "A surprise: induction heads match two tokens, not one. Given an earlier match of two tokens and one of a "
+        f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, and "
+        f"the token after the shorter {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
+        "kinds of edges carry this preference: from previous-token heads to the queries, and from heads that attend "
+        f"two tokens back to the keys. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
+        f"cutting either kind removes most of the preference, but not of one-token matching{_control(cells)}."
     )
 
 
 def _control(cells: Sequence[Cell]) -> str:
     left = [r.left for c in cells for r in ablated(c, CONTROL) if r.method == "resample" and r.left is not None]
-    return f" (resampling all other heads' edges leaves {span(left)} of the preference)" if left else ""
+    return f" (control: without the edges of all other heads, {span(left)} of it is left)" if left else ""

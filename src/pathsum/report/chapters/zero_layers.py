@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from pathsum.claims import registry
 from pathsum.claims.formatting import number, span
 from pathsum.claims.preregistration import Preregistration
 from pathsum.records.results import Results
 from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import zero_layers
-from pathsum.report.verdicts import retrained
 
 TITLE = "Zero layers: a bigram table"
-
-
-RETRAINED = (
-    "These models were retrained with another recipe after their first verdict was seen: this claim is not blind."
-)
 
 
 def chapter(results: Results, figures: Figures, registered: Preregistration) -> Section:
     """Compare zero-layer models with the bigram statistics of the text."""
     text: tuple[str, ...] = ()
     if results.with_layers(0):
-        note = RETRAINED if retrained(registered, "zero_layer_bigram") else ""
-        text = (_loss(results), note, _surprise(results))
+        text = (_loss(results), _retrained(registered), _surprise(results))
     return Section.of(TITLE, text, drawn(figures, "mechanism_zero"), MORE)
 
 
@@ -37,6 +31,18 @@ def _loss(results: Results) -> str:
         "Without attention, a model sees only the current token: W_U W_E is a table of log P(next | current). The "
         f"held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token (best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)}, unigram model {number(corpus.unigram_loss_nats, 3)})."
+    )
+
+
+def _retrained(registered: Preregistration) -> str:
+    """State that the models were trained again after a verdict, and what it was; empty if they were not."""
+    claim = "zero_layer_bigram"
+    before = [str(change.old) for change in registered.of(claim) if change.what == "retrained"]
+    if not before:
+        return ""
+    return (
+        "Not blind: these models were trained again, with another recipe, after a first verdict (excess losses "
+        f"{before[-1]}; needed: {registry.claims()[claim].threshold})."
     )
 
 

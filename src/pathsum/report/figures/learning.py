@@ -35,7 +35,8 @@ def headline(results: Results) -> Figure | None:
 
     caption = (
         f"{_contrast(results)}Thick: means over models; thin: each model, on a few tuning windows; dots: on the "
-        f"verdict windows, as in the text.{curriculum_caption(results)}"
+        "verdict windows, as in the text. Documents differ between dots and lines: compare lines with "
+        f"lines.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)

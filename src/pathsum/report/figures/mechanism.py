@@ -30,7 +30,10 @@ def mechanism_zero(results: Results) -> Figure | None:
     rows = cell.rows(BigramRow) if cell else []
     if cell is None or not rows:
         return None
-    token = next((t for t, n in Counter(r.token for r in rows).most_common() if n >= LEAST and _word(t)), rows[0].token)
+    token = next(
+        (t for t, n in Counter(r.token for r in rows).most_common() if n >= LEAST and sum(map(str.isalpha, t)) > 2),
+        rows[0].token,
+    )
     shown = sorted((r for r in rows if r.token == token), key=lambda r: -r.corpus_log_prob_nats)[:NEXT]
     probabilities = [(r.next, math.exp(r.corpus_log_prob_nats), math.exp(r.model_log_prob_nats)) for r in shown]
     data = pd.DataFrame([(cell.name, token, *row) for row in probabilities], columns=["cell", "token", *BARS])
@@ -46,7 +49,7 @@ def mechanism_zero(results: Results) -> Figure | None:
         diagram.text(0.2, 0.25, "current token", ha="center", fontsize=9, color=INK)
         diagram.text(2.6, 1.75, "direct path $W_U W_E$:\none table, log P(next | current)", ha="center", fontsize=10)
         places = range(len(shown))
-        bars.barh([p - 0.2 for p in places], data["corpus"], 0.36, color="#c9c9c9", label="text")
+        bars.barh([p - 0.2 for p in places], data["corpus"], 0.36, color="#9a9a9a", label="text")
         bars.barh([p + 0.2 for p in places], data["model"], 0.36, color=colour, label="model")
         bars.set_yticks(places, [drawable(name) for name in data["next"]], parse_math=False)
         bars.invert_yaxis()
@@ -80,7 +83,7 @@ def mechanism_one(results: Results) -> Figure | None:
         for x, text, role in ((0.7, drawable(top.source), "source"), (6.0, drawable(top.destination), "destination")):
             _box(ax, x, 0.0, text, INK)
             ax.text(x, -0.65, role, ha="center", fontsize=9)
-        ax.text(3.3, 0.0, "… any tokens …", ha="center", va="center", color=FAINT, fontsize=10)
+        ax.text(3.3, 0.0, "… any tokens …", ha="center", va="center", color=INK, fontsize=10)
         _box(ax, 6.0, 1.9, f"head {head}", colour)
         _arrow(ax, (6.0, 0.35), (6.0, 1.55), FAINT)
         _arrow(ax, (5.2, 1.9), (0.85, 0.38), colour, bend=0.22)
@@ -97,8 +100,8 @@ def mechanism_one(results: Results) -> Figure | None:
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"{cell.name}: the confirmed skip-trigram between words with the largest summed effect. Its output follows "
-        f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
+        f"{cell.name}: of the confirmed skip-trigrams from word to word, that with the largest summed effect. Its "
+        f"output follows {number(top.text_lift, 1)} times as often as the destination alone predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)
 

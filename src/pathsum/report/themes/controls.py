@@ -75,12 +75,12 @@ def _expected(results: Results) -> str:
     """State which controls should form induction heads and which should not."""
     kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
     said = []
-    for wanted, text in ((True, "Prefix matching should rise"), (False, "Should stay near zero")):
+    for wanted, text in ((True, "should rise for"), (False, "should stay near zero for")):
         if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
-            said.append(f"{text}: {', '.join(names)}.")
+            said.append(f"{text} {' and '.join(names)}")
     if len(kinds) < len(results.controls):
-        said.append("No expectation: the others.")
-    return " ".join(said)
+        said.append("nothing is expected of the others")
+    return f"Prefix matching {', '.join(said)}." if said else ""
 
 
 def controls(results: Results) -> Figure | None:

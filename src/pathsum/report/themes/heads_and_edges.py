@@ -13,7 +13,7 @@ from pathsum.report.theme import Figures, Theme
 TITLE = "Heads and what they read"
 TEXT = (
     "Click a head or an edge. Width: composition score above chance. Orange: cutting the edge raises the loss on the "
-    "second copy of random tokens (interval above 0). In the paper's model, too, the clearest edges lead from one "
+    "second copy of random tokens (interval above 0). In the paper's model, the clearest edges lead from one "
     "previous-token head to keys."
 )
 

@@ -421,7 +421,7 @@
     const heading = make("h3", `Score of head ${spelled(state.head)}: query `);
     heading.append(...place(query), ", key ", ...place(key));
     const [score, distance] = [sumOf(whole), whole.at(-1)].map((value) => signed(value / 1000, 3));
-    const total = `The score is ${score} nats: all pairs of paths, and ${distance} for the position.`;
+    const total = `The score, ${score} nats, is the sum over all pairs of paths, plus ${distance} for the position.`;
     const caption = "A row for each path to the query, a column for each path to the key.";
     const columns = ["query path", ...keys.map(sayPath)];
     $("score").replaceChildren(heading, make("p", total), table(caption, columns, rows, "Pairs of paths"));

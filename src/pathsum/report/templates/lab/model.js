@@ -4,13 +4,13 @@
 
 // The float16 numbers that pathsum.lab.export has packed: all high bytes, then all low bytes.
 async function readHalves(text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const planes = new Uint8Array(await new Response(plain).arrayBuffer());
+  const planes = await unpack(text);
   const numbers = new Float32Array(planes.length / 2);
-  numbers.forEach((_, i) => (numbers[i] = half((planes[i] << 8) | planes[numbers.length + i])));
+  for (let i = 0; i < numbers.length; i++) numbers[i] = HALVES[(planes[i] << 8) | planes[numbers.length + i]];
   return numbers;
 }
+
+const HALVES = Float32Array.from({ length: 1 << 16 }, (_, bits) => half(bits));
 
 function half(bits) {
   const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, (bits >> 10) & 31, bits & 1023];

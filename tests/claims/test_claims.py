@@ -247,7 +247,7 @@ def test_a_sample_counts_what_there_is() -> None:
 def test_the_suite_s_own_claims_are_not_counted_as_the_papers() -> None:
     judged = {c.id: c for c in judge_all(WORKS)}
     counted = tally([judged["repeat_loss"], judged["two_token_matching"], judged["two_token_edges"]])
-    assert counted == "Of 1 claim of the papers: 1 reproduced. Of 2 claims of this suite: 2 reproduced."
+    assert counted == "Of 1 claim of the papers: 1 reproduced. Of 2 claims of our own: 2 reproduced."
     assert tally([judged["repeat_loss"]]) == "Of 1 claim of the papers: 1 reproduced."
 
 

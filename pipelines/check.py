@@ -47,13 +47,15 @@ from pipelines.paths import (
 from pipelines.reference_run import read_reference_run
 
 
-def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[str]:
-    """Yield a line for each value of params.yaml (``ours``) that differs from conf/ (``theirs``)."""
+def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
+    """Yield a line for each value of params.yaml (``ours``) that differs from ``theirs``, which ``others`` names."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys(), key=str):
-            yield from differences(ours.get(key, "(absent)"), theirs.get(key, "(absent)"), f"{path}.{key}".strip("."))
+            yield from differences(
+                ours.get(key, "(absent)"), theirs.get(key, "(absent)"), others, f"{path}.{key}".strip(".")
+            )
     elif ours != theirs:
-        yield f"  {path}: params.yaml has {_short(ours)}, conf/ has {_short(theirs)}"
+        yield f"  {path}: params.yaml has {_short(ours)}, {others} {_short(theirs)}"
 
 
 def _short(value: Any) -> str:
@@ -119,10 +121,10 @@ def check_composed(values: dict[str, Any]) -> None:
         "synthetic_models": grid.synthetic_models(model, train, calibrate),
     }
     for name, made in composed.items():
-        if found := list(differences({name: values[name]}, {name: OmegaConf.to_container(made, resolve=True)})):
-            lines = [line.replace("conf/ has", "the other sections give") for line in found[:8]]
+        theirs = {name: OmegaConf.to_container(made, resolve=True)}
+        if found := list(differences({name: values[name]}, theirs, "the other sections give")):
             raise ValueError(
-                "\n".join([f"{name}: composed from other sections, but given otherwise:", *lines])
+                "\n".join([f"{name}: composed from other sections, but given otherwise:", *found[:8]])
                 + "\nChange model, train, sweep.overrides, sweep.controls or calibrate instead."
             )
 

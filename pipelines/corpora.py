@@ -151,11 +151,6 @@ def made(name: str, profile: dict[str, Any], jobs: str) -> bool:
     return done
 
 
-def waiting(holder: str) -> None:
-    """Print that this command waits for process ``holder``, which trains on several corpora."""
-    print(f"corpora: waiting for process {holder}, which runs make corpora in this folder", file=sys.stderr, flush=True)
-
-
 def sweep(given: argparse.Namespace) -> None:
     """Train and extract the models of every corpus, and write a row of verdicts for each.
 
@@ -165,7 +160,7 @@ def sweep(given: argparse.Namespace) -> None:
     if not (named := corpora(given)):
         raise ValueError("expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only")
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    with held(SCRATCH / "lock", waiting):  # another call would replace the code in the copies
+    with held(SCRATCH / "lock", repro.waiting):  # another call would replace the code in the copies
         failed = [name for name, profile in named.items() if not made(name, profile, given.jobs)]
     if failed:
         raise ValueError(

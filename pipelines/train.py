@@ -71,15 +71,14 @@ def require_effect(arguments: Sequence[str]) -> None:
         override = parser.parse_overrides([typed])[0]
         if override.is_discrete_sweep() and not any(True for _ in override.sweep_iterator()):
             raise ValueError(f"{typed}: expected at least one value, got none; no model would be trained")
-        key = override.key_or_group
-        if override.is_delete() or (key in GROUPS and isinstance(override.value(), dict)):
+        key, value = override.key_or_group, override.value()
+        if override.is_delete() or (key in GROUPS and isinstance(value, dict)):
             raise ValueError(
                 f"{typed}: expected one setting and its value, such as train.tokens=500000, got another form"
             )
-        n = override.value() if key == "hydra.launcher.n_jobs" else 1
-        if isinstance(n, int) and n != -1 and not 1 <= n <= MOST_JOBS:
+        if key == "hydra.launcher.n_jobs" and isinstance(value, int) and value not in (-1, *range(1, MOST_JOBS + 1)):
             raise ValueError(f"{typed} (JOBS): expected a number of models to train at a time, 1 to {MOST_JOBS}")
-        if key == "hydra.job.chdir" and override.value() is not False:
+        if key == "hydra.job.chdir" and value is not False:
             raise ValueError(f"{typed}: expected false, because paths are relative to the root of the repository")
         if key not in (*GROUPS, "seed") and not key.startswith(READ):
             raise ValueError(

@@ -149,19 +149,16 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
     allowed = needed | {"unembed.b_U", *(f"blocks.{i}.attn.b_{part}" for i in range(n_layers) for part in "QKVO")}
     allowed |= {f"blocks.{i}.{buffer}" for i in range(n_layers) for buffer in BUFFERS}
 
-    def listed(names: set[str]) -> list[str]:
-        return sorted({re.sub(r"^blocks\.\d+", "blocks.*", name) for name in names})
+    def common(name: str) -> str:
+        return re.sub(r"^blocks\.\d+", "blocks.*", name)
 
     if positions not in POSITIONS:
         allowed.add("pos_embed.W_pos")  # the setting is already in the list
-    found = [f"{name}: {_why_not(name)}" for name in listed(set(state) - allowed)]
-    missing = needed - set(state)
-    some = {
-        name for name in missing if any(re.sub(r"^blocks\.\d+", f"blocks.{i}", name) in state for i in range(n_layers))
-    }
+    found = [f"{name}: {_why_not(name)}" for name in sorted(set(map(common, set(state) - allowed)))]
+    present, missing = set(map(common, state)), needed - set(state)
     return found + [
         f"{name}: expected in the state dict, found nothing; check the configuration"
-        for name in sorted([*some, *listed(missing - some)])
+        for name in sorted({name if common(name) in present else common(name) for name in missing})
     ]
 
 

@@ -78,8 +78,8 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         "A surprise: induction heads match two tokens, not one. Given an earlier match of two tokens and one of a "
         f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, and "
         f"the token after the shorter {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
-        "kinds of edges carry this preference: from previous-token heads to the queries, and from heads that attend "
-        f"two tokens back to the keys. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
+        "kinds of edges can carry this preference: from previous-token heads to the queries, and from heads that "
+        f"attend two tokens back to the keys. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
         f"cutting either kind removes most of the preference, but not of one-token matching{_control(cells)}."
     )
 

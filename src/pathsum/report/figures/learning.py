@@ -35,7 +35,7 @@ def headline(results: Results) -> Figure | None:
 
     caption = (
         f"{_contrast(results)}Thick: means over models; thin: each model, on a few tuning windows; dots: on the "
-        "verdict windows, as in the text. Documents differ between dots and lines: compare lines with "
+        "verdict windows, as in the text. Windows differ between dots and lines: compare lines with "
         f"lines.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"

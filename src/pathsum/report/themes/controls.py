@@ -80,7 +80,7 @@ def _expected(results: Results) -> str:
             said.append(f"{text} {' and '.join(names)}")
     if len(kinds) < len(results.controls):
         said.append("nothing is expected of the others")
-    return f"Prefix matching {', '.join(said)}." if said else ""
+    return f"Prefix matching {'; '.join(said)}." if said else ""
 
 
 def controls(results: Results) -> Figure | None:

@@ -47,11 +47,13 @@ if __name__ == "__main__":
         tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:
-            for name, table in tables(results, claims).items():
-                wandb.table(f"tables/{name}", table)
             for name, figure in figures.items():
                 wandb.image(f"figures/{name}", REPORTS / "figures" / f"{name}.png", f"{figure.title}. {figure.caption}")
             wandb.page("report", REPORTS / "index.html")
+        mirror_tables(  # the tables of the report as a run of their own, because most new reports change none
+            tracking, "tables", f"tables-{identity}", "report", results.provenance, RUNS / "report",
+            (REPORTS / "tables").iterdir(), functools.partial(tables, results, claims),
+        )  # fmt: skip
         for cell in (results.cells | results.controls).values():  # one W&B run per model, with its rows of each table
             about, run = dataclasses.asdict(cell.summary), f"{cell.name}-circuits-{cell.summary.weights_hash[:16]}"
             files, rows = filter(Path.is_file, (CIRCUITS / cell.name).iterdir()), functools.partial(tables_of, cell)

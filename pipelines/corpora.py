@@ -93,7 +93,9 @@ def _listed(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _is_profile(values: Any) -> bool:
-    return isinstance(values, dict) and isinstance(values.get("defaults", []), list)
+    if not isinstance(values, dict):
+        return False
+    return isinstance(values.get("defaults", []), list) and isinstance(values.get("sweep", {}), dict)
 
 
 def _row(name: str, profile: str) -> str:
@@ -105,13 +107,14 @@ def _row(name: str, profile: str) -> str:
 
 
 def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return a profile that extends the profile ``base`` by ``values``."""
+    """Return a profile that extends the profile ``base`` by ``values``, without controls."""
     overrides = [o if isinstance(o, dict) else yaml.safe_load(o) for o in values.get("defaults", [])]
-    return {**values, "defaults": [base, "_self_", *overrides]}
+    sweep = {**values.get("sweep", {}), "controls": "${oc.create:{}}"}
+    return {**values, "sweep": sweep, "defaults": [base, "_self_", *overrides]}
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:
-    """Make a scratch copy of the project in ``folder`` with the given ``profile`` and without controls.
+    """Make a scratch copy of the project in ``folder`` with the given ``profile``.
 
     The copy shares the run store of the project.
     """
@@ -119,9 +122,8 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
     copy_tree(folder)
     text = yaml.safe_dump(profile, sort_keys=False, allow_unicode=True)
     (folder / "conf" / "profile" / f"{PROFILE}.yaml").write_text(f"# @package _global_\n{text}", encoding="utf-8")
-    config, sweep = folder / "conf" / "config.yaml", folder / "conf" / "sweep" / "grid.yaml"
+    config = folder / "conf" / "config.yaml"
     config.write_text(re.sub(r"- profile: \w+", f"- profile: {PROFILE}", config.read_text()), encoding="utf-8")
-    sweep.write_text(yaml.safe_dump(yaml.safe_load(sweep.read_text()) | {"controls": {}}), encoding="utf-8")
     RUNS.mkdir(exist_ok=True)
     if (folder / RUNS).is_symlink():  # to the project's folder at that time
         (folder / RUNS).unlink()

@@ -43,8 +43,12 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
     with locked(run, wait=True) if ranks.is_main() else nullcontext():
         ranks.barrier()
         if finished(run):
+            if ranks.is_main():
+                print(f"{name}: trained before; nothing is logged again")
             return run
         if ranks.is_main():
+            if (found := len(windows[1])) < shown:
+                print(f"{name}: evaluated on all {found} windows of the tuning text, fewer than train.eval_windows")
             write_json(run / "cell.json", cell.model_dump())
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:

@@ -85,7 +85,8 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
             for seed in axes.seeds:
                 name = cell_name(n_layers, n_heads, seed, d_head)
                 cells[name] = cell(config, n_layers, n_heads, seed, d_head)
-    for name, change in sweep.controls.items():
+    for name in axes.controls:
+        change = sweep.controls[name]
         n_layers = OmegaConf.select(change, "model.n_layers")
         if n_layers is None:
             raise ValueError(f"sweep.controls.{name}: expected its model.n_layers, such as 2, got none")

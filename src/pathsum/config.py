@@ -330,6 +330,12 @@ class SweepConfig(Frozen):
     overrides: dict[str, dict[str, Any]]
     controls: dict[str, dict[str, Any]]  # by name: changed settings of the first model with the same layer count
 
+    @field_validator("controls", mode="before")
+    @classmethod
+    def _without_null(cls, controls: Any) -> Any:
+        """Leave out the controls that are null, so that a profile can leave out some of conf/sweep/."""
+        return {k: v for k, v in controls.items() if v is not None} if isinstance(controls, dict) else controls
+
     @field_validator("n_layers", "n_heads", "d_head", "seeds")
     @classmethod
     def _distinct(cls, values: tuple[int, ...]) -> tuple[int, ...]:

@@ -149,6 +149,15 @@ def test_the_controls_differ_from_a_cell_of_the_grid_in_what_they_are_for(tmp_pa
         assert sorted(places) == sorted(differing), control
 
 
+@pytest.mark.parametrize(("profile", "controls"), [("smoke", ["smeared", "untrained"]), ("sinusoidal", [])])
+def test_a_control_is_added_to_those_that_a_profile_keeps(tmp_path: Path, profile: str, controls: list[str]) -> None:
+    before = composed(tmp_path, f"profile={profile}")["cells"]
+    after = composed(tmp_path, f"profile={profile}", "+sweep.controls.mine.model.n_layers=1")["cells"]
+    assert [name for name in before if not name.startswith("L")] == controls
+    assert {name: after[name] for name in before} == before
+    assert [name for name in after if name not in before] == ["mine"]
+
+
 def test_each_synthetic_model_is_complete_and_combines_shared_and_own_settings(tmp_path: Path) -> None:
     """Settings of one kind of corpus override those of all kinds, and these override those of the grid."""
     values = composed(tmp_path)

@@ -62,7 +62,9 @@ def test_a_profile_that_does_not_exist_names_no_folder(monkeypatch: pytest.Monke
             asked(monkeypatch, *given)
 
 
-@pytest.mark.parametrize("content", ["../up: {}", "[a, b]", "a: 3", "a: [1", ".: {}", "a: {defaults: 3}"])
+@pytest.mark.parametrize(
+    "content", ["../up: {}", "[a, b]", "a: 3", "a: [1", ".: {}", "a: {defaults: 3}", "a: {sweep: 3}"]
+)
 def test_a_list_of_corpora_that_names_no_folders_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
@@ -169,9 +171,7 @@ def test_a_text_gives_a_row_and_a_second_run_makes_nothing_again(
     project = tmp_path / "project"
     copy_tree(project)
     edit(project / "conf" / "config.yaml", "tracking: wandb #", "tracking: none #")
-    smoke = project / "conf" / "profile" / "smoke.yaml"
-    edit(smoke, "n_heads: [2]", "n_layers: [2]\n  n_heads: [2]")
-    smoke.write_text(smoke.read_text().partition("  controls:")[0])
+    edit(project / "conf" / "profile" / "smoke.yaml", "n_heads: [2]", "n_layers: [2]\n  n_heads: [2]")
     prose(project / "a.txt")
     command = (sys.executable, "-m", "pipelines.corpora", "--profile", "smoke", "--only", "--separator", r"\n\n")
     command += ("--text", "a=a.txt", "--jobs", "1")
@@ -180,6 +180,8 @@ def test_a_text_gives_a_row_and_a_second_run_makes_nothing_again(
     (found,) = (rows := read(project / "reports")).values()
     assert list(rows) == ["a@smoke"]
     assert (found["models"], found["missing"], found["onsets"]) == ("1", "", "0 of 1")
+    cells = project / ".scratch" / "corpora" / "a@smoke" / "models"
+    assert [model.name for model in cells.iterdir()] == ["L2H2S0"]  # no controls, although the profile has some
     assert (found["two_layer_induction"], found["path_expansion_exact"]) == ("not", "reproduced")
     assert {p.name for p in (project / "runs").iterdir()}  # shared by all corpora
     again = run(project, *command)

@@ -98,6 +98,13 @@ def test_it_is_the_same_run_and_the_first_alone_writes(pair: tuple[Path, Path]) 
     assert str(devices[1]) == f"2 × {devices[0]}"
 
 
+def test_a_run_says_what_it_does_not_do(tmp_path: Path) -> None:
+    few = project(tmp_path, tokens=0, eval_windows=10**6)
+    assert "cell: evaluated on all " in finish(start(few, ONE))
+    assert finish(start(few, ONE)) == "cell: trained before; nothing is logged again\n"
+    assert "evaluated on all" not in finish(start(project(tmp_path / "enough", tokens=0, eval_windows=2), ONE))
+
+
 def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_state(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:

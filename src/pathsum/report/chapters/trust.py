@@ -49,13 +49,14 @@ def _agreement(results: Results) -> str:
     parts = [part for q in agreed.QUESTIONS if (part := _all_three([i for i in items if i.question == q], q))]
     if not parts:
         return ""
-    return f"Found by weights, behavior and intervention alike, of those that any of them finds: {'; '.join(parts)}."
+    some = "Of the heads and edges that at least one kind of evidence finds (weights, behavior or intervention)"
+    return f"{some}, all three find {', '.join(parts)}."
 
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
     asked = [i for i in items if all(i.of(kind) is not None for kind in agreed.KINDS)]
     some = [i for i in asked if any(i.says(kind) for kind in agreed.KINDS)]
-    return f"{question} {sum(i.agreed for i in some)} of {len(some)}" if some else ""
+    return f"{sum(i.agreed for i in some)} of {len(some)} ({question})" if some else ""
 
 
 def _controls(results: Results) -> str:

@@ -1,5 +1,6 @@
 // Sort a table by a column when its heading is pressed, filter the rows of a long table, save the shown rows as CSV,
-// and open folded parts that a link leads to, or all of them for print. The text of table fields is never changed.
+// mark boxes that scroll, and open folded parts that a link leads to, or all of them for print. The text of table fields
+// is never changed.
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.matches(".filtered")) table.closest(".scroll").before(tools(table));
@@ -64,6 +65,12 @@ function value(text) {
   if (!found) return null;
   return Number(found[0].replace(/[,M ]/g, "").replaceAll("−", "-")) * (found[3] ? 1e6 : 1);
 }
+
+// Mark the boxes whose content is wider than they are: the style sheet says so.
+const sizes = new ResizeObserver((boxes) => {
+  for (const { target } of boxes) target.classList.toggle("wider", target.scrollWidth > target.clientWidth);
+});
+for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
 
 // A link into a folded part opens it.
 function unfold() {

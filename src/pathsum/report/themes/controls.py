@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure as Canvas
@@ -98,13 +100,14 @@ def controls(results: Results) -> Figure | None:
     def paint(canvas: Canvas) -> None:
         (ax,) = row(canvas, 1)
         colours = dict(zip(results.controls, sns.color_palette("colorblind", len(results.controls)), strict=True))
+        dashes = dict(zip(colours, itertools.cycle(("-", "--", ":")), strict=False))
         for name in dict.fromkeys(data["cell"]):
             part = data[data["cell"] == name]
             n_layers = int(part["n_layers"].iloc[0])
             x, y = part["tokens_millions"], part["prefix_matching"]
             if name in colours:
                 label, dot = f"{name.replace('_', ' ')} ({layers_label(n_layers)})", "o" * (len(part) == 1)
-                ax.plot(x, y, color=colours[name], lw=2.4, marker=dot, label=label)
+                ax.plot(x, y, color=colours[name], ls=dashes[name], lw=2.4, marker=dot, label=label)
             else:
                 ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
         shade_curricula(ax, results)

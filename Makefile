@@ -7,6 +7,17 @@ export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
 
+# What each target reads. A variable on the command line that it does not read is an error, not a setting without effect.
+READS_repro   = JOBS
+READS_torture = MINUTES SEED
+READS_sweep   = JOBS ARGS
+READS_corpora = TEXT JOBS ARGS
+READS_extract = WEIGHTS TOKENIZER TEXT BOS ARGS
+READS_compare = BASE
+GIVEN  := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
+UNREAD := $(filter-out PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t)),$(GIVEN))
+$(if $(UNREAD),$(error make $(MAKECMDGOALS): $(UNREAD) would have no effect; expected no variables but PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t))))
+
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 

@@ -143,6 +143,10 @@ def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> li
     seeds, n_ctx = values["sweep"].get("seeds"), values["model"].get("n_ctx")
     tuned = registered.tuned(seed for seed in seeds if isinstance(seed, int)) if isinstance(seeds, list) else []
     complaints = []
+    controls = values["sweep"].get("controls")
+    left_out = {str(name) for name, change in controls.items() if change is None} if isinstance(controls, dict) else ()
+    if left_out and (wrong := sorted(left_out - (known := _controls()))):
+        complaints += [f"sweep.controls.{unknown(name, known, 'control to leave out')}" for name in wrong]
     if tuned:
         complaints.append(
             f"sweep.seeds: expected seeds that were not tuned on, got {', '.join(map(str, tuned))}, which "
@@ -157,6 +161,31 @@ def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> li
                 f"windows of this length, got {model['n_ctx']}; change model.n_ctx for all cells"
             )
     return complaints
+
+
+def _controls() -> set[str]:
+    """Return the names of the controls that some file of conf/ defines."""
+    files = [read_yaml(path) for folder in ("sweep", "profile") for path in Path("conf", folder).glob("*.yaml")]
+    sections = [file.get("sweep", file) for file in files if isinstance(file, dict)]
+    found = [section.get("controls") for section in sections if isinstance(section, dict)]
+    return {str(name) for each in found if isinstance(each, dict) for name in each if each[name] is not None}
+
+
+def without_effect(values: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each setting that changes no model of the grid."""
+    sweep, model = values["sweep"], values["model"]
+    for name in set(sweep["overrides"]) - set(values["cells"]):
+        yield f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it"
+    layers = {str(cell["model"]["n_layers"]) for cell in values["cells"].values()}
+    for key in sorted({str(key) for key in sweep["by_layers"]} - layers):
+        yield f"sweep.by_layers.{key}: the grid has no model of {key} layers; only pipelines.train reads it"
+    for key, given, axis, used in (
+        ("model.n_layers", model["n_layers"], "n_layers", max(sweep["n_layers"])),
+        ("model.n_heads", model["n_heads"], "n_heads", sweep["n_heads"][0]),
+        ("seed", values["seed"], "seeds", sweep["seeds"][0]),
+    ):
+        if given != used:
+            yield f"{key} = {given}: only pipelines.train reads it; the grid has sweep.{axis} = {sweep[axis]}"
 
 
 def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
@@ -204,8 +233,8 @@ if __name__ == "__main__":
         if one_off:
             check_composed(values)
         read_reference_run(REFERENCE_RUN)  # which the report needs
-        for name in set(values["sweep"]["overrides"]) - set(values["cells"]):
-            print(f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it", file=sys.stderr)
+        for line in without_effect(values):
+            print(line, file=sys.stderr)
         write_sections(values)
         write_json(PREREGISTRATION, registered.model_dump(mode="json"))
         CHECKED.write_text("checked\n")

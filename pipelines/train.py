@@ -34,9 +34,9 @@ from pipelines.paths import ROOT, TOKENS, params, stage
 from pipelines.repro import wait_for_tokens
 from pipelines.train_cell import run_cell, set_threads
 
-GROUPS = ("model", "train", "sweep", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
+GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
 MOST_JOBS = 1_000  # processes of joblib
-READ = ("model.", "train.", "sweep.by_layers", "sweep.overrides", "corpus.", "tokenizer.", "tracking.", "hydra")
+READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:

@@ -129,6 +129,8 @@ def test_calibration_needs_two_seeds_and_a_synthetic_model() -> None:
         "synthetic_models": {"copies": {"model": {"n_layers": 2}}},
     }
     assert load(CalibrateConfig, right, "calibrate").seeds == (0, 1)
+    shared = refusal({**right, "model": {"n_layers": 3}}, CalibrateConfig)
+    assert "expected no model.n_layers for all kinds, because each kind states its own" in shared
     text = refusal({**right, "seeds": [0], "synthetic_models": {}, "synthetic_model": {}}, CalibrateConfig)
     assert text.count("\n  - ") == 3
     assert "model.seeds: expected a list of 2 or more, got [0]" in text

@@ -278,6 +278,10 @@ class CalibrateConfig(Frozen):
     def _distinct(self) -> CalibrateConfig:
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"expected distinct seeds, got {self.seeds}: equal seeds give the same synthetic corpora")
+        if "n_layers" in self.model and all(
+            "n_layers" in kind.get("model", {}) for kind in self.synthetic_models.values()
+        ):
+            raise ValueError("expected no model.n_layers for all kinds, because each kind states its own")
         return self
 
 
@@ -335,6 +339,16 @@ class SweepConfig(Frozen):
     def _without_null(cls, controls: Any) -> Any:
         """Leave out the controls that are null, so that a profile can leave out some of conf/sweep/."""
         return {k: v for k, v in controls.items() if v is not None} if isinstance(controls, dict) else controls
+
+    @field_validator("by_layers", mode="before")
+    @classmethod
+    def _numbers_of_layers(cls, changes: Any) -> Any:
+        """Refuse keys that are no numbers of layers. A number in quotes is one: Hydra writes "2" for
+        ++sweep.by_layers.2.train.tokens=…"""
+        for key in changes if isinstance(changes, dict) else ():
+            if isinstance(key, bool | float) or not re.fullmatch(r"[0-9]{1,3}", str(key)):
+                raise ValueError(f"expected numbers of layers, such as 2, as keys, got the key {key!r}")
+        return changes
 
     @field_validator("n_layers", "n_heads", "d_head", "seeds")
     @classmethod

@@ -27,7 +27,7 @@ from pathsum.config import (
     load_corpus,
 )
 from pipelines import compose as composition
-from pipelines.check import check_composed, check_valid
+from pipelines.check import check_composed, check_valid, without_effect
 from pipelines.compose import compose, composing
 from pipelines.paths import ROOT, read_yaml
 from tests.commands import command
@@ -328,7 +328,9 @@ def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: st
         (["train={tokens:6000}"], "train={tokens:6000}: expected one setting and its value"),
         (["sweep.seeds=[7]"], "sweep.seeds=[7]: expected a setting that training one model reads (seed, model., "),
         (["+x=1"], "+x=1: expected a setting that training one model reads"),
-        (["sweep.by_layers.1.train.tokns=5"], "sweep.by_layers.1: no such setting; known: 0"),
+        (["+hydrax.foo=1"], "+hydrax.foo=1: expected a setting that training one model reads"),
+        (["++sweep.overrides.L2H4S9.train.tokens=5"], "tokens=5: expected a setting that training one model reads"),
+        (["sweep=widths"], "sweep=widths: expected a setting that training one model reads"),
         (["--multirun", "hydra/launcher=joblib", "hydra.launcher.n_jobs=0"], "n_jobs=0 (JOBS): expected a number of"),
         (["hydra.job.chdir=true"], "hydra.job.chdir=true: expected false, because paths are relative to the root"),
         (["hydra.run.dir=/dev/null/x"], "/dev/null/x: Not a directory; give a path"),
@@ -355,6 +357,34 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 0
     assert "sweep.overrides.L2H4S9: the grid has no such model" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("model.n_layers=1", "model.n_layers = 1: only pipelines.train reads it; the grid has sweep.n_layers = [0, 1"),
+        ("model.n_heads=8", "model.n_heads = 8: only pipelines.train reads it; the grid has sweep.n_heads = [4, 2"),
+        ("seed=99", "seed = 99: only pipelines.train reads it; the grid has sweep.seeds = [2, 3, 4]"),
+        ("+sweep.by_layers.3.train.tokens=1", "sweep.by_layers.3: the grid has no model of 3 layers"),
+    ],
+)
+def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, override: str, said: str) -> None:
+    assert not list(without_effect(composed(tmp_path)))
+    (line,) = without_effect(composed(tmp_path, override))
+    assert line.startswith(said)
+
+
+def test_every_profile_trains_single_models_like_those_of_its_grid(tmp_path: Path) -> None:
+    for profile in PROFILES:
+        assert not list(without_effect(composed(tmp_path, f"profile={profile}", "corpus=python"))), profile
+
+
+def test_only_a_control_that_exists_can_be_left_out(tmp_path: Path) -> None:
+    without = composed(tmp_path, "sweep.controls.smeared=null")
+    check_valid(without, Preregistration())
+    assert "smeared" not in without["cells"]
+    with pytest.raises(ConfigError, match="sweep.controls.smered: no such control to leave out; did you mean smeared"):
+        check_valid(composed(tmp_path, "++sweep.controls.smered=null"), Preregistration())
 
 
 def test_the_committed_params_are_fresh(tmp_path: Path) -> None:

@@ -61,6 +61,8 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         items = shlex.split(given.text)
     except ValueError as error:
         raise ValueError(f"TEXT: expected NAME=GLOB with closed quotes, got {given.text!r} ({error})") from error
+    if given.separator and not items:
+        raise ValueError("--separator: expected TEXT, whose files it divides into documents, got none")
     for item in items:
         match = re.fullmatch(rf"({NAME.pattern})(?:@(\w+))?=(.+)", item)
         if match is None or match[1] in listed:
@@ -84,6 +86,8 @@ def _listed(path: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected corpora by name, got {found!r}; see its first lines")
     for name, values in found.items():
+        if "controls" in ((values or {}).get("sweep") or {} if isinstance(values, dict) else ()):
+            raise ValueError(f"{path}: {name}.sweep.controls: `make corpora` trains no controls; remove them")
         if not NAME.fullmatch(str(name)) or not _is_profile(values or {}):
             raise ValueError(
                 f"{path}: expected settings under a name of letters, digits, _, - and inner dots, got "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,7 +43,12 @@ def extract(given: argparse.Namespace) -> None:
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
     bos = bos_id(tokenizer, given.bos)
-    model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
+    for warning in warned:
+        print(f"pathsum: {warning.message}", file=sys.stderr)
+    if model.n_ctx < given.context:
+        print(f"pathsum: windows have {model.n_ctx} tokens, the most that the model takes", file=sys.stderr)
     shown = words(tokenizer, d_vocab := model.weights().W_E.shape[1], bos)
     if (ids := tokenizer.get_vocab_size()) < d_vocab:
         print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,8 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
         ({"eps": 0}, "eps: expected a number from 1e-12 to 1, got 0"),
         ({"rotary_bse": 10}, "rotary_bse: expected rotary_base, got a key that is not read; rename it"),
         ({"rope_theta": 10}, "rope_theta: expected rotary_base, got a key that is not read; rename it"),
+        ({"rope_scaling": {"factor": 2}}, "rope_scaling: expected None, got {'factor': 2}"),
+        ({"n_key_value_heads": 1}, "n_key_value_heads: expected null or n_heads = 3; grouped-query attention is not"),
         ({"n_ctx": None}, "n_ctx: expected the context length, got None"),
         ({"n_ctx": 12}, "pos_embed.W_pos: expected shape (12, 13), got (11, 13)"),
     ],
@@ -219,6 +222,24 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
 def test_a_setting_that_cannot_be_met_is_refused_by_name(changed: dict[str, Any], said: str) -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     assert said in refused(state, config | changed)
+
+
+def test_a_mask_that_is_not_causal_is_refused() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    causal = torch.ones(N_CTX, N_CTX).tril().bool()
+    from_transformer_lens(state | {"blocks.0.attn.mask": causal}, config)
+    said = "blocks.1.attn.mask: expected 1 for keys up to the query and 0 after it"
+    assert said in refused(state | {"blocks.1.attn.mask": causal.mT}, config)
+
+
+def test_keys_that_are_not_read_are_named(tmp_path: Path) -> None:
+    state, config = written(13, normalization_type="LN", **POSITIONS[0])
+    known = {"model_name": "mine", "seed": 3, "d_mlp": None, "NTK_by_parts_factor": 8.0, "tokenizer_name": "words"}
+    for further, names in ((known, None), (known | {"embed_noise": 1, "lr": 2}, "embed_noise, lr")):
+        save_file(state, tmp_path / "mine.safetensors", metadata={"config": json.dumps(config | further)})
+        with warnings.catch_warnings(record=True, action="always") as warned:
+            open_weights(tmp_path / "mine.safetensors", "any")
+        assert [str(w.message).rpartition(": ")[2] for w in warned] == ([names] if names else [])
 
 
 def test_a_setting_of_the_other_library_may_stand_beside_ours() -> None:

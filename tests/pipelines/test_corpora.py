@@ -81,6 +81,16 @@ def test_an_open_quote_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(monkeypatch, 'a="b')
 
 
+def test_what_would_have_no_effect_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="--separator: expected TEXT, whose files it divides into documents, got none"):
+        asked(monkeypatch, "", "--separator=;")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "corpora.yaml").write_text("mine: {sweep: {controls: {a: {model: {n_layers: 1}}}}}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="mine.sweep.controls: `make corpora` trains no controls; remove them"):
+        corpora(arguments([]))
+
+
 def test_no_corpus_at_all_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a corpus, got none; give TEXT='NAME=GLOB', or names after --only"):
         sweep(arguments(["--only"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 
 from pathsum.core.storage import parse_json
 from pathsum.imported.model import CheckpointModel, Imported
+from pathsum.imported.refusals import unread
 from pathsum.imported.transformer_lens import from_transformer_lens
 from pathsum.model.checkpoint import load_checkpoint
 
@@ -21,8 +23,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
     The configuration of the latter is the entry ``config`` (JSON) of the file's metadata, or the file ``<name>.json``
-    or ``config.json`` in its folder. Raises FileNotFoundError if a file is missing, and ValueError if the weights
-    cannot be read.
+    or ``config.json`` in its folder. Warns of keys of the configuration that are not read. Raises FileNotFoundError
+    if a file is missing, and ValueError if the weights cannot be read.
     """
     if path.suffix in PICKLES:
         raise ValueError(
@@ -39,7 +41,15 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
         raise ValueError(f"{path}: expected a whole safetensors file ({error}); copy or convert it again") from error
     if "pathsum" in metadata:
         return CheckpointModel(load_checkpoint(path, tokenizer_hash))
-    return from_transformer_lens(state, _config(path, metadata))
+    config = _config(path, metadata)
+    model = from_transformer_lens(state, config)
+    if ignored := unread(config):
+        warnings.warn(
+            f"the configuration of {path.name} has keys that are not read here; make sure that they do not change what "
+            f"the model computes: {', '.join(ignored)}",
+            stacklevel=2,
+        )
+    return model
 
 
 def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from pathsum.bounds import Bound
@@ -26,6 +27,7 @@ MUST_BE: dict[str, Any] = {
     "use_normalization_before_and_after": False, "attn_scores_soft_cap": -1.0, "output_logits_soft_cap": -1.0,
     "use_qk_norm": False, "clip_qkv": None, "use_logn_attn": False, "use_dynamic_ntk_rope": False,
     "use_NTK_by_parts_rope": False, "use_yarn_rope": False, "rotary_scaling_factor": 1.0, "use_attention_sinks": False,
+    "attn_sinks": False, "rope_scaling": None, "embed_multiplier": 1.0, "scale_embedding": False,
 }  # fmt: skip
 
 LARGEST = 1e37  # of a product of weights; float32 ends at 3.4e38
@@ -35,12 +37,21 @@ NUMBERS = {
     "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(1e-12, 1), "attn_scale": Bound(1e-6, 1e6),
     "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
-SETTINGS = (*MUST_BE, *FLAGS, *SIZES, *NUMBERS, "normalization_type", "positional_embedding_type")
+SETTINGS = (*MUST_BE, *FLAGS, *SIZES, *NUMBERS, "n_key_value_heads", "normalization_type", "positional_embedding_type")
 OTHER_NAMES = {  # settings of the transformers library, and what they are called here
     "layer_norm_epsilon": "eps", "layer_norm_eps": "eps", "rms_norm_eps": "eps", "rope_theta": "rotary_base",
     "scale_attn_weights": "use_attn_scale",
-    "n_positions": "n_ctx", "max_position_embeddings": "n_ctx",
+    "n_positions": "n_ctx", "max_position_embeddings": "n_ctx", "normalisation_type": "normalization_type",
 }  # fmt: skip
+# settings of TransformerLens that change nothing here: names, initialization, devices, what hooks see, and details of
+# what MUST_BE rules out, such as the size of local windows or of MLPs
+WITHOUT_EFFECT = re.compile(
+    "model_name|original_architecture|from_checkpoint|checkpoint_.*|tokenizer_.*|default_prepend_bos|init_.*|seed|dtype"
+    "|initializer_range|device|n_devices|act_fn|d_mlp|gated_mlp|window_size|attn_types|n_params|use_attn_result"
+    "|use_attn_in|use_split_qkv_input|use_hook_.*|d_vocab_out|ungroup_grouped_query_attention|num_experts"
+    "|experts_per_token|relative_attention_.*|decoder_start_token_id|tie_word_embeddings|load_in_4bit"
+    "|trust_remote_code|NTK_.*|yarn_.*|normalization|shortformer_pos"
+)
 ALIKE = 0.85  # of a key and a setting, by difflib: 1 is equal; "d_vocab_out" and "d_vocab" have 0.78
 DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens; without n_ctx, weights are refused below
     "attn_scale": (None, -1), "rotary_dim": (None,), "n_ctx": (None,),
@@ -59,6 +70,11 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     )
     if complaints:
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
+
+
+def unread(config: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a configuration that this code neither reads nor knows to change nothing."""
+    return [name for name in config if name not in SETTINGS and not WITHOUT_EFFECT.fullmatch(name)]
 
 
 def n_layers_of(state: Mapping[str, Tensor]) -> int:
@@ -194,7 +210,11 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
         for name, size in sizes.items()
         if config.get(name, size) != size and (first is not None or name not in ("n_heads", "d_head"))
     ]
+    if config.get("n_key_value_heads") not in (None, n_heads):
+        found.append(f"n_key_value_heads: expected null or n_heads = {n_heads}; {GROUPED}")
     for name, tensor in state.items():
+        if name.endswith("attn.mask") and not torch.equal(tensor.bool(), tensor.new_ones(tensor.shape).tril().bool()):
+            found.append(f"{name}: expected 1 for keys up to the query and 0 after it; attention must be causal")
         must = expected.get(".".join(name.split(".")[-2:]))
         if must is not None and tuple(tensor.shape) != must:
             grouped = name.endswith(("W_K", "W_V")) and tensor.dim() == 3 and len(tensor) != n_heads

@@ -293,6 +293,19 @@ def test_a_pattern_that_sees_the_future_or_is_no_number_is_refused() -> None:
             run.force_pattern((0, 1), pattern)
 
 
+def test_an_activation_of_another_shape_is_refused_and_not_broadcast() -> None:
+    run = Run(build(config(2)), sample())
+    n, write = run.tokens.shape[1], torch.zeros_like(run.streams[0])
+    for pattern in (torch.zeros(1, n), torch.zeros(len(run.tokens) + 1, n, n)):
+        with pytest.raises(ValueError, match=r"head \(0, 1\): expected a pattern of shape"):
+            run.force_pattern((0, 1), pattern)
+    for wrong in (write[:1], write[:, :1], write[..., :1]):
+        with pytest.raises(ValueError, match="expected a write of shape"):
+            run.patch_heads({(0, 1): wrong})
+        with pytest.raises(ValueError, match="expected a write of shape"):
+            run.patch_edge((0, 1), (1, 0), "K", wrong)
+
+
 def test_the_last_position_has_a_loss_only_with_targets() -> None:
     run = Run(build(config(2)), sample())
     for at in (slice(None), slice(-1, None)):

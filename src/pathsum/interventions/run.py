@@ -72,8 +72,11 @@ class Run:
         return self._with(replaced={**self.replaced, **activations})
 
     def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Replace the writes of heads and keep their patterns (activation patching)."""
+        """Replace the writes of heads and keep their patterns (activation patching).
+
+        ValueError for a write of another shape than (batch, pos, d_model)."""
         self._require(writes)
+        self._require_shape(writes)
         return self.replace({place: HeadActivation(self.pattern(place), write) for place, write in writes.items()})
 
     def zero(self, *heads: Place) -> Run:
@@ -119,9 +122,17 @@ class Run:
     def force_pattern(self, head: Place, pattern: Float[Tensor, "*batch query key"]) -> Run:
         """Replace the attention pattern of a head by ``pattern``: one for all windows, or one per window.
 
-        The head's values stay. ValueError if the pattern is not finite, or attends to positions after the query.
+        The head's values stay. Rows are used as given: they need not be positive or sum to 1, so that a part of a
+        pattern can be forced. ValueError if the pattern has another shape, is not finite, or attends to positions after
+        the query.
         """
         self._require([head])
+        n_windows, n = self.tokens.shape
+        if tuple(pattern.shape) not in ((n, n), (1, n, n), (n_windows, n, n)):
+            raise ValueError(
+                f"head {head}: expected a pattern of shape ({n}, {n}) or ({n_windows}, {n}, {n}), query × key, got "
+                f"{tuple(pattern.shape)}"
+            )
         if not pattern.isfinite().all() or pattern.triu(1).any():
             raise ValueError(
                 f"head {head}: expected a pattern (query × key) of finite numbers that are 0 for keys after the query, "
@@ -200,8 +211,8 @@ class Run:
 
         ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
         before the layer keeps its scale, so the effects of several edges add up in what the layer reads. Costs one pass
-        through the layer, and its queries, keys and values once more per side. ValueError for an unknown side or a head
-        that is not in an earlier layer.
+        through the layer, and its queries, keys and values once more per side. ValueError for an unknown side, a head
+        that is not in an earlier layer, or a write of another shape.
         """
         heads = self.model.attention(layer)
         q, k, v = self._patched(layer, writes)
@@ -252,6 +263,14 @@ class Run:
         if unknown := sorted(set(heads) - set(self.places)):
             last = max(self.places, default=None)
             raise ValueError(f"expected heads (layer, head) from (0, 0) to {last}, got {unknown[0]}")
+
+    def _require_shape(self, writes: Mapping[Any, Tensor]) -> None:
+        """Require the shape of the residual stream, because another one could be broadcast to it."""
+        for place, write in writes.items():
+            if write.shape != self.streams[0].shape:
+                raise ValueError(
+                    f"{place}: expected a write of shape {tuple(self.streams[0].shape)}, got {tuple(write.shape)}"
+                )
 
     def _require_others(self, shift: int) -> None:
         if shift % len(self.tokens) == 0:
@@ -325,6 +344,7 @@ class Run:
                 f"expected a side of {SIDES} and a head of a layer before {layer}, got {side!r} and head {early}; "
                 "a head reads earlier layers only"
             )
+        self._require_shape(writes)
         heads, x = self.model.attention(layer), self.streams[layer]
         parts = list(self._queries_keys_values(layer))
         for i, side in enumerate(SIDES):

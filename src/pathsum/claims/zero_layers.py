@@ -8,6 +8,7 @@ from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.results import Cell, Results
 
+BIGRAM = "zero_layer_bigram"  # the claim
 TOLERANCE = 0.05  # nats; largest difference from the bigram model's loss, in either direction
 CORRELATION = 0.5  # of the direct path with the corpus's bigrams
 
@@ -40,7 +41,7 @@ def _unigram_correlation(results: Results) -> str:
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
-        "zero_layer_bigram",
+        BIGRAM,
         "A zero-layer transformer is a bigram model.",
         "AMF, Zero-Layer Transformers",
         "held-out loss minus that of the best smoothed bigram model (nats)",

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import millions, number, plural, span
+from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.suffixes import uncut
-from pathsum.claims.zero_layers import TOLERANCE
+from pathsum.claims.zero_layers import BIGRAM, TOLERANCE
 from pathsum.records.results import Results
+from pathsum.report.verdicts import retrained
 
 TITLE = "What zero, one and two layers of attention learn"
 QUESTION = (
@@ -18,9 +20,9 @@ QUESTION = (
 )
 
 
-def answer(results: Results) -> tuple[str, ...]:
+def answer(results: Results, registered: Preregistration) -> tuple[str, ...]:
     """Answer the question for zero, one and two layers, and describe the curriculum if models were trained with one."""
-    return (_zero(results), _one(results), _two(results), *_surprise(results), *_curriculum(results))
+    return (_zero(results, registered), _one(results), _two(results), *_surprise(results), *_curriculum(results))
 
 
 def setup(results: Results) -> str:
@@ -49,7 +51,7 @@ def corpus_name(results: Results) -> str:
     return f"corpus “{results.corpus.name}”" + (f" (source code of {sources})" if sources else "")
 
 
-def _zero(results: Results) -> str:
+def _zero(results: Results, registered: Preregistration) -> str:
     models = results.with_layers(0)
     excess = [c.summary.bigram_excess_nats for c in models if c.summary.bigram_excess_nats is not None]
     if not excess:
@@ -59,7 +61,8 @@ def _zero(results: Results) -> str:
     loss = f"up to {number(abs(worst), 3)} nats per token {side} that of the best smoothed bigram model"
     if abs(worst) > TOLERANCE:
         return f"Zero layers do not reach a bigram table: their loss is {loss} (threshold: {TOLERANCE})."
-    return f"Zero layers learn a bigram table: their held-out loss is {loss}."
+    second = ", trained again after a first verdict," if retrained(registered, BIGRAM) else ""
+    return f"Zero layers{second} learn a bigram table: their held-out loss is {loss}."
 
 
 def _one(results: Results) -> str:
@@ -102,7 +105,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: these heads match two tokens, not one as in the paper. In {longer} of "
+        f"A surprise: these heads match more than the one token of the paper. In {longer} of "
         f"{plural(len(rows), 'model')} they prefer an earlier match of two tokens to one of a single token.",
     )
 

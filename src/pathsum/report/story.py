@@ -83,7 +83,7 @@ def story(
     return Document(
         title=TITLE,
         question=QUESTION,
-        answer=answer(results),
+        answer=answer(results, registered),
         setup=setup(results),
         headline=drawn(figures, "headline"),
         cards=tuple(card for claim, card in zip(claims, cards, strict=True) if claim.id in FIRST),

@@ -88,15 +88,19 @@ def _two_back(cell: Cell, layer: int, head: int) -> bool:
 
 
 def _two_tokens(results: Results) -> str:
-    """Count the models in which an edge of two-token matching also carries matching of one token."""
+    """Count the models in which the edges of two-token matching also carry matching of one token, and those in which
+    the advantage may remain without them."""
     rows = [[r for cut in EDGES for r in ablated(c, cut)] for c in results.with_layers(2)]
+    left = sum(any(r.left_high is not None and r.left_high >= LEFT for r in found) for found in rows)
     both = sum(
         bool(found)
         and all(r.left_high is not None and r.left_high < LEFT for r in found)
         and any(r.alone_left_low is not None and r.alone_left_low <= LEFT for r in found)
         for found in rows
     )
-    return f"In {plural(both, 'model')} these edges also carry matches of one token." if both else ""
+    carried = f"In {plural(both, 'model')} these edges also carry matches of one token."
+    unsure = f"In {plural(left, 'model')} the interval does not exclude that half of the advantage is left."
+    return " ".join([carried] * bool(both) + [unsure] * bool(left))
 
 
 def _suffices(_: Results) -> str:

@@ -69,6 +69,6 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     rows = [r for c in results.with_layers(2) for r in ablations(c) if r.loss_drop_nats > 0]
     low = min((r.loss_drop_lost_low / r.loss_drop_nats for r in rows), default=None)
     return (
-        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (lowest "
-        f"end of a 95 % interval: {number(low)}){more}."
+        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (by zero "
+        f"or resample ablation, whichever removes less; lowest end of a 95 % interval: {number(low)}){more}."
     )

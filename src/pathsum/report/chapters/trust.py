@@ -46,17 +46,31 @@ def _calibration(results: Results) -> str:
 
 def _agreement(results: Results) -> str:
     items = [item for cell in results.cells.values() for item in agreed.judged(cell)]
-    parts = [part for q in agreed.QUESTIONS if (part := _all_three([i for i in items if i.question == q], q))]
+    parts = [part for q in agreed.QUESTIONS if (part := _all_three(items, q))]
     if not parts:
         return ""
     some = "Of the heads and edges that at least one kind of evidence finds (weights, behavior or intervention)"
-    return f"{some}, all three find {', '.join(parts)}."
+    return f"{some}, all three find {', '.join(parts)}.{_copies(items)}"
+
+
+def _found(items: Sequence[agreed.Judged], question: str) -> list[agreed.Judged]:
+    """Return what at least one kind of evidence finds, among what all three kinds were asked about."""
+    asked = [i for i in items if i.question == question and all(i.of(kind) is not None for kind in agreed.KINDS)]
+    return [i for i in asked if any(i.says(kind) for kind in agreed.KINDS)]
 
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
-    asked = [i for i in items if all(i.of(kind) is not None for kind in agreed.KINDS)]
-    some = [i for i in asked if any(i.says(kind) for kind in agreed.KINDS)]
+    some = _found(items, question)
     return f"{sum(i.agreed for i in some)} of {len(some)} ({question})" if some else ""
+
+
+def _copies(items: Sequence[agreed.Judged]) -> str:
+    """State how many heads copy by each kind of evidence, which differ most on this question."""
+    some = _found(items, agreed.COPIES)
+    if all(i.agreed for i in some):
+        return ""
+    each = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
+    return f" On copying they disagree: of these heads, {', '.join(each[:-1])} and {each[-1]} copy."
 
 
 def _controls(results: Results) -> str:

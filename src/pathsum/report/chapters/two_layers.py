@@ -75,7 +75,7 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     if not rows or not any(r.low > 0 for r in rows):
         return ""
     return (
-        "A surprise: induction heads match two tokens, not one. Given an earlier match of two tokens and one of a "
+        "A surprise: induction heads prefer matches of two tokens. Given an earlier match of two tokens and one of a "
         f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, and "
         f"the token after the shorter {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
         "kinds of edges can carry this preference: from previous-token heads to the queries, and from heads that "

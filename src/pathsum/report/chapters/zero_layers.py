@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, span
 from pathsum.claims.preregistration import Preregistration
+from pathsum.claims.zero_layers import BIGRAM
 from pathsum.records.results import Results
 from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
@@ -36,13 +37,12 @@ def _loss(results: Results) -> str:
 
 def _retrained(registered: Preregistration) -> str:
     """State that the models were trained again after a verdict, and what it was; empty if they were not."""
-    claim = "zero_layer_bigram"
-    before = [str(change.old) for change in registered.of(claim) if change.what == "retrained"]
+    before = [str(change.old) for change in registered.of(BIGRAM) if change.what == "retrained"]
     if not before:
         return ""
     return (
         "Not blind: these models were trained again, with another recipe, after a first verdict (excess losses "
-        f"{before[-1]}; needed: {registry.claims()[claim].threshold})."
+        f"{before[-1]}; needed: {registry.claims()[BIGRAM].threshold})."
     )
 
 

@@ -72,6 +72,7 @@ function table(caption, columns, rows, label = caption) {
   scroll.setAttribute("role", "region");
   scroll.setAttribute("aria-label", label);
   scroll.append(made);
+  sizes.observe(scroll); // of tables.js
   return scroll;
 }
 

@@ -55,7 +55,10 @@ def _table(results: Results) -> Table:
         Column("tokens", lambda c: millions(c.summary.tokens_seen)),
         Column("held-out loss (nats)", "summary.val_loss_nats", 3),
         Column("in-context loss drop (nats)", "summary.in_context_loss_drop_nats"),
-        Column("loss on repeats: first copy / guessing / second copy (nats)", lambda c: _repeat(c.summary)),
+        Column(
+            "loss on repeats: first copy / guessing among the tokens drawn / second copy (nats)",
+            lambda c: _repeat(c.summary),
+        ),
         Column("top-1 accuracy on the second copy", "summary.repeat_top1"),
         Column("prefix matching", "summary.prefix_matching", 3),
         Column("previous token", "summary.previous_token"),

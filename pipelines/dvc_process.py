@@ -5,11 +5,16 @@ Stages use the interpreter of this process, even if its virtual environment is n
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.interrupts import PARENT, end_with_parent
+
+if TYPE_CHECKING:
+    from dvc_data.hashfile.hash_info import HashInfo
 
 
 def parse_with_libyaml() -> None:
@@ -33,6 +38,24 @@ def look_without_locks() -> None:
     Stage.status = Stage.status.__wrapped__
 
 
+def look_once() -> None:
+    """Let `dvc status` compute the hash of a path once, and read params.yaml once: stages share most dependencies."""
+    from dvc.dependency import param
+    from dvc.output import Output
+
+    compute = Output.get_hash
+    found: dict[tuple[str, bool], HashInfo] = {}
+
+    def get_hash(self: Output) -> HashInfo:
+        key = (self.fs_path, self.use_cache)
+        if key not in found:
+            found[key] = compute(self)
+        return found[key]
+
+    Output.get_hash = get_hash
+    param.load_path = functools.cache(param.load_path)
+
+
 if __name__ == "__main__":
     end_with_parent()
     os.environ[PARENT] = str(os.getpid())
@@ -42,4 +65,6 @@ if __name__ == "__main__":
 
     parse_with_libyaml()
     look_without_locks()
+    if "status" in sys.argv:
+        look_once()
     sys.exit(main())

@@ -81,3 +81,31 @@ def test_the_status_of_files_that_another_process_writes_is_told(tmp_path: Path)
     assert json.loads(told.stdout) == {"a": [{"changed outs": {"out": "modified"}}]}
     with pytest.raises(subprocess.CalledProcessError):
         subprocess.run([sys.executable, "-m", "dvc", "status"], cwd=tmp_path, env=env, check=True, capture_output=True)
+
+
+def test_the_status_is_that_of_dvc_where_stages_share_what_changed(tmp_path: Path) -> None:
+    stages = {
+        name: {"cmd": f"echo {name} > {name}", "deps": ["in"], "params": ["x", {"other.yaml": ["y"]}], "outs": [name]}
+        for name in "ab"
+    }
+    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": stages | {"c": {"cmd": "cat a b", "deps": ["a", "b"]}}}))
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    def dvc(module: str, *command: str) -> str:
+        run = [sys.executable, "-m", module, *command]
+        return subprocess.run(
+            run, cwd=tmp_path, env=env, check=True, timeout=120, capture_output=True, text=True
+        ).stdout
+
+    for moment in range(3):
+        (tmp_path / "in").write_text(f"{min(moment, 1)}")
+        (tmp_path / "params.yaml").write_text(f"x: {moment}")
+        (tmp_path / "other.yaml").write_text(f"y: {moment // 2}")
+        if not moment:
+            dvc("dvc", "init", "--quiet", "--no-scm")
+            dvc("dvc", "repro", "--quiet")
+        if moment == 2:
+            (tmp_path / "a").write_text("else")
+        told = json.loads(dvc("pipelines.dvc_process", "status", "--json"))
+        assert told == json.loads(dvc("dvc", "status", "--json"))
+        assert set(told) == [set(), {"a", "b"}, {"a", "b", "c"}][moment]

@@ -186,6 +186,13 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     ):
         if given != used:
             yield f"{key} = {given}: only pipelines.train reads it; the grid has sweep.{axis} = {sweep[axis]}"
+    ours = [cell for name, cell in values["cells"].items() if name not in sweep["controls"]]
+    for section in ("model", "train"):
+        for key, given in values[section].items():
+            if (section, key) not in (("model", "n_layers"), ("model", "n_heads")) and all(
+                cell[section][key] != given for cell in ours
+            ):
+                yield f"{section}.{key} = {given}: no model of the grid has it; sweep.by_layers or overrides change it"
 
 
 def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:

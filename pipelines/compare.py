@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from pathsum.report.compare import Metrics, check, compare
-from pipelines.paths import REPORTS, stage
+from pipelines.paths import REPORTS, show_help, stage
 
 METRICS = REPORTS / "metrics.json"
 EXAMPLE = "make compare BASE=main"
@@ -54,6 +54,7 @@ def metrics(text: str, where: str) -> Metrics:
 
 if __name__ == "__main__":
     with stage(threads=0):
+        show_help(__doc__)
         base = " ".join(sys.argv[1:])
         if not METRICS.is_file():
             raise FileNotFoundError(f"expected {METRICS} in this folder, got none; run `make repro` to write it")

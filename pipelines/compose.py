@@ -17,7 +17,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pathsum.complaints import unknown
 from pathsum.config import ConfigError
-from pipelines.paths import PARAMS, ROOT, params, read_yaml, stage
+from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
+
+COMPOSED = ("cells", "synthetic_models")  # from other sections
 
 
 def compose(output: Path, overrides: list[str]) -> None:
@@ -25,6 +27,15 @@ def compose(output: Path, overrides: list[str]) -> None:
 
     Raises ValueError, with all that is wrong, if they do not compose or ``output`` is a folder.
     """
+    for override in overrides:
+        key, _, value = override.lstrip("+~").partition("=")
+        if value.strip() == "{}" and key not in COMPOSED:
+            raise ValueError(
+                f"{override}: settings are merged, so {{}} changes nothing; expected single settings, or a control to "
+                "leave out: sweep.controls.NAME=null"
+            )
+        if key.startswith("hydra"):
+            raise ValueError(f"{override}: only pipelines.train reads Hydra's own settings; expected one of conf/")
     if output.is_dir():
         raise ValueError(f"{output}: expected a file to write, got a folder; remove it")
     with composing(overrides):
@@ -76,7 +87,7 @@ def _said(error: Exception) -> str:
     if named := re.match(r"Could not override '([\w.]+)'", text):
         return _unknown_key(named[1])
     if "Config group override must be" in text:
-        return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section"
+        return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
     if isinstance(error, OverrideParseException):
         text = f"expected KEY=VALUE, got {error.override!r}: {text}"
     if "Error merging override" in text and error.__cause__:
@@ -99,7 +110,8 @@ def _unknown_key(path: str) -> str:
         known = {str(name): values for name, values in known.items()}
         if key not in known:
             groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
-            return above + unknown(key, {*known, *groups})
+            adds = f"; ++{path}=… adds one" if above.startswith("sweep.") else ""
+            return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
     return f"{path}: no such setting; +{path} adds it where the configuration allows it"
 
@@ -120,4 +132,5 @@ def _unreadable() -> Iterator[str]:
 
 if __name__ == "__main__":
     with stage(threads=0):
+        show_help(__doc__)
         compose(PARAMS, sys.argv[1:])

@@ -45,6 +45,7 @@ def extract(given: argparse.Namespace) -> None:
     bos = bos_id(tokenizer, given.bos)
     with warnings.catch_warnings(record=True, action="always") as warned:
         model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
+        tokens = encode_text(given.text, tokenizer, bos)
     for warning in warned:
         print(f"pathsum: {warning.message}", file=sys.stderr)
     if model.n_ctx < given.context:
@@ -58,7 +59,7 @@ def extract(given: argparse.Namespace) -> None:
     name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
     if not given.out and not name.strip("."):
         raise ValueError(f"WEIGHTS: expected a file whose name can name a folder, got {weights.name!r}; give --out")
-    summary, tables = extract_tables(model, name, encode_text(given.text, tokenizer, bos), shown, config, given.context)
+    summary, tables = extract_tables(model, name, tokens, shown, config, given.context)
     folder = Path(given.out or f"imported/{name}").expanduser()
     if (folder / "summary.json").exists():
         print(f"{folder}: the tables of an earlier call are replaced; give --out to keep them", file=sys.stderr)

@@ -78,6 +78,13 @@ def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
     return arguments[0]
 
 
+def show_help(text: str | None) -> None:
+    """Print ``text``, the docstring of a command, and end if the command line asks for help."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print((text or "").strip())
+        sys.exit()
+
+
 def read_yaml(path: Path) -> Any:
     """Read a YAML file, ten times as fast with libyaml (if available) as with PyYAML's own parser.
 

@@ -24,7 +24,20 @@ from configobj import ConfigObj, ConfigObjError
 
 from pathsum.core.locks import held
 from pipelines.dvc_files import TMP, drop_damaged, mend, note_outputs
-from pipelines.paths import CIRCUITS, GRAPH, PARAMS, SO_FAR, THREADS, TOKENS, cores, params, read_yaml, section, stage
+from pipelines.paths import (
+    CIRCUITS,
+    GRAPH,
+    PARAMS,
+    SO_FAR,
+    THREADS,
+    TOKENS,
+    cores,
+    params,
+    read_yaml,
+    section,
+    show_help,
+    stage,
+)
 from pipelines.progress import Progress
 
 SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
@@ -291,6 +304,7 @@ def alone(part: Callable[[int], int], jobs: int) -> int:
 
 if __name__ == "__main__":
     with stage(threads=0):
+        show_help(__doc__)
         os.environ.pop(SO_FAR, None)  # of reports that this process starts
         part, jobs = arguments(sys.argv[1:])
         require_graph()

@@ -89,7 +89,7 @@ CORPUS = {
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,
 }  # fmt: skip
-SYNTHETIC = {"corpus": CORPUS, "model": {**MODEL, "n_heads": 1}, "train": CELL.train.model_dump()}
+SYNTHETIC = {"corpus": CORPUS, "model": {**MODEL, "n_heads": 1}, "train": {**TRAIN.model_dump(), "autocast": False}}
 
 
 def test_a_document_of_a_synthetic_model_fills_a_window() -> None:
@@ -104,6 +104,12 @@ def test_a_single_layer_of_a_synthetic_model_has_one_head() -> None:
     for n_layers, n_heads in ((2, 2), (0, 0)):
         described = {**SYNTHETIC, "model": {**MODEL, "n_layers": n_layers, "n_heads": 2}}
         assert load(SyntheticModelConfig, described, "synthetic").model.n_heads == n_heads
+
+
+@pytest.mark.parametrize(("name", "given"), [("device", "cuda"), ("autocast", True), ("shuffled", True)])
+def test_what_the_training_of_synthetic_models_does_not_read_is_refused(name: str, given: object) -> None:
+    values = {**SYNTHETIC, "train": {**TRAIN.model_dump(), "autocast": False, name: given}}
+    assert f"synthetic models are trained without it: expected train.{name}=" in refusal(values, SyntheticModelConfig)
 
 
 def test_a_misspelt_key_of_a_synthetic_model_is_named_where_it_stands() -> None:

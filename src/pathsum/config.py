@@ -244,6 +244,9 @@ class CellConfig(Frozen):
         return self
 
 
+ALONE = {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0}  # of synthetic models
+
+
 class SyntheticModelConfig(Frozen):
     """A synthetic corpus and the model that is trained on it."""
 
@@ -260,6 +263,9 @@ class SyntheticModelConfig(Frozen):
             )
         if self.model.n_layers == 1 and self.model.n_heads != 1:
             raise ValueError(f"a one-layer model needs one head, whose role is then known; got {self.model.n_heads}")
+        for name, must in ALONE.items():
+            if (given := getattr(self.train, name)) != must:
+                raise ValueError(f"synthetic models are trained without it: expected train.{name}={must}, got {given}")
         return self
 
 

@@ -54,6 +54,9 @@ def test_a_copying_head_has_positive_eigenvalues_and_a_deleting_head_negative_on
     for weights, sign in [(handmade.copying_head(D_VOCAB), 1), (handmade.deleting_head(D_VOCAB), -1)]:
         (eigenvalues,) = copying_eigenvalues(weights, [weights.layers[0][0].W_OV])
         assert positivity(eigenvalues) == pytest.approx(sign, abs=1e-12)
+    for wrong in (torch.nan, torch.inf):
+        with pytest.raises(ValueError, match="expected finite eigenvalues"):
+            positivity(torch.tensor([1.0, wrong], dtype=torch.complex64))
         assert eigenvalues.real.sum().item() == pytest.approx(22 * sign, abs=1e-12)
 
 

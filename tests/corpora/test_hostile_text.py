@@ -32,6 +32,14 @@ def test_a_line_without_spaces_is_cut_into_words_of_bounded_length(sign: str) ->
     assert list(_without_long_runs(sign * RUN)) == [sign * RUN] or len(sign) > 1
 
 
+def test_a_separator_that_never_occurs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one")
+    (tmp_path / "b").write_text("two;three;")
+    assert list(text_documents([str(tmp_path)], ";")) == ["one", "two", "three"]
+    with pytest.raises(ValueError, match="corpus.separator: expected a string that occurs in the files, got '%'"):
+        list(text_documents([str(tmp_path)], "%"))
+
+
 def test_text_is_cut_for_encoding_where_pre_tokens_end_and_elsewhere_if_there_is_no_such_place() -> None:
     plain, line = "word " * (PIECE // 2), "a" * (5 * PIECE + 7)
     for text in (plain, line, plain + line + plain):

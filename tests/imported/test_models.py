@@ -215,6 +215,8 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
         ({"rope_theta": 10}, "rope_theta: expected rotary_base, got a key that is not read; rename it"),
         ({"rope_scaling": {"factor": 2}}, "rope_scaling: expected None, got {'factor': 2}"),
         ({"n_key_value_heads": 1}, "n_key_value_heads: expected null or n_heads = 3; grouped-query attention is not"),
+        ({"d_vocab_out": 5}, "d_vocab_out: expected -1 or d_vocab = 23, got 5"),
+        ({"rotary_dim": 0}, "rotary_dim: expected a number from 2 to"),
         ({"n_ctx": None}, "n_ctx: expected the context length, got None"),
         ({"n_ctx": 12}, "pos_embed.W_pos: expected shape (12, 13), got (11, 13)"),
     ],
@@ -228,6 +230,9 @@ def test_a_mask_that_is_not_causal_is_refused() -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     causal = torch.ones(N_CTX, N_CTX).tril().bool()
     from_transformer_lens(state | {"blocks.0.attn.mask": causal}, config)
+    from_transformer_lens(state | {"blocks.0.attn.IGNORE": torch.tensor(-1e5)}, config)
+    said = "blocks.0.attn.IGNORE: expected a score that no key after the query survives"
+    assert said in refused(state | {"blocks.0.attn.IGNORE": torch.tensor(0.0)}, config)
     said = "blocks.1.attn.mask: expected 1 for keys up to the query and 0 after it"
     assert said in refused(state | {"blocks.1.attn.mask": causal.mT}, config)
 
@@ -244,13 +249,16 @@ def test_keys_that_are_not_read_are_named(tmp_path: Path) -> None:
 
 def test_a_setting_of_the_other_library_may_stand_beside_ours() -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
-    from_transformer_lens(state, config | {"n_positions": N_CTX, "d_vocab_out": 20, "normalization": None})
+    from_transformer_lens(state, config | {"n_positions": N_CTX, "d_vocab_out": 23, "normalization": None})
 
 
 def test_a_parameter_that_one_layer_lacks_is_named_with_its_layer() -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     del state["blocks.1.attn.W_Q"]
     assert "blocks.1.attn.W_Q: expected in the state dict, found nothing" in refused(state, config)
+    bias = written(10, normalization_type=None, **POSITIONS[0])[0]
+    del bias["blocks.1.attn.b_Q"]
+    assert "blocks.1.attn.b_Q: expected in the state dict, found nothing" in refused(bias, config)
     del state["blocks.0.attn.W_Q"]
     assert "blocks.*.attn.W_Q: expected in the state dict, found nothing" in refused(state, config)
 

@@ -62,7 +62,9 @@ def test_other_kinds_of_tokenizers_are_read_without_their_truncation(tmp_path: P
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "x.txt").write_text("a a b a a")
     again = read_tokenizer(tmp_path / "tokenizer.json")
-    assert encode_text(str(tmp_path / "x.txt"), again, bos_id(again, "")).tolist() == [0, 2, 2, 1, 2, 2]
+    with pytest.warns(UserWarning, match="knows 80% of the characters"):
+        tokens = encode_text(str(tmp_path / "x.txt"), again, bos_id(again, ""))
+    assert tokens.tolist() == [0, 2, 2, 1, 2, 2]
     assert words(again, 4, 1) == ["<s>", "<unk>", "a", "␣b"]
 
 
@@ -96,12 +98,17 @@ def test_text_that_is_blank_or_mostly_unknown_is_refused(tmp_path: Path) -> None
     for content, known in {"a b": None, "a b c": "33%", "b c d\n": "0%"}.items():
         text.write_text(content)
         if known is None:
-            assert encode_text(str(text), tokenizer, 0).tolist() == [0, 2, 1]
+            with pytest.warns(UserWarning, match="the tokenizer knows 50% of the characters of TEXT"):
+                assert encode_text(str(text), tokenizer, 0).tolist() == [0, 2, 1]
             continue
         with pytest.raises(
             ValueError, match=f"TOKENIZER: expected tokens for at least 50% .* of TEXT, got {known}; give"
         ):
             encode_text(str(text), tokenizer, 0)
+    (tmp_path / "a.txt").write_text("a " * 100)
+    text.write_text("b " * 100_000)  # all unknown, in a later document
+    with pytest.raises(ValueError, match="of TEXT, got 0%; give"):
+        encode_text(str(tmp_path), tokenizer, 0)
     for content in (" \n", "<s><s>"):
         text.write_text(content)
         special = byte_level("<s>") if content.strip() else tokenizer

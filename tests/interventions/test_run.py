@@ -300,10 +300,18 @@ def test_an_activation_of_another_shape_is_refused_and_not_broadcast() -> None:
         with pytest.raises(ValueError, match=r"head \(0, 1\): expected a pattern of shape"):
             run.force_pattern((0, 1), pattern)
     for wrong in (write[:1], write[:, :1], write[..., :1]):
-        with pytest.raises(ValueError, match="expected a write of shape"):
+        with pytest.raises(ValueError, match="expected an activation of shape"):
             run.patch_heads({(0, 1): wrong})
-        with pytest.raises(ValueError, match="expected a write of shape"):
+        with pytest.raises(ValueError, match="expected an activation of shape"):
             run.patch_edge((0, 1), (1, 0), "K", wrong)
+    with pytest.raises(ValueError, match="expected an activation of shape"):
+        run.replace({(0, 1): HeadActivation(run.pattern((0, 1))[:1], write[:1])})
+    for place in ((-1, 0), (0, -1), (9, 0)):
+        for read in (run.pattern, run.output, run.mean_output):
+            with pytest.raises(ValueError, match=r"expected heads \(layer, head\) from"):
+                read(place)
+    with pytest.raises(ValueError, match="targets: expected tokens from 0 to"):
+        run.losses(torch.full_like(run.tokens, -100))
 
 
 def test_the_last_position_has_a_loss_only_with_targets() -> None:

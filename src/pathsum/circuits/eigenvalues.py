@@ -7,6 +7,7 @@ normal, so eigenvalues alone may overstate copying. ``diagonal_rank`` is therefo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,8 +57,10 @@ def matching_eigenvalues(
 
 def positivity(eigenvalues: Complex[Tensor, "rank"]) -> float:
     """Return Σ Re λ / Σ |λ| (docs/framework.md §3.5): 1 if all eigenvalues are positive, −1 if all are negative, 0 for
-    a zero circuit."""
+    a zero circuit. ValueError if an eigenvalue is not finite."""
     size = eigenvalues.abs().sum().item()
+    if not math.isfinite(size):
+        raise ValueError("expected finite eigenvalues, got others; check the weights")
     return eigenvalues.real.sum().item() / size if size > 0 else 0.0
 
 

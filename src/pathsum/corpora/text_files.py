@@ -15,13 +15,14 @@ ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # separators as they are type
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
-    A folder stands for every file below it that is not hidden. Each file is read once, in sorted order. A file is one
-    document if ``separator`` is "", otherwise the separator splits it. ``\0``, ``\n`` and ``\t`` may be written with a
-    backslash.
+    A folder stands for every file below it that is not hidden or in a linked folder. Each file is read once, in sorted
+    order. A file is one document if ``separator`` is "", otherwise the separator splits it. ``\0``, ``\n`` and ``\t``
+    may be written with a backslash.
 
     Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing or a glob
     has no match. Otherwise it is ValueError: for files that are empty, binary or not UTF-8, and for folders that cannot
-    be read to their end. Later, a file that has changed since then raises ValueError.
+    be read to their end. Later, a file that has changed since then raises ValueError, and so does a separator that
+    occurs in no file.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
@@ -34,14 +35,20 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     if missing or unusable or wrong:
         message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *missing, *wrong, *unusable])
         raise FileNotFoundError(message) if missing else ValueError(message)
+    divided = 0
     for path in ordered:
         try:
-            yield from (document for document in _pieces(path, separator) if document.strip())
+            for i, document in enumerate(_pieces(path, separator)):
+                divided += i > 0
+                if document.strip():
+                    yield document
             changed = _stamp(path) != before[path]
         except (OSError, UnicodeDecodeError):  # it could be read a moment ago
             changed = True
         if changed:
             raise ValueError(f"corpus.paths: {path} changed while it was read; run again when nothing writes to it")
+    if separator and not divided:
+        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; correct it")
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -35,9 +35,10 @@ FLAGS = ("use_attn_scale", "rotary_adjacent_pairs")
 SIZES = ("n_layers", "n_heads", "d_head", "d_model", "d_vocab")  # must equal those of the weights, where they are given
 NUMBERS = {
     "n_ctx": Bound(1, 65_536, "tokens"), "eps": Bound(1e-12, 1), "attn_scale": Bound(1e-6, 1e6),
-    "rotary_dim": Bound(0, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
+    "rotary_dim": Bound(2, 65_536, "dimensions"), "rotary_base": Bound(1, 1e12),
 }  # fmt: skip
-SETTINGS = (*MUST_BE, *FLAGS, *SIZES, *NUMBERS, "n_key_value_heads", "normalization_type", "positional_embedding_type")
+CHOICES = ("normalization_type", "positional_embedding_type")
+SETTINGS = (*MUST_BE, *FLAGS, *SIZES, *NUMBERS, *CHOICES, "n_key_value_heads", "d_vocab_out")
 OTHER_NAMES = {  # settings of the transformers library, and what they are called here
     "layer_norm_epsilon": "eps", "layer_norm_eps": "eps", "rms_norm_eps": "eps", "rope_theta": "rotary_base",
     "scale_attn_weights": "use_attn_scale",
@@ -48,7 +49,7 @@ OTHER_NAMES = {  # settings of the transformers library, and what they are calle
 WITHOUT_EFFECT = re.compile(
     "model_name|original_architecture|from_checkpoint|checkpoint_.*|tokenizer_.*|default_prepend_bos|init_.*|seed|dtype"
     "|initializer_range|device|n_devices|act_fn|d_mlp|gated_mlp|window_size|attn_types|n_params|use_attn_result"
-    "|use_attn_in|use_split_qkv_input|use_hook_.*|d_vocab_out|ungroup_grouped_query_attention|num_experts"
+    "|use_attn_in|use_split_qkv_input|use_hook_.*|ungroup_grouped_query_attention|num_experts"
     "|experts_per_token|relative_attention_.*|decoder_start_token_id|tie_word_embeddings|load_in_4bit"
     "|trust_remote_code|NTK_.*|yarn_.*|normalization|shortformer_pos"
 )
@@ -171,6 +172,8 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
     if positions not in POSITIONS:
         allowed.add("pos_embed.W_pos")  # the setting is already in the list
     found = [f"{name}: {_why_not(name)}" for name in sorted(set(map(common, set(state) - allowed)))]
+    biases = {f"attn.b_{part}" for part in "QKVO" if any(name.endswith(f"attn.b_{part}") for name in state)}
+    needed |= {f"blocks.{i}.{bias}" for i in range(n_layers) for bias in biases}  # in all layers, or in none
     present, missing = set(map(common, state)), needed - set(state)
     return found + [
         f"{name}: expected in the state dict, found nothing; check the configuration"
@@ -212,7 +215,11 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
     ]
     if config.get("n_key_value_heads") not in (None, n_heads):
         found.append(f"n_key_value_heads: expected null or n_heads = {n_heads}; {GROUPED}")
+    if config.get("d_vocab_out", -1) not in (-1, None, d_vocab):
+        found.append(f"d_vocab_out: expected -1 or d_vocab = {d_vocab}, got {config['d_vocab_out']!r}")
     for name, tensor in state.items():
+        if name.endswith("attn.IGNORE") and not bool((tensor < -1e4).all()):
+            found.append(f"{name}: expected a score that no key after the query survives, such as -inf")
         if name.endswith("attn.mask") and not torch.equal(tensor.bool(), tensor.new_ones(tensor.shape).tril().bool()):
             found.append(f"{name}: expected 1 for keys up to the query and 0 after it; attention must be causal")
         must = expected.get(".".join(name.split(".")[-2:]))

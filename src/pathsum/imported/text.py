@@ -6,6 +6,7 @@ and in the model (``TransformerLensModel.bos_first``).
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from pathsum.data.tokenizer import printable
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together
 SAMPLE = 100_000  # characters of the text in which characters without a token are counted
-LEAST_KNOWN = 0.5  # of them; a model may have been trained with some unknown ones
+LEAST_KNOWN, WARNED = 0.5, 0.95  # of them; a model may have been trained with some unknown ones
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
@@ -80,14 +81,18 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    BOS is id 0. Errors as in ``text_documents``, and ValueError for blank text, and for text of which the tokenizer
-    knows less than ``LEAST_KNOWN``.
+    BOS is id 0. Warns if the tokenizer knows less than ``WARNED`` of the text. Errors as in ``text_documents``, and
+    ValueError for blank text, and for text of which the tokenizer knows less than ``LEAST_KNOWN``.
     """
     try:
         documents = list(text_documents([pattern], ""))
     except (ValueError, FileNotFoundError) as error:
-        raise type(error)(str(error).replace("corpus.paths", "TEXT")) from error
-    if documents and (known := _known(tokenizer, documents[0][:SAMPLE])) < LEAST_KNOWN:
+        said = str(error).replace("corpus.paths", "TEXT").partition(", or corpus.separator")[0]
+        raise type(error)(said) from error
+    known = _known(tokenizer, _sample("\n".join(documents)))
+    if LEAST_KNOWN <= known < WARNED:
+        warnings.warn(f"the tokenizer knows {known:.0%} of the characters of TEXT", stacklevel=2)
+    if known < LEAST_KNOWN:
         raise ValueError(
             f"TOKENIZER: expected tokens for at least {LEAST_KNOWN:.0%} of the characters of TEXT, got {known:.0%}; "
             "give the tokenizer that the model was trained with, or a text that it knows"
@@ -104,6 +109,14 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     if not (tokens != bos).any():
         raise ValueError(f"TEXT: expected text, got {pattern!r}, which holds none; give other files")
     return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))
+
+
+def _sample(text: str) -> str:
+    """Return up to ``SAMPLE`` characters, in a hundred pieces from everywhere in ``text``."""
+    if len(text) <= SAMPLE:
+        return text
+    starts = range(0, len(text), len(text) // 100)
+    return "\n".join(text[start : start + SAMPLE // 100] for start in starts)
 
 
 def _known(tokenizer: Tokenizer, text: str) -> float:

@@ -61,9 +61,12 @@ class Run:
     def replace(self, activations: Mapping[Place, HeadActivation]) -> Run:
         """Replace the patterns and the writes of heads.
 
-        ValueError for a head that the model does not have, or that is replaced already: a second replacement would
-        undo the first."""
+        ValueError for a head that the model does not have, a pattern or write of another shape than that of the head,
+        or a head that is replaced already: a second replacement would undo the first."""
         self._require(activations)
+        for place, new in activations.items():
+            self._require_shape(place, new.pattern, self.trace.patterns[0][:, 0])
+            self._require_shape(place, new.output, self.streams[0])
         if again := sorted(set(activations) & set(self.replaced)):
             raise ValueError(
                 f"expected one intervention per head, got a second one on head {again[0]}, which would undo the first; "
@@ -72,11 +75,10 @@ class Run:
         return self._with(replaced={**self.replaced, **activations})
 
     def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Replace the writes of heads and keep their patterns (activation patching).
-
-        ValueError for a write of another shape than (batch, pos, d_model)."""
+        """Replace the writes of heads and keep their patterns (activation patching). Errors as ``replace``."""
         self._require(writes)
-        self._require_shape(writes)
+        for place, write in writes.items():
+            self._require_shape(place, write, self.streams[0])
         return self.replace({place: HeadActivation(self.pattern(place), write) for place, write in writes.items()})
 
     def zero(self, *heads: Place) -> Run:
@@ -185,6 +187,8 @@ class Run:
                 f"expected positions before the last ({last}), which has no next token, got {at}; give targets"
             )
         wanted = (self.tokens.roll(-1, 1) if targets is None else targets)[:, at].flatten()
+        if targets is not None and wanted.numel() and not 0 <= wanted.min() <= wanted.max() < len(self.model.W_U):
+            raise ValueError(f"targets: expected tokens from 0 to {len(self.model.W_U) - 1}, got others")
         each = torch.cat([F.cross_entropy(logits, wanted[some], reduction="none") for some, logits in self._chunks(at)])
         return each.view(len(self.tokens), -1)
 
@@ -192,10 +196,12 @@ class Run:
 
     def pattern(self, place: Place) -> Float[Tensor, "batch query key"]:
         """Return the pattern of a head without intervention."""
+        self._require([place])
         return self.trace.patterns[place[0]][:, place[1]]
 
     def output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
         """Return the write of a head without intervention."""
+        self._require([place])
         return self.trace.outputs[place[0]][:, place[1]]
 
     def mean_output(self, place: Place) -> Float[Tensor, "batch pos d_model"]:
@@ -264,13 +270,10 @@ class Run:
             last = max(self.places, default=None)
             raise ValueError(f"expected heads (layer, head) from (0, 0) to {last}, got {unknown[0]}")
 
-    def _require_shape(self, writes: Mapping[Any, Tensor]) -> None:
-        """Require the shape of the residual stream, because another one could be broadcast to it."""
-        for place, write in writes.items():
-            if write.shape != self.streams[0].shape:
-                raise ValueError(
-                    f"{place}: expected a write of shape {tuple(self.streams[0].shape)}, got {tuple(write.shape)}"
-                )
+    def _require_shape(self, place: Any, given: Tensor, like: Tensor) -> None:
+        """Require the shape of ``like``, because another one could be broadcast to it."""
+        if given.shape != like.shape:
+            raise ValueError(f"{place}: expected an activation of shape {tuple(like.shape)}, got {tuple(given.shape)}")
 
     def _require_others(self, shift: int) -> None:
         if shift % len(self.tokens) == 0:
@@ -344,7 +347,8 @@ class Run:
                 f"expected a side of {SIDES} and a head of a layer before {layer}, got {side!r} and head {early}; "
                 "a head reads earlier layers only"
             )
-        self._require_shape(writes)
+        for place, write in writes.items():
+            self._require_shape(place, write, self.streams[0])
         heads, x = self.model.attention(layer), self.streams[layer]
         parts = list(self._queries_keys_values(layer))
         for i, side in enumerate(SIDES):

@@ -55,8 +55,9 @@ def span(values: Sequence[float | int], digits: int = 2) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def interval(value: float | None, low: float | None, high: float | None) -> str:
-    return f"{number(value)} [{number(low)}, {number(high)}]"
+def interval(value: float | None, low: float | None, high: float | None, digits: int = 2) -> str:
+    """Format a number and the interval around it."""
+    return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
 
 def plural(count: int, noun: str) -> str:

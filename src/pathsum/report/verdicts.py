@@ -71,7 +71,7 @@ def _ours(claim: ClaimResult) -> str:
 
 def notes(registered: Preregistration, claim: str) -> tuple[str, ...]:
     """Return a sentence on each change of ``claim`` after freezing."""
-    return tuple(_note(change) for change in registered.of(claim) if change.what != "removed")
+    return tuple(dict.fromkeys(_note(change) for change in registered.of(claim) if change.what != "removed"))
 
 
 def _note(change: Change) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.judging import REPRODUCED, UNTESTABLE
+from pathsum.claims.judging import REPRODUCED, UNTESTABLE, within
 from pathsum.claims.one_layer import copying_heads, count, passing_share
+from pathsum.claims.phase_change import BEFORE, formed_across_onset
 from pathsum.claims.suffixes import KEY_EDGE, LEFT, QUERY_EDGE, ablated
 from pathsum.claims.two_layers import strongest_k_partner
 from pathsum.records.ablations import EdgeContrastRow
@@ -107,8 +108,17 @@ def _suffices(_: Results) -> str:
     return "Induction heads also need what other heads feed into their queries and keys."
 
 
-def _coincides(_: Results) -> str:
-    return "Skip-trigrams also use the context: the models that fail had more of the loss drop before the phase change."
+def _coincides(results: Results) -> str:
+    rows = [around[0] for c in results.with_layers(2) if (around := formed_across_onset(c))]
+    early = [r.loss_drop_nats for r in rows if r.loss_drop_nats >= BEFORE]
+    unsure = sum(within(BEFORE, r.loss_drop_low, r.loss_drop_high) for r in rows)
+    if not early:
+        return ""
+    return (
+        f"The models that fail had {span(early)} nats of the loss drop before the phase change, perhaps by "
+        f"skip-trigrams. On so few windows, the intervals of {unsure} of {len(rows)} models include the threshold, "
+        "which is ICL's for other positions."
+    )
 
 
 WHY: Mapping[str, Callable[[Results], str]] = {

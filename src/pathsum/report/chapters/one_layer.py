@@ -39,14 +39,16 @@ def _mechanism(cells: Sequence[Cell]) -> str:
 
 
 def _skip_trigrams(cells: Sequence[Cell]) -> str:
-    rows = [r for c in cells for r in c.rows(SkipTrigramRow) if r.text_lift is not None]
+    strongest = [r for c in cells for r in c.rows(SkipTrigramRow)]
+    rows = [r for r in strongest if r.text_lift is not None]
     shares = [share for c in cells if (share := copying_share(c)) is not None]
     base = [t.base_rate for c in cells for t in c.rows(SkipTrigramTallyRow) if t.base_rate is not None]
     if not rows or not shares:
         return ""
     return (
-        f"Documents that were not used to choose them confirm {sum(r.confirmed for r in rows)} of the {len(rows)} "
-        "strongest skip-trigrams: there, the output follows more often than the destination alone predicts. A share of "
+        f"Of the {len(strongest)} strongest skip-trigrams, {len(rows)} are frequent enough to test, and documents that "
+        f"did not choose them confirm {sum(r.confirmed for r in rows)} of these: there, the output follows more often "
+        "than the destination alone predicts. A share of "
         f"only {span(shares)} of these copies the source (of triples sampled from the text: {span(base)})."
     )
 

@@ -85,5 +85,5 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 
 
 def _control(cells: Sequence[Cell]) -> str:
-    left = [r.left for c in cells for r in ablated(c, CONTROL) if r.method == "resample" and r.left is not None]
+    left = [r.left for c in cells for r in ablated(c, CONTROL) if r.left is not None]
     return f" (control: without the edges of all other heads, {span(left)} of it is left)" if left else ""

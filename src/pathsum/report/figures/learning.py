@@ -34,9 +34,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        f"{_contrast(results)}Thick: means over models; thin: each model, on a few tuning windows; dots: on the "
-        "verdict windows, as in the text. Windows differ between dots and lines: compare lines with "
-        f"lines.{curriculum_caption(results)}"
+        "Thick: means over models; thin: each model, on a few tuning windows; dots: on the verdict windows, as in the "
+        f"text. Compare lines with lines.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -148,14 +147,6 @@ def shade_curricula(ax: Axes, results: Results) -> None:
 
 
 # ---- captions -------------------------------------------------------------------------------------------------------
-
-
-def _contrast(results: Results) -> str:
-    """State the contrast between one and two layers if it holds for all models; empty otherwise."""
-    one, two = ([c.summary.onset_tokens is not None for c in results.with_layers(n)] for n in (1, 2))
-    if not one or not two or any(one) or not all(two):
-        return ""
-    return "With two layers, prefix matching and the loss drop rise; with one layer, prefix matching does not. "
 
 
 def onsets(results: Results) -> str:

@@ -115,7 +115,7 @@ def _recall(row: CalibrationRow) -> str:
 
 
 def _share(value: float | None, low: float | None, high: float | None) -> str:
-    return "–" if value is None else interval(value, low, high)
+    return "–" if value is None else interval(value, low, high, 3 if value < TRUSTED <= round(value, 2) else 2)
 
 
 def calibration(results: Results) -> Figure | None:
@@ -132,7 +132,7 @@ def calibration(results: Results) -> Figure | None:
             ax.plot(part[share].astype(float), part.index, "o", color=symbols.ACCENT)
             ax.axvline(TRUSTED, color=symbols.FAINT, ls="--", lw=1)
             for place, n in part[units].items():
-                ax.annotate(f"n = {n}", (0.02, place), va="center", fontsize=9, color="#555555")
+                ax.annotate(f"n = {n:,}", (0.02, place), va="center", fontsize=9, color="#555555")
             ax.set(xlim=(0, 1.03), title=share, xlabel=f"{share} (share, 95 % interval)")
         axes[0].set_yticks(range(len(data)), [detectors()[name].name for name in data["detector"]])
         axes[0].invert_yaxis()

@@ -85,6 +85,8 @@ def _edge_and_head(cells: Sequence[Cell]) -> str:
     )
     if not first:
         return f"{text}."
+    if not clear:
+        return f"{text}, but no evaluation lies between the two."
     return (
         f"{text}; an evaluation lies between the two in {clear} of these. Where one does, formation does not follow "
         "the order of the mechanism, in which the previous-token head forms before the head that reads it: the keys "

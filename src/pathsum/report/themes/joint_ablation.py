@@ -106,8 +106,8 @@ def joint_ablation(results: Results) -> Figure | None:
         "If the dashed lines stay near 0, in-context learning is lost without the induction heads; if the dotted and "
         "dash-dotted lines stay near the solid one, the controls have little effect. Thin lines: each of "
         f"{plural(len(cells), 'two-layer model')}; thick lines: the median. All heads with prefix matching of at least "
-        f"{MATCHES} at the end of training are ablated together (resample ablation). Dots: the last checkpoint, which "
-        "is judged, on more windows of text than the others. The table has 95 % intervals."
+        f"{MATCHES} at the end of training are ablated together (resample ablation). Dots: the last checkpoint, "
+        "which is judged, on other and more windows of text, so compare dots with dots. The table has 95 % intervals."
     )
     return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
 

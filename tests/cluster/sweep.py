@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import psutil
 
+from pathsum.core.manifest import MANIFEST
+
 T = TypeVar("T")
 MODELS = 6
 TOKENS = 327_680  # that each model sees: 640 batches, some seconds
@@ -33,8 +35,8 @@ def seen(project: Path) -> dict[Path, int]:
 
 
 def finished(project: Path) -> set[Path]:
-    """Return the runs that have seen all tokens."""
-    return {run for run, tokens in seen(project).items() if tokens == TOKENS}
+    """Return the runs that have a manifest, which is written last."""
+    return {manifest.parent for manifest in project.glob(f"runs/*/{MANIFEST}")}
 
 
 def trainers(project: Path) -> dict[int, Path]:

@@ -91,7 +91,7 @@ def _edges(items: Sequence[Judged]) -> str:
     claimed_nats, other_nats = ([i.text_nats for i in part if i.text_nats is not None] for part in unneeded)
     if claimed_nats and other_nats:
         text += (
-            " Ablation of an edge that the second copy does not need raises the held-out loss by a median of "
+            " Cutting an edge that is not needed for the second copy raises the held-out loss by a median of "
             f"{number(median(claimed_nats), 3)} nats if the edge composes, and of {number(median(other_nats), 3)} nats "
             "if it does not."
         )

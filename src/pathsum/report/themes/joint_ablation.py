@@ -38,7 +38,7 @@ def section(results: Results, figures: Figures) -> Section:
         "together, at every third checkpoint (after the first 5 % of training), on windows that were not used to "
         "choose them. One control ablates as many other heads of the same layers by the same method; the two are "
         "compared window by window. The other control subtracts writes of the same patterns and sizes, but in random "
-        "directions; it is compared with whichever ablation of the induction heads has the smallest effect. If a layer "
+        "directions; it is compared with the method under which the induction heads matter least. If a layer "
         "has fewer other heads than induction heads, all its other heads are ablated. This does not count as a "
         "control, and the table marks it."
     )

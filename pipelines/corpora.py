@@ -86,13 +86,13 @@ def _listed(path: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected corpora by name, got {found!r}; see its first lines")
     for name, values in found.items():
-        if "controls" in ((values or {}).get("sweep") or {} if isinstance(values, dict) else ()):
-            raise ValueError(f"{path}: {name}.sweep.controls: `make corpora` trains no controls; remove them")
         if not NAME.fullmatch(str(name)) or not _is_profile(values or {}):
             raise ValueError(
                 f"{path}: expected settings under a name of letters, digits, _, - and inner dots, got "
                 f"{name!r}: {values!r}"
             )
+        if values and "controls" in values.get("sweep", {}):
+            raise ValueError(f"{path}: {name}.sweep.controls: `make corpora` trains no controls; remove them")
     return {str(name): values or {} for name, values in found.items()}
 
 

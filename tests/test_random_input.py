@@ -100,12 +100,16 @@ def test_files_of_any_bytes_are_text_or_are_named(contents: list[bytes], separat
     with tempfile.TemporaryDirectory() as folder:
         for number, content in enumerate(contents):
             (Path(folder) / str(number)).write_bytes(content)
+        shown = separator.replace("\\0", "\0")
+        absent = shown != "" and not any(shown.encode() in content for content in contents)
+        told = ["corpus.paths: expected UTF-8 text files, got:\n  - "]
+        told += ["corpus.separator: expected a string that occurs"] if absent else []
         try:
             found = list(text_documents([folder], separator))
         except ValueError as error:
-            require(str(error).startswith("corpus.paths: expected UTF-8 text files, got:\n  - "))
+            require(str(error).startswith(tuple(told)))
             return
-        shown = separator.replace("\\0", "\0")
+        require(not absent)
         texts = [d for c in contents for d in (c.decode().split(shown) if shown else [c.decode()]) if d.strip()]
         assert found == texts
 

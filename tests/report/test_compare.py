@@ -126,7 +126,7 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
         ("reports/metrics.json", "No changes."),
         ("main~1", "BASE=main~1: expected a revision with reports/metrics.json; this one has none"),
         ("nowhere", "BASE=nowhere: expected a git revision or the path of a metrics.json; no such file"),
-        ("--help", "BASE=--help: expected a git revision or the path"),
+        ("--nowhere", "BASE=--nowhere: expected a git revision or the path"),
         ("text.json", "text.json: expected the metrics.json of a report, got text that is not JSON"),
         ("bytes", "bytes: expected the metrics.json of a report, got text that is not JSON"),
         ("", "BASE: expected a git revision or the path of a metrics.json, got nothing"),

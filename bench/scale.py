@@ -146,7 +146,7 @@ def measure(folder: Path, models: int) -> dict[str, Any]:
     return found
 
 
-CORPUS = {  # what each training process does with the whole corpus, and with its tuning half of the held-out text
+CORPUS = {  # what each training process does with the whole corpus, and with the tuning half of the held-out text
     "order of windows": lambda text: order(0, 0, 1, len(text) // N_CTX),
     "tokens that occur": lambda text: Windows(text, N_CTX).present(D_VOCAB),
     "documents of windows": lambda text: documents_of(text[: len(text) // HELD_OUT], N_CTX),

@@ -17,6 +17,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 if sys.argv[0] == "-m":  # this process is a command of this package, which is imported first
     listen()
     if "DVC_STAGE" in os.environ:
-        end_with_parent()  # a killed DVC leaves no stage that writes what the next one writes
-elif current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # which wait for more work
+        end_with_parent()  # if DVC is killed, no stage goes on, which would write the files of the next run
+elif current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # workers that wait for more work
     end_with_parent()

@@ -48,7 +48,10 @@ from pipelines.reference_run import read_reference_run
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
-    """Yield a line for each value of params.yaml (``ours``) that differs from ``theirs``, which ``others`` names."""
+    """Yield a line for each value of params.yaml (``ours``) that differs from ``theirs``.
+
+    A line calls the source of ``theirs`` by ``others``.
+    """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys(), key=str):
             yield from differences(
@@ -91,7 +94,7 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     ]
     for kind, section, where in kinds:
         complaints += _complaints(kind, section, where)
-    base = {key: values[key] for key in ("seed", "model", "train")}  # of which each model differs in some settings
+    base = {key: values[key] for key in ("seed", "model", "train")}  # each model differs from it in some settings
     if wrong := _complaints(CellConfig, base, ""):
         complaints += [complaint.lstrip(".: ") for complaint in wrong]
     else:
@@ -139,7 +142,8 @@ def _absent_sections(values: dict[str, Any]) -> list[str]:
 
 
 def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> list[str]:
-    """Return complaints about seeds that were tuned on, and about windows whose length the baselines do not have."""
+    """Return complaints about seeds that were tuned on, about controls to leave out that do not exist, and about models
+    with another n_ctx than the bigram baseline."""
     seeds, n_ctx = values["sweep"].get("seeds"), values["model"].get("n_ctx")
     tuned = registered.tuned(seed for seed in seeds if isinstance(seed, int)) if isinstance(seeds, list) else []
     complaints = []

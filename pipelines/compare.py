@@ -20,7 +20,7 @@ def text_of(base: str) -> str:
     if not base:
         raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
     if Path(base).is_file():
-        return Path(base).read_text(encoding="utf-8", errors="replace")  # then it is no JSON, which metrics says
+        return Path(base).read_text(encoding="utf-8", errors="replace")  # ``metrics`` refuses what is not JSON
     if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
         raise ValueError(
             f"BASE={base}: expected a git revision or the path of a metrics.json; no such file or revision here. "

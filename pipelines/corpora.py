@@ -129,7 +129,7 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
     config = folder / "conf" / "config.yaml"
     config.write_text(re.sub(r"- profile: \w+", f"- profile: {PROFILE}", config.read_text()), encoding="utf-8")
     RUNS.mkdir(exist_ok=True)
-    if (folder / RUNS).is_symlink():  # to the project's folder at that time
+    if (folder / RUNS).is_symlink():  # made by an earlier call, when the project may have been in another folder
         (folder / RUNS).unlink()
     if not (folder / RUNS).exists():
         (folder / RUNS).symlink_to(RUNS.absolute(), target_is_directory=True)

@@ -98,7 +98,7 @@ def _outputs() -> Iterator[Path]:
 
 
 def _renew(path: Path) -> None:
-    """Have DVC hash a file again, even if what changed it has set its old time of modification."""
+    """Make DVC hash a file again, even if the program that changed it has restored its time of modification."""
     try:
         os.utime(path)
     except PermissionError as error:  # which does not name the file
@@ -140,8 +140,8 @@ def _mend_lock() -> None:
 
 
 def _drop_strangers() -> None:
-    """Drop each stage of dvc.lock whose results are not among those that it gave here with the same dependencies, as
-    after a wrong merge. The run cache lists what it gave; a stage without an entry there is kept."""
+    """Drop each stage of dvc.lock whose results differ from all that it has had here with the same dependencies, as
+    after a wrong merge. The run cache lists these results. A stage without an entry there is kept."""
     wrong = []
     for name, stage in read_yaml(LOCK).get("stages", {}).items():
         key, value = _hashes(stage)
@@ -159,8 +159,10 @@ def _drop_strangers() -> None:
 
 
 def _hashes(stage: dict[str, Any]) -> tuple[str, str]:
-    """Return the names that DVC gives to a stage's folder in the run cache, from what the stage depends on, and to its
-    entry there, from this and the results."""
+    """Return two hashes of a stage: of its dependencies, and of its dependencies and results.
+
+    In the run cache, the first names the stage's folder, and the second its entry in this folder.
+    """
     from dvc.utils import dict_sha256
 
     paths = [out["path"] for out in stage.get("outs", [])]
@@ -177,7 +179,7 @@ def _copy() -> bytes | None:
 
 
 def _mend_rwlock() -> None:
-    """Drop the entries of processes that ended, and of other programs that have their process ids since."""
+    """Drop the entries of processes that have ended, even if another program now has the same process id."""
     try:
         held = json.loads(RWLOCK.read_text())
         kept = {

@@ -43,7 +43,7 @@ def row(entries: Iterable[str]) -> str:
 
 
 def _work(cell: Mapping[str, Any]) -> float:
-    """Return the work of training and extracting a model, in arbitrary units: tokens times layers and the embedding."""
+    """Return the work of training and extracting a model, in arbitrary units: tokens · (1 + layers), and a constant."""
     return float(cell["train"]["tokens"] * (1 + cell["model"]["n_layers"]) + 1e6)
 
 

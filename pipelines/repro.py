@@ -1,7 +1,7 @@
 """`make repro` and `make sweep`: compute every result that is out of date, JOBS models at a time, and then the report.
 
 Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. JOBS is by default as many as cores and
-memory allow: on two cores an earlier grid took 27 minutes, and 32 minutes one model at a time (docs/log/speed.md). If a
+memory allow: on two cores a grid took 27 minutes, and 32 minutes one model at a time (docs/log/speed.md). If a
 model fails, the other models and the report are still made. The report lists the missing models, and the exit code is
 not 0.
 """
@@ -48,8 +48,10 @@ CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux contain
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
-    """Run DVC on repaired files and return its exit code. ``threads`` is that of stages, ``line`` the terminal line of
-    progress."""
+    """Run DVC on repaired files and return its exit code.
+
+    Stages use ``threads`` torch threads, and draw their progress bar in the terminal line ``line``.
+    """
     mend()
     extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
     code = subprocess.run([*DVC, *arguments], stdout=out, env=os.environ | extra, check=False).returncode
@@ -88,14 +90,14 @@ def at_a_time() -> int:
 
 
 def stale() -> set[str]:
-    """Return the names of the stages that are out of date. If DVC fails, exit with its code."""
+    """Repair the files of DVC, and return the stages that are out of date. If DVC fails, exit with its code."""
     mend()
     drop_damaged()
     return status()
 
 
 def status() -> set[str]:
-    """Return the names of the stages that are out of date, by DVC alone. If DVC fails, exit with its code."""
+    """Return the stages that are out of date, without repairs before. If DVC fails, exit with its code."""
     found = subprocess.run(
         [*DVC, "--wait-for-lock", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False
     )
@@ -305,7 +307,7 @@ def alone(part: Callable[[int], int], jobs: int) -> int:
 if __name__ == "__main__":
     with stage(threads=0):
         show_help(__doc__)
-        os.environ.pop(SO_FAR, None)  # of reports that this process starts
+        os.environ.pop(SO_FAR, None)  # which only ``report_so_far`` may set
         part, jobs = arguments(sys.argv[1:])
         require_graph()
         sys.exit(alone(part, jobs))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run every stage on the smoke profile in a scratch copy of the working tree: smoke.sh [FOLDER]
 # A given FOLDER is kept; otherwise the copy is deleted. The environment variable JOBS=N sets the number of models at a
-# time; the default is one per core.
+# time; the default is that of `make repro`, by cores and memory.
 set -euo pipefail
 if [ $# -gt 0 ]; then
   scratch=$1

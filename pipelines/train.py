@@ -35,13 +35,15 @@ from pipelines.repro import wait_for_tokens
 from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
-MOST_JOBS = 1_000  # processes of joblib
+MOST_JOBS = 1_000  # largest number of joblib processes
 READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hydra/")
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration that the grid gives this model, so that runs are shared, with the ``typed``
-    overrides."""
+    """Return the configuration that the grid gives this model, changed by the ``typed`` overrides.
+
+    Without such changes, the model shares its run with the grid.
+    """
     cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
     for key in (override.lstrip("+").partition("=")[0] for override in typed):
         if key.startswith(("model.", "train.")):
@@ -63,8 +65,11 @@ def require_same_tokens(config: DictConfig) -> None:
 
 
 def require_effect(arguments: Sequence[str]) -> None:
-    """Raise ValueError for an override that would change nothing: of a setting that training one model does not read,
-    or of a sweep without values, for which Hydra would train nothing."""
+    """Raise ValueError for an override that would change nothing or that cannot be used.
+
+    These are settings that training one model does not read, sweeps without values (for which Hydra would train
+    nothing), overrides that delete or replace a section, wrong numbers of jobs, and another working folder.
+    """
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
     for typed in (word for word in arguments if ("=" in word and not word.startswith("-")) or word.startswith("~")):

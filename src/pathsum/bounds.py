@@ -36,7 +36,7 @@ class Bound:
         return f"a number from {least} to {most} {self.unit}".rstrip()
 
 
-SEED = Bound(0, 2**56 - 1)  # seven bytes, as the seeds have that calibration derives from others
+SEED = Bound(0, 2**56 - 1)  # seven bytes; the seeds that calibration derives have six
 SHARE = Bound(0, 1)
 RATE = Bound(1e-9, 100, "per step")
 SPREAD = Bound(0, 20, "nats")  # with a larger spread some words would never occur

@@ -22,7 +22,7 @@ PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this p
 
 
 def _day(value: Any) -> datetime.date:
-    """Return a date, given as one or as YYYY-MM-DD. Numbers and times are not dates."""
+    """Return ``value``, a date or a text of the form YYYY-MM-DD, as a date. Raises ValueError for anything else."""
     try:  # fromisoformat reads 20261122 and 2026-W47 as well
         written = isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value)
         day = datetime.date.fromisoformat(value) if written else value
@@ -114,8 +114,8 @@ class SyntheticCorpus(Frozen):
     seed: int
     n_words: int  # distinct words
     zipf: float  # exponent of the words' frequencies
-    bigram_spread: float  # nats, effect of the previous word on the next
-    two_back_spread: float  # nats, effect of the word before that
+    bigram_spread: float  # nats, effect of the current word on the next
+    two_back_spread: float  # nats, effect of the word before the current one on the next
     n_skip_trigrams: int
     questions: Flag  # whether the text has the rule "question"
     n_answers: int  # number of answers that all lookups share; 0 for no lookups
@@ -152,7 +152,7 @@ class ModelConfig(Frozen):
     positions: str  # a key of model.positions.SCHEMES; checked by the model and by pipelines.check
     norm: Literal["none", "rms", "layer"]
     smeared_keys: Flag
-    clamp: Literal["none", "previous_token"] = "none"  # attention target of layer 0 head 0 from the first step on
+    clamp: Literal["none", "previous_token"] = "none"  # where head 0 of layer 0 attends from the first step on
 
     @model_validator(mode="before")
     @classmethod
@@ -184,13 +184,13 @@ class TrainConfig(Frozen):
     curriculum_share: float  # share of all windows that the curriculum uses
     shuffled: Flag  # control: put the tokens of each training window in random order
     batch: int  # windows per step
-    lr_attention: float  # Muon, on W_Q W_K W_V W_O
+    lr_attention: float  # Muon or AdamW (``optimizer``), on W_Q, W_K, W_V and W_O
     lr_embedding: float  # AdamW, on W_E
     lr_unembedding: float  # AdamW, on W_U
     lr_positions: float  # AdamW, on relative position biases and key smearing
     optimizer: Literal["muon", "adamw"]  # of the attention matrices
-    momentum: float
-    betas: tuple[float, float]
+    momentum: float  # of Muon
+    betas: tuple[float, float]  # of AdamW
     decay_attention: float  # decoupled weight decay of the attention matrices
     decay_embedding: float  # decoupled weight decay of W_E and W_U
     warmup_steps: int
@@ -244,7 +244,7 @@ class CellConfig(Frozen):
         return self
 
 
-ALONE = {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0}  # of synthetic models
+ALONE = {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0}  # required of synthetic models
 
 
 class SyntheticModelConfig(Frozen):
@@ -334,22 +334,22 @@ class SweepConfig(Frozen):
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
-    d_head: tuple[int, ...]  # further head widths; n_heads · d_head is as for the first number of heads
+    d_head: tuple[int, ...]  # further head widths, each with the n_heads that keeps n_heads · d_head as for n_heads[0]
     seeds: tuple[int, ...] = Field(min_length=1)
     by_layers: dict[int, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]
-    controls: dict[str, dict[str, Any]]  # by name: changed settings of the first model with the same layer count
+    controls: dict[str, dict[str, Any]]  # by name: changes to the first model with as many layers
 
     @field_validator("controls", mode="before")
     @classmethod
     def _without_null(cls, controls: Any) -> Any:
-        """Leave out the controls that are null, so that a profile can leave out some of conf/sweep/."""
+        """Leave out the controls that are null, so that a profile can drop controls of conf/sweep/."""
         return {k: v for k, v in controls.items() if v is not None} if isinstance(controls, dict) else controls
 
     @field_validator("by_layers", mode="before")
     @classmethod
     def _numbers_of_layers(cls, changes: Any) -> Any:
-        """Refuse keys that are no numbers of layers. A number in quotes is one: Hydra writes "2" for
+        """Refuse keys that are not numbers of layers. A number in quotes is accepted, because Hydra writes "2" for
         ++sweep.by_layers.2.train.tokens=…"""
         for key in changes if isinstance(changes, dict) else ():
             if isinstance(key, bool | float) or not re.fullmatch(r"[0-9]{1,3}", str(key)):
@@ -401,7 +401,7 @@ class SweepConfig(Frozen):
 
 MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # a folder, and part of a command
 GRID_NAME = re.compile(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+")  # of a model of the grid
-NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, as it does its seed
+NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, besides its seed
 
 
 SECTIONS = (

@@ -30,10 +30,10 @@ def edge_effects(
 ) -> dict[Edge, float]:
     """Return the effect of each edge on the loss of the targets at ``places``, in nats (docs/framework.md §11.2).
 
-    An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write, or this
-    write in another window. Attention patterns are recomputed, and the norm before the second layer keeps its scale
-    (docs/framework.md §5.9). Costs one trace, and one second layer per kind of edge, set of first-layer heads and
-    replacement.
+    An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write (mean
+    ablation), or this write in another window (resample ablation). ``places`` marks the targets ``windows[:, 1:]``.
+    Attention patterns are recomputed, and the norm before the second layer keeps its scale (docs/framework.md §5.9).
+    Costs one trace, and one second layer per kind of edge, set of first-layer heads and replacement.
     """
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
@@ -56,8 +56,9 @@ def late_head_effects(
     """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats
     (docs/framework.md §11.2).
 
-    An ablated head writes its mean output, or its output in another window. Costs one trace, and one unembedding per
-    set of ablated heads and replacement.
+    An ablated head writes its mean output (mean ablation), or its output in another window (resample ablation).
+    ``places`` marks the targets ``windows[:, 1:]``. Costs one trace, and one unembedding per set of ablated heads and
+    replacement.
     """
     clean = Run(model, windows[:, :-1])
 

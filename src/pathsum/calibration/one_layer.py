@@ -16,9 +16,9 @@ from pathsum.core.lowrank import LowRank
 from pathsum.extraction import atlas
 from pathsum.model.transformer import Transformer
 
-CANDIDATES = 100  # triples per head, with the largest effect on the documents that choose
-PLACES = 5  # smallest number of places in the documents that judge
-CHANGE_NATS = 0.5  # smallest change of log P(out), on the documents that judge
+CANDIDATES = 100  # triples per head: those with the largest effect in the windows that choose
+PLACES = 5  # smallest number of places in the windows that judge
+CHANGE_NATS = 0.5  # smallest rise of log P(out) in the windows that judge
 
 
 def skip_trigrams(model: SyntheticModel) -> Iterator[Unit]:

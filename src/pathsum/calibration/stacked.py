@@ -54,7 +54,9 @@ def train_together(
 
 
 def stack(models: Sequence[Transformer]) -> Transformer:
-    """Return one module with the parameters of all ``models``, stacked along a first axis. Only ``read`` can run it.
+    """Return one module with the parameters of all ``models``, stacked along a new first axis.
+
+    Only ``read`` and ``losses`` of this file can run it, not its own methods.
 
     Raises ValueError unless the models have RMS norms and relative positions.
     """
@@ -86,8 +88,8 @@ def losses(together: Transformer, windows: Int[Tensor, "model batch window"]) ->
 
 
 def read(together: Transformer, tokens: Int[Tensor, "model batch pos"]) -> Float[Tensor, "model place d_model"]:
-    """Return the normalized final residual stream of each model, as ``Transformer.read`` does. A "place" is batch and
-    position."""
+    """Return the normalized final residual stream of each model, as ``Transformer.read`` does. The axis
+    "place" is batch and position, flattened."""
     n, d_model, d_vocab = together.W_E.shape
     table = together.W_E.mT.reshape(n * d_vocab, d_model)
     x = F.embedding(tokens + torch.arange(n)[:, None, None] * d_vocab, table).flatten(1, 2)

@@ -14,7 +14,7 @@ SUCCESSORS = 5  # number of most likely next words that are compared, for each w
 
 
 def bigrams(model: SyntheticModel) -> Iterator[Unit]:
-    """In models without layers, compare each word's most likely next words in the table with those by the direct
+    """In models without layers, compare each word's most likely next words in the table with those of the direct
     path."""
     if not model.trained.weights.layers:
         table = torch.tensor(model.text.truth.bigram)

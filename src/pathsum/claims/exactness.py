@@ -7,7 +7,7 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.results import Cell
 
-LIMIT = 1e-10  # of the relative error; sums in float64 reach some 1e-15
+LIMIT = 1e-10  # of the relative error; sums in float64 have errors of about 1e-15
 
 
 def _exact(cell: Cell) -> Finding:

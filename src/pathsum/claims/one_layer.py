@@ -24,7 +24,7 @@ class Copying:
 
     head: HeadRow
     weights: bool  # OV eigenvalue positivity > COPYING (AMF's criterion)
-    behaviour: bool | None  # its output raises the next token on repeated random tokens: interval above chance
+    behaviour: bool | None  # its output raises the next token's logit on repeated random tokens: interval above chance
     intervention: bool | None  # its ablation raises the second copy's loss: interval above 0 and above the control's
 
     @property
@@ -67,7 +67,7 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the share of copying (0 to 1) among the listed skip-trigrams that the judging documents confirm.
+    """Return the share (0 to 1) of copying ones among the listed skip-trigrams that the judging documents confirm.
 
     None if they confirm none.
     """
@@ -87,7 +87,8 @@ def _no_induction(cell: Cell) -> Finding:
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the share of copying (0 to 1) among all candidates that are beyond chance in both halves of the documents.
+    """Return the share (0 to 1) of copying ones among all candidates that are beyond chance in both halves of the
+    documents.
 
     None if there are none.
     """

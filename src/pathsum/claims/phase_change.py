@@ -10,7 +10,7 @@ from pathsum.probes.evaluation import Evaluation
 from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell, Results
 
-GAP = 0.2  # nats, in the loss drop between two layers and one
+GAP = 0.2  # nats; least difference of the loss drop between two layers and one
 BEFORE, AFTER = 0.15, 0.3  # nats: the loss drop is below the former before the phase change, above the latter after it
 
 

@@ -16,8 +16,8 @@ POSITIVITY = 0.5  # of eigenvalues, above which a circuit matches or copies
 
 
 def strongest_k_partner(cell: Cell) -> CompositionRow | None:
-    """Return the composing edge into the induction head's keys with the highest score times size. None if none
-    composes."""
+    """Return the composing edge into the induction head's keys with the highest score times size of the early head.
+    None if none composes."""
     place = (head.layer, head.head) if (head := cell.induction_head()) else None
     keys = [e for e in cell.rows(CompositionRow) if e.kind == "K" and e.composes]
     return max((e for e in keys if (e.late_layer, e.late_head) == place), key=lambda e: e.weight, default=None)
@@ -57,8 +57,8 @@ def _matches_and_copies(cell: Cell) -> Finding:
 
 
 def repeat_gain(cell: Cell) -> float:
-    """Return the loss of a uniform guess among all tokens sampled from, minus that of the second copy, in nats per
-    token."""
+    """Return the loss of a uniform guess among all tokens that can be sampled, minus that of the second copy, in nats
+    per token."""
     return cell.summary.repeat_guessing_nats - cell.summary.repeat_second_loss_nats
 
 

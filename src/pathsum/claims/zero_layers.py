@@ -8,7 +8,7 @@ from pathsum.claims.formatting import number, span
 from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.results import Cell, Results
 
-BIGRAM = "zero_layer_bigram"  # the claim
+BIGRAM = "zero_layer_bigram"  # id of the claim
 TOLERANCE = 0.05  # nats; largest difference from the bigram model's loss, in either direction
 CORRELATION = 0.5  # of the direct path with the corpus's bigrams
 

@@ -15,8 +15,9 @@ from pathsum.data.tokens import Part
 
 
 def documents(config: CorpusConfig) -> Iterator[str]:
-    """Yield the documents of a corpus in a fixed order, at most ``max_documents``. Memory does not grow with the
-    corpus.
+    """Yield the documents of a corpus in a fixed order, at most ``max_documents``.
+
+    Documents are streamed, and are not kept in memory.
 
     Raises ValueError for settings or text that cannot be used, FileNotFoundError for missing paths or distributions,
     ModuleNotFoundError for a missing package, and ConnectionError if the hub cannot be reached. Some unusable text is
@@ -35,7 +36,7 @@ def documents(config: CorpusConfig) -> Iterator[str]:
 
 
 def _whole_characters(source: Iterator[str], name: str) -> Iterator[str]:
-    """Yield the documents. Raises ValueError for half a character (a lone surrogate), which no file can hold."""
+    """Yield the documents. Raises ValueError for a lone surrogate (half a character), which UTF-8 cannot encode."""
     for number, document in enumerate(source):
         try:
             document.encode()

@@ -56,9 +56,11 @@ def local_or_hub(named: str, *wanted: str) -> Path:
     """Return the path of a local file (which need not exist), or of a file that is downloaded from the Hugging Face
     hub.
 
-    ``named`` is a path or a hub id ``owner/name``. For a hub id, all files ``wanted`` are downloaded and the path of
-    the first is returned. No downloaded code is run. Raises ModuleNotFoundError if ``huggingface_hub`` is missing,
-    FileNotFoundError if there is no such repository or file, and ConnectionError if the hub cannot be reached.
+    ``named`` is a path or a hub id ``owner/name``. It is a hub id if it has exactly one slash, is no existing path,
+    does not begin with a slash, "." or "~", and does not end in one of SUFFIXES. For a hub id, all files ``wanted`` are
+    downloaded and the path of the first is returned. No downloaded code is run. Raises ModuleNotFoundError if
+    ``huggingface_hub`` is missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the
+    hub cannot be reached.
     """
     path = Path(named).expanduser()
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):

@@ -14,10 +14,10 @@ from pathlib import Path
 def python_documents(distributions: Sequence[str]) -> Iterator[str]:
     """Yield the Python sources of installed distributions, one document per file, sorted within each distribution.
 
-    Empty files and exact duplicates are left out. Before the first document, every file is compared with the sha256 in
-    the RECORD of its wheel, so that equal versions give equal bytes on every machine. Raises FileNotFoundError with all
-    distributions that are not installed, and ValueError with all files that differ or cannot be decoded, or for a
-    distribution without a RECORD.
+    Blank files and exact duplicates are left out. Before the first document, every file is compared with the sha256 in
+    the RECORD of its wheel, so that equal versions give equal bytes on every machine. Raises FileNotFoundError, which
+    lists all distributions that are not installed. Raises ValueError, which lists all files that differ or cannot be
+    decoded, and also for a distribution without a RECORD.
     """
     absent = [name for name in distributions if not _installed(name)]
     if absent:

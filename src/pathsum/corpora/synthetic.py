@@ -22,7 +22,7 @@ RULE_PROBABILITY = 0.9  # probability that a rule determines the next word, wher
 SKIP_REACH = 24  # largest distance in words between source and destination of a skip-trigram
 COPY_LENGTHS = (6, 18)  # words in a copied stretch; with a fixed length, a head could learn a fixed distance
 QUESTION_SHARE = 0.16  # share of the marker among fresh words; the asking word has the same share
-SELECTORS = 3  # number of first words of lookups, and of second words; with 2, one word of the pair would suffice
+SELECTORS = 3  # possible first words of a lookup pair, and possible second words; with 2, one word would suffice
 SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # shares of fresh words: first words of lookups, and keys
 BATCH = 512  # documents generated at a time
 
@@ -43,7 +43,7 @@ class SyntheticTruth:
       ``keys[i][j]`` in the document was ``keys[i][j][k]``, unless that occurrence was looked up before.
 
     About ``repeat_share`` of the words after the first ``copy_lengths[1]`` are in copies of earlier stretches of the
-    document. A copied stretch begins anywhere before the copy and has any length between the two ``copy_lengths``.
+    document. A copied stretch lies anywhere before its copy and has any length between the two ``copy_lengths``.
     """
 
     words: list[str]  # without leading space; in descending frequency, except words whose frequency a rule sets

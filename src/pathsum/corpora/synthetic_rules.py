@@ -35,8 +35,8 @@ class Draft:
 
 
 class SkipTrigrams:
-    """The rule that ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before
-    that."""
+    """The rule that ``outs[i]`` follows ``destinations[i]`` if ``sources[i]`` is at most ``reach`` words before the
+    destination."""
 
     def __init__(self, sources: list[int], destinations: list[int], outs: list[int], reach: int, n_words: int) -> None:
         self.reach = reach

@@ -15,13 +15,14 @@ ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # separators as they are type
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
-    A folder stands for every file below it that is not hidden or in a linked folder. Each file is read once, in sorted
-    order. A file is one document if ``separator`` is "", otherwise the separator splits it. ``\0``, ``\n`` and ``\t``
-    may be written with a backslash.
+    A folder stands for every file below it, except hidden files and files in hidden or linked folders. Files come in
+    sorted order, and a file that several ``paths`` name comes once. A file is one document if ``separator`` is "",
+    otherwise the separator splits it. In ``separator``, ``\0``, ``\n`` and ``\t`` may be written as a backslash and a
+    character.
 
     Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing or a glob
     has no match. Otherwise it is ValueError: for files that are empty, binary or not UTF-8, and for folders that cannot
-    be read to their end. Later, a file that has changed since then raises ValueError, and so does a separator that
+    be listed completely. Later, a file that has changed since then raises ValueError, and so does a separator that
     occurs in no file.
     """
     for spelled, meant in ESCAPES.items():
@@ -61,7 +62,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _expand(pattern: str) -> tuple[list[Path], list[str]]:
-    """Return the files that ``pattern`` means, and why folders among them cannot be read to their end."""
+    """Return the files that ``pattern`` names, and a complaint for each folder that cannot be listed completely."""
     path = Path(os.path.expanduser(pattern))
     candidates = [path]
     if not path.exists():
@@ -88,7 +89,7 @@ def _unreadable(folder: Path, links: bool) -> Iterator[str]:
 
 
 def _under(folder: Path) -> list[Path]:
-    """Return every file below ``folder`` that is not hidden, and every link to nothing."""
+    """Return every file below ``folder`` that is not hidden, broken links included."""
     found = []
     for here, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -21,7 +21,7 @@ from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
 
 R = TypeVar("R")
-LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals resample those of "verdict"
+LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents needed; intervals resample "verdict"
 
 
 def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:
@@ -78,7 +78,7 @@ def _spooled(file: IO[str]) -> Iterator[str]:
 
 
 def _shown(source: Iterator[str], title: str, total: int | None = None) -> Iterator[str]:
-    """Yield the documents, and show on a terminal how many there were, if it takes longer than a second."""
+    """Yield the documents. If this takes longer than a second, show on a terminal how many have been read."""
     return iter(tqdm(source, f"tokenize: {title}", total, unit=" documents", leave=False, delay=1, disable=None))
 
 

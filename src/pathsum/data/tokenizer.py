@@ -30,7 +30,7 @@ def train_tokenizer(documents: Iterable[str], config: TokenizerConfig) -> Tokeni
 
     Documents are sorted by their sha256, and merges are learned from the first ``train_bytes`` bytes. This random
     sample does not depend on the order in which the documents arrive. Memory is bounded by ``train_bytes`` and the
-    longest document. No text is encoded as BOS: the text "<|bos|>" becomes ordinary bytes. Raises ValueError if there
+    longest document. No text is encoded as BOS: "<|bos|>" is encoded like other text. Raises ValueError if there
     is no text, or if it supports fewer than ``d_vocab`` tokens. The message states how many it supports.
     """
     sample = _sample(documents, config.train_bytes)

@@ -28,7 +28,7 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.imported import ImportedSummary
 
 MOST_PATHS = 10_000  # largest number of paths that the exactness check adds up; 4 layers of 8 heads have 6,561
-MOST_NUMBERS = 200_000_000  # size of the largest trace; it limits the number of windows
+MOST_NUMBERS = 200_000_000  # numbers in the largest trace; this limits the number of windows
 CHECKED_TOKENS = 64  # tokens per window in the exactness check, which costs paths · tokens³
 
 
@@ -42,9 +42,10 @@ def extract_tables(
 ) -> tuple[ImportedSummary, dict[str, list[Any]]]:
     """Return the summary of a model and its tables by name, computed on ``tokens`` (0 is BOS, beginning of sequence).
 
-    The tables are those of the framework and of skip-trigrams. Windows have ``context`` tokens, or as many as the model
-    allows if that is less. Computed in float32, and the exactness check in float64. ValueError if windows have fewer
-    than 8 tokens, or if ``tokens`` are too few for one window.
+    The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
+    id. Windows have ``context`` tokens, or as many as the model allows if that is less. Tables are computed in float32,
+    and the exactness check in float64. Raises ValueError if windows have fewer than 8 tokens, or if there are no more
+    ``tokens`` than a window has.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -92,7 +93,8 @@ def extract_tables(
 def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
     """Return the token counts of a text, and the windows on which the model is run.
 
-    Every second window judges, and the others choose. If the text has a single window, it does both.
+    Every second window is for measurements (``held_out``, ``windows``), and the others are for choices (``tuning``). A
+    single window serves both.
     """
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))

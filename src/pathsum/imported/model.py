@@ -44,7 +44,7 @@ class Imported(AttentionOnly, Protocol):
     ) -> Tensor:
         """Return the part of the logits that is not a sum of paths from tokens, for the output tokens ``kept``.
 
-        ``weights`` hold these tokens only.
+        W_E and W_U of ``weights`` hold these tokens only. The shape broadcasts to (batch, pos, n).
         """
 
 
@@ -71,7 +71,7 @@ class CheckpointModel:
         return CheckpointModel(copy.deepcopy(self.model).to(dtype))
 
     def bos_first(self, bos: int) -> CheckpointModel:
-        """Return the model unchanged. ValueError unless ``bos`` is 0, the BOS token of this project."""
+        """Return the model unchanged. Raises ValueError unless ``bos`` is 0, the BOS token of this project."""
         if bos != BOS:
             raise ValueError(f"BOS: expected token {BOS}, which this project's checkpoints begin with, got token {bos}")
         return self
@@ -117,8 +117,8 @@ class Rotation:
 
 @dataclass(frozen=True)
 class TransformerLensModel:
-    """A model with TransformerLens's parameter names: folded weights (``circuits.folding``), and everything outside of
-    them."""
+    """A model that was read from weights of TransformerLens: folded weights (``circuits.folding``), and everything
+    outside of them."""
 
     folded: Weights
     queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's queries: biases and positions
@@ -137,8 +137,8 @@ class TransformerLensModel:
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Return the logits with every pattern, head output and norm scale.
 
-        Head outputs leave out the constant part of a head's write (from b_V), which is among the extras. ValueError if
-        a window is longer than the context, or for an id that the model does not have.
+        Head outputs leave out the constant part of a head's write (from b_V), which is among the extras. Raises
+        ValueError if a window is longer than the context, or for an id that the model does not have.
         """
         pos, d_vocab = tokens.shape[1], self.folded.W_E.shape[1]
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < d_vocab:

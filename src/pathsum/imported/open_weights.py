@@ -23,7 +23,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
     The configuration of the latter is the entry ``config`` (JSON) of the file's metadata, or the file ``<name>.json``
-    or ``config.json`` in its folder. Warns of keys of the configuration that are not read. Raises FileNotFoundError
+    or ``config.json`` in its folder. Warns about keys of the configuration that are not read. Raises FileNotFoundError
     if a file is missing, and ValueError if the weights cannot be read.
     """
     if path.suffix in PICKLES:
@@ -87,8 +87,8 @@ def _text(path: Path) -> str:
 
 
 def _settings(text: str, where: str) -> Any:
-    """Return the JSON value of ``text``, which was read from ``where``. ValueError if it is not JSON, or if a key
-    occurs twice."""
+    """Return the JSON value of ``text``, which was read from ``where``. Raises ValueError if it is not JSON, or if a
+    key occurs twice."""
     parse_json(text, where)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -53,8 +53,8 @@ WITHOUT_EFFECT = re.compile(
     "|experts_per_token|relative_attention_.*|decoder_start_token_id|tie_word_embeddings|load_in_4bit"
     "|trust_remote_code|NTK_.*|yarn_.*|normalization|shortformer_pos"
 )
-ALIKE = 0.85  # of a key and a setting, by difflib: 1 is equal; "d_vocab_out" and "d_vocab" have 0.78
-DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens; without n_ctx, weights are refused below
+ALIKE = 0.85  # least similarity (difflib, 0 to 1) of a misspelled setting; "d_vocab_out" and "d_vocab" have 0.78
+DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens, not refused as numbers; n_ctx is required below
     "attn_scale": (None, -1), "rotary_dim": (None,), "n_ctx": (None,),
 }  # fmt: skip
 
@@ -102,7 +102,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
 
 
 def _finite(tensor: Tensor) -> bool:
-    return tensor.element_size() > 1 and bool(tensor.float().isfinite().all())  # torch computes nothing in 8 bits
+    return tensor.element_size() > 1 and bool(tensor.float().isfinite().all())  # torch cannot compute with 8-bit floats
 
 
 def _floating(tensor: Tensor) -> bool:
@@ -170,7 +170,7 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
         return re.sub(r"^blocks\.\d+", "blocks.*", name)
 
     if positions not in POSITIONS:
-        allowed.add("pos_embed.W_pos")  # the setting is already in the list
+        allowed.add("pos_embed.W_pos")  # the wrong setting has its own message
     found = [f"{name}: {_why_not(name)}" for name in sorted(set(map(common, set(state) - allowed)))]
     biases = {f"attn.b_{part}" for part in "QKVO" if any(name.endswith(f"attn.b_{part}") for name in state)}
     needed |= {f"blocks.{i}.{bias}" for i in range(n_layers) for bias in biases}  # in all layers, or in none

@@ -21,13 +21,13 @@ from pathsum.data.tokenizer import printable
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together
 SAMPLE = 100_000  # characters of the text in which characters without a token are counted
-LEAST_KNOWN, WARNED = 0.5, 0.95  # of them; a model may have been trained with some unknown ones
+LEAST_KNOWN, WARNED = 0.5, 0.95  # shares of characters with a token; a model may have been trained without some
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
     """Read a tokenizer of the ``tokenizers`` library from its JSON file, without truncation and padding.
 
-    FileNotFoundError if there is no file, ValueError if it is not such a tokenizer.
+    Raises FileNotFoundError if there is no file, and ValueError if it is not such a tokenizer.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
@@ -46,7 +46,7 @@ def read_tokenizer(path: Path) -> Tokenizer:
 def bos_id(tokenizer: Tokenizer, name: str) -> int:
     """Return the id of the token that begins a sequence.
 
-    This is the token ``name``. If ``name`` is "", it is the one usual name (BOS_NAMES) that the tokenizer has.
+    This is the token ``name``. If ``name`` is "", it is the only one of BOS_NAMES that the tokenizer has. Raises
     ValueError if the tokenizer has no such token or more than one.
     """
     vocabulary = tokenizer.get_vocab()
@@ -64,7 +64,7 @@ def words(tokenizer: Tokenizer, d_vocab: int, bos: int) -> list[str]:
     """Return the printed form of every id, with BOS at id 0. Ids that the tokenizer does not have are printed as
     "[id]".
 
-    ValueError if the tokenizer is empty or has an id that the model does not have.
+    Raises ValueError if the tokenizer is empty or has an id that the model does not have.
     """
     names = {i: name for name, i in tokenizer.get_vocab().items()}
     if not names or max(names) >= d_vocab:
@@ -81,8 +81,8 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    BOS is id 0. Warns if the tokenizer knows less than ``WARNED`` of the text. Errors as in ``text_documents``, and
-    ValueError for blank text, and for text of which the tokenizer knows less than ``LEAST_KNOWN``.
+    BOS is id 0. Warns if the tokenizer knows a smaller share than ``WARNED`` of the characters. Raises ValueError if it
+    knows a smaller share than ``LEAST_KNOWN``, ValueError for blank text, and the errors of ``text_documents``.
     """
     try:
         documents = list(text_documents([pattern], ""))
@@ -112,7 +112,7 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
 
 
 def _sample(text: str) -> str:
-    """Return up to ``SAMPLE`` characters, in a hundred pieces from everywhere in ``text``."""
+    """Return about ``SAMPLE`` characters of ``text``, in about a hundred evenly spaced pieces. Short text is kept."""
     if len(text) <= SAMPLE:
         return text
     starts = range(0, len(text), len(text) // 100)
@@ -120,8 +120,8 @@ def _sample(text: str) -> str:
 
 
 def _known(tokenizer: Tokenizer, text: str) -> float:
-    """Return the share of the characters of ``text``, white space excepted, that have a token other than that of
-    unknown ones."""
+    """Return the share (0 to 1) of the characters of ``text``, white space excepted, that have a token other than the
+    unknown token."""
     encoded = tokenizer.encode(text, add_special_tokens=False)
     unknown = getattr(tokenizer.model, "unk_token", None)
     known = np.zeros(len(text), dtype=bool)

@@ -80,7 +80,7 @@ def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> fl
 
 
 def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: torch.dtype) -> Rotation:
-    """Return TransformerLens's table of rotary positions, computed in the precision in which the weights were saved.
+    """Return TransformerLens's table of rotary positions, computed in ``dtype``: that of the weights, at least float32.
 
     TransformerLens computes angles in that precision. In float32, angles at distant positions are off by 1e-4.
     """

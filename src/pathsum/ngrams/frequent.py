@@ -15,8 +15,8 @@ from pathsum.data.windows import Windows
 from pathsum.records.corpus import NGramRow
 
 PAIRS = 256  # number of most frequent bigrams dest → out for which sources are counted
-SAMPLE = 1 << 28  # total size of the windows on which skip-trigrams are counted, n_ctx² each
-AREA = 1 << 22  # size of the windows that are counted at a time
+SAMPLE = 1 << 28  # sum of n_ctx² over the windows on which skip-trigrams are counted
+AREA = 1 << 22  # sum of n_ctx² over the windows that are counted at a time
 MIN_COUNT = 5  # fewest places of a skip-trigram; fewer are noise
 
 
@@ -105,7 +105,7 @@ def _add_sources(
     the number of places.
 
     ``kind`` gives the kind of each position, or −1 if it is not a place. ``first`` marks the first occurrence of each
-    token in its window. Both arrays are changed in place."""
+    token in its window. ``counts`` and ``totals`` are changed in place."""
     window, query = np.nonzero(kind >= 0)
     of = kind[window, query]
     totals += np.bincount(of, minlength=len(totals))

@@ -19,7 +19,7 @@ class Counts:
     """The places and hits of a triple source … destination → out in a text.
 
     A place is a position that holds the destination. It is a hit if out follows. The source must stand before the
-    destination in the same document, and not at position 0 of the window."""
+    destination in the same window and document, and not at position 0 of the window."""
 
     places: int  # with the source before
     hits: int  # hits among these places
@@ -43,7 +43,8 @@ class Counts:
 class Text:
     """The positions of each token in some windows, without position 0, the beginning-of-sequence token (BOS).
 
-    A window may contain the end of a document. BOS begins the next document."""
+    A window may contain the end of a document. BOS begins the next document. The parts of a document in two windows
+    count as two documents."""
 
     document: Int[Tensor, "n"]  # document number of each position; positions are sorted by token
     pos: Int[Tensor, "n"]

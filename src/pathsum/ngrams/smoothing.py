@@ -42,8 +42,8 @@ class BigramTable:
     counts: Counts
     row_totals: Int64[np.ndarray, "source"]  # c(a ·), count of each source
     followers: Int64[np.ndarray, "source"]  # N₁₊(a ·), number of distinct successors
-    unigram: Float[np.ndarray, "out"]  # u
-    continuation: Float[np.ndarray, "out"]  # q
+    unigram: Float[np.ndarray, "out"]  # u, the add-one smoothed distribution of tokens
+    continuation: Float[np.ndarray, "out"]  # q, the same for the number of distinct tokens before each token
 
     @classmethod
     def of(cls, bigram_counts: Counts, unigram_counts: Int64[np.ndarray, "out"]) -> BigramTable:

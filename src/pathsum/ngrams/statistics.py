@@ -47,8 +47,8 @@ class CorpusStatistics:
         return BigramRows(self.bigram_counts)
 
     def losses(self, windows: Int64[Tensor, "batch pos"]) -> Float[Tensor, "batch"]:
-        """Return the mean loss of the smoothed bigram model on each window, in nats per token: the baseline without
-        context."""
+        """Return the mean loss of the smoothed bigram model on each window, in nats per token: the baseline that sees
+        only the current token."""
         table, pairs = BigramTable.of(self.bigram_counts, self.unigram_counts), windows.numpy()
         likely = table.probabilities(pairs[:, :-1].ravel(), pairs[:, 1:].ravel(), self.smoothing)
         return torch.from_numpy(-np.log(likely).reshape(len(pairs), -1).mean(1))
@@ -75,7 +75,7 @@ class CorpusStatistics:
 
     @classmethod
     def load(cls, path: Path) -> CorpusStatistics:
-        """Read the file that ``save`` wrote. FileNotFoundError if there is none, ValueError if it has other
+        """Read the file that ``save`` wrote. Raises FileNotFoundError if there is none, and ValueError if it has other
         contents."""
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
@@ -100,10 +100,10 @@ def corpus_statistics(
     """Return the summary, the frequent n-grams and the statistics of the tokenized corpus in ``folder``.
 
     Windows have ``n_ctx`` tokens. Losses are in nats per token, over the windows of verdict documents on which models
-    are judged. Tuning documents choose the smoothing. The n-grams are the ``config.top_k`` unigrams, bigrams and
-    skip-trigrams of the training text. Memory: the table of counts, and a few million tokens at a time.
-    FileNotFoundError if ``tokenize_corpus`` has not run. ValueError if its files do not belong together or are smaller
-    than a window."""
+    are judged. The smoothing is chosen on tuning documents. The n-grams are those of ``ngram_rows``: ``config.top_k``
+    unigrams, bigrams and skip-trigrams of the training text. Memory holds the table of counts, and a few million tokens
+    at a time. Raises FileNotFoundError if ``tokenize_corpus`` has not run, and ValueError if its files do not belong
+    together or are smaller than a window."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     train, tuning, verdict = files = [read_tokens(folder / f"{part}.bin") for part in PARTS]
     for file in files:

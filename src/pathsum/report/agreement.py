@@ -16,7 +16,7 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 
-NEEDED = 0.1  # nats; least rise of the second copy's loss without an edge that is needed (edges have no control)
+NEEDED = 0.1  # nats; an edge is needed if the second copy's loss rises by more without it (edges have no control)
 
 COPIES, INDUCTION, PREVIOUS = "copies", "induction", "previous token"
 EDGES = ("K-edge", "Q-edge", "V-edge")
@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
     says: bool  # whether the answer is yes
     value: float
     low: float | None  # lower end of the 95 % bootstrap interval; None for weights
-    bar: float  # what ``low`` (for weights: ``value``) must exceed; of an edge's weights, chance, for comparison only
+    bar: float  # what ``low`` (for weights: ``value``) must exceed; for an edge's weights only chance, to compare with
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Judged:
 
     cell: str  # name of the model
     n_layers: int
-    question: str  # of QUESTIONS
+    question: str  # one of QUESTIONS
     name: str  # of the head or the edge
     weights: Evidence | None
     behaviour: Evidence | None

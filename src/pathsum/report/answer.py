@@ -21,7 +21,7 @@ QUESTION = (
 
 
 def answer(results: Results, registered: Preregistration) -> tuple[str, ...]:
-    """Answer the question for zero, one and two layers, and describe the curriculum if models were trained with one."""
+    """Answer the question for zero, one and two layers, with longer matches and the curriculum if there are any."""
     return (_zero(results, registered), _one(results), _two(results), *_surprise(results), *_curriculum(results))
 
 
@@ -99,7 +99,7 @@ def _two(results: Results) -> str:
 
 
 def _surprise(results: Results) -> tuple[str, ...]:
-    """State whether induction heads match more than one token; empty if that was not measured."""
+    """State how many models have an induction head that matches more than one token; empty if none has."""
     rows = [row for cell in results.with_layers(2) if (row := uncut(cell)) is not None]
     longer = sum(row.low > 0 for row in rows)
     if not longer:

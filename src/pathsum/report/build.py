@@ -36,8 +36,8 @@ def write_report(
 ) -> dict[str, Figure]:
     """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``, and return the figures.
 
-    Files of an earlier report in figures/ and tables/ are removed. Equal records give equal bytes.
-    ``exported`` models run in the page's lab.
+    Files of an earlier report in figures/ and tables/ are removed. Equal records give equal bytes. ``exported`` is what
+    the lab of the page runs; without it, there is no lab.
     """
     figures = draw_all(results)
     document = story(results, claims, figures, registered, exported)

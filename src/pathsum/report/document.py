@@ -162,7 +162,7 @@ class ClaimCard:
     unit: str
     threshold: str
     passing: str  # how many models pass
-    remark: str  # on these models, after a comma
+    remark: str  # on these models; begins with a comma, or is empty
     chance: str
     sample: str  # what the value of one model rests on (n)
     papers: str  # value in the papers

@@ -1,6 +1,6 @@
 """Data of the circuit explorer for one model: circuits by token.
 
-Numbers are packed, deflated, in base64. ``templates/explorer.js`` unpacks them.
+Numbers are packed as integers, deflated, and encoded in base64. ``templates/explorer.js`` unpacks them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Words:
 
 
 def in_detail(results: Results) -> dict[int, Cell]:
-    """Choose the model of each layer count that the page shows in detail: the lowest loss of those with the middle
-    number of heads."""
+    """Choose the model of each layer count that the page shows in detail: of those with the middle number of heads,
+    the one with the lowest loss."""
     found = {}
     for n_layers in results.layer_counts():
         cells = results.with_layers(n_layers)

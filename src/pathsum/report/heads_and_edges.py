@@ -18,7 +18,7 @@ from pathsum.report.themes.behaviour import names
 
 EXAMPLES = 3  # skip-trigrams of a head
 METHOD = "resample"  # of all ablations here
-SPELLED = {  # names of scores that say less than a card must
+SPELLED = {  # full names of scores, for cards, where the short names say too little
     "induction: uniform": "induction on uniform random tokens",
     "induction: by frequency": "induction on random tokens drawn by frequency",
     "induction: natural": "induction on held-out text",

@@ -16,7 +16,7 @@ TITLE = "The lab"
 
 
 def section(exported: Mapping[str, Any], results: Results) -> Section:
-    """Return the lab of the ``exported`` models, and say how to use it."""
+    """Return the section with the lab of the ``exported`` models, and with a text on how to use it."""
     tokenizer = exported["tokenizer"]
     shown = {**tokenizer, "words": [visible(word) for word in tokenizer["words"]]}
     models = tuple({**model, **roles(results.cells[model["name"]])} for model in exported["models"])

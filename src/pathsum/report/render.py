@@ -125,7 +125,10 @@ def _data_block(data: Mapping[str, Any]) -> Markup:
 
 
 def _data_uri(figure: Figure) -> Markup:
-    """Write a figure as text with coordinates to a hundredth of a point: two fifths smaller than in base64."""
+    """Return a figure as a data URI of text, with coordinates rounded to a hundredth of a point.
+
+    It is two fifths smaller than in base64.
+    """
     text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", figure.svg.decode(), flags=re.S)
     text = re.sub(r"\s+", " ", text)
     for long, short in (("> <", "><"), ("; ", ";"), (": ", ":"), ('"', "'")):
@@ -136,7 +139,7 @@ def _data_uri(figure: Figure) -> Markup:
 
 
 def _size(figure: Figure) -> Markup:
-    """Return the attributes of a figure's width and height, so that the page keeps its place until it is drawn."""
+    """Return the attributes of a figure's width and height, so that the page reserves its place."""
     found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg.decode())
     assert found
     return Markup('width="{:.0f}" height="{:.0f}"').format(*map(float, found.groups()))

@@ -57,7 +57,7 @@ def draw_all(results: Results) -> dict[str, Figure]:
 
 
 def contents() -> dict[str, tuple[list[str], list[str]]]:
-    """Return the names of the figures and tables of each section, by the section's title. The opening is "Claims"."""
+    """Return the names of the figures and tables of each section, by its title. Those of no theme are in "Claims"."""
     shown = {
         theme.title: ([draw.__name__ for draw in theme.figures], list(theme.tables))
         for theme in themes().values()

@@ -18,7 +18,7 @@ AFTER = "after the claims were frozen"
 
 
 def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], registered: Preregistration) -> ClaimCard:
-    """Return every number that the verdict on ``claim`` rests on. ``sections``: title of the section of each theme."""
+    """Return every number that the verdict on ``claim`` rests on. ``sections`` maps themes to section titles."""
     stated = registry.claims()[claim.id]
     passing, known = len(claim.values) - len(claim.short), results.cells | results.controls
     return ClaimCard(

@@ -27,8 +27,8 @@ COARSE = bytes(round(share * LEVELS / 255) for share in range(256))  # attention
 def watched(results: Results) -> list[Cell]:
     """Choose the models to watch, each of which costs a hundred kilobytes of the page.
 
-    The deepest of the models in detail comes first, then its other seeds, a shallower model of the same number of
-    heads, and the shallower controls with smeared keys."""
+    The deepest of the models in detail (``in_detail``) comes first, then its other seeds, the shallower models in
+    detail, and the shallower controls with smeared keys. Models without stored patterns are left out."""
     detailed = in_detail(results)
     if not detailed:
         return []

@@ -55,8 +55,8 @@ def workspace(entity: str, project: str, n_layers: int, contents: Contents) -> w
 
 
 def report(entity: str, project: str, n_layers: int, contents: Contents) -> reports.Report:
-    """Return a W&B report with all panels, unsaved: first the learning curves, then the sections of the suite's
-    report."""
+    """Return a W&B report with all panels, unsaved: first the learning curves, then the sections of this
+    project's report."""
     cells = reports.Runset(name="cells", filters="JobType = 'train'", groupby=[f"config.{key}" for key in GROUPS])
     made = reports.Runset(name="report", filters="JobType = 'report'")
     blocks: list[Any] = [reports.TableOfContents()]

@@ -1,4 +1,4 @@
-"""Log to Weights & Biases (W&B). It receives copies of results that are also on disk, and no stage reads from it.
+"""Log to Weights & Biases (W&B): copies of results that are also on disk. No stage reads from W&B.
 
 The x-axis is tokens seen and not W&B's step, so that a resumed run continues its curves. The environment variable
 ``WANDB_MODE`` overrides every configured mode except ``off``.
@@ -17,7 +17,7 @@ from typing import Any
 from pathsum.config import TrackingConfig
 from pathsum.probes.evaluation import Evaluation
 
-SETTINGS = ("MODE", "ENTITY", "PROJECT", "BASE_URL")  # variables WANDB_… on which it depends where a run goes
+SETTINGS = ("MODE", "ENTITY", "PROJECT", "BASE_URL")  # environment variables WANDB_… that decide where a run is logged
 MODES = ("online", "offline", "shared", "disabled", "dryrun", "run")  # of W&B
 
 

@@ -29,8 +29,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure losses, in-context loss drop and head scores on held-out ``windows`` and on ``repeated`` random tokens.
 
-    Each window of ``repeated`` is BOS (beginning of sequence), then the same ``block`` random tokens twice. Attention
-    to the previous token is measured on the first TRACED held-out windows.
+    Each of ``windows`` has n_ctx + 1 tokens, so that each input has its target. Each window of ``repeated`` is BOS
+    (beginning of sequence), then the same ``block`` random tokens twice. Attention to the previous token is measured on
+    the first TRACED held-out windows.
     """
     by_position = token_losses(model, windows).mean(0)
     trace = model.trace(repeated)

@@ -19,10 +19,11 @@ from pathsum.training.threads import halves, in_threads
 class Muon(Optimizer):
     """Momentum with orthogonalized updates (Jordan et al. 2024): all singular values of an update are about ``lr``.
 
-    Parameters have shape (…, head, ·, ·) and equal sizes. Axes before the heads belong to separate models. All heads of
-    a parameter are orthogonalized together, as one (heads · d_head) × d_model matrix. All parameters are processed in
-    one batch, and on a CPU in two parallel batches. ``torch.optim.Muon`` updates one matrix at a time and takes 15
-    times as long (eight matrices of 128 × 128, two threads). The two updates differ by 0.5 %.
+    Parameters have shape (…, head, d_head, d_model) or (…, head, d_model, d_head), with the same sizes in all of them
+    and d_head ≤ d_model. Axes before the heads belong to separate models. All heads of a parameter are orthogonalized
+    together, as one (heads · d_head) × d_model matrix. All parameters are processed in one batch, and on a CPU in two
+    parallel batches. ``torch.optim.Muon`` updates one matrix at a time and takes 15 times as long (eight matrices of
+    128 × 128, two threads). The two updates differ by 0.5 %.
     """
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float, weight_decay: float) -> None:

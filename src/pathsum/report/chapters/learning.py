@@ -40,7 +40,7 @@ def _onset(results: Results) -> str:
 
 
 def _bends(results: Results) -> str:
-    """State whether a bend of the loss tells models with a phase change from others; empty if it was not measured."""
+    """State in how many models with and without a phase change the loss bends; empty unless there are both kinds."""
     formed, others = by_onset(results)
     if not formed or not others:
         return ""

@@ -54,7 +54,7 @@ def _agreement(results: Results) -> str:
 
 
 def _found(items: Sequence[agreed.Judged], question: str) -> list[agreed.Judged]:
-    """Return what at least one kind of evidence finds, among what all three kinds were asked about."""
+    """Return the heads or edges that at least one kind of evidence finds, of those where all three were measured."""
     asked = [i for i in items if i.question == question and all(i.of(kind) is not None for kind in agreed.KINDS)]
     return [i for i in asked if any(i.says(kind) for kind in agreed.KINDS)]
 

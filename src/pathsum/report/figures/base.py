@@ -69,7 +69,7 @@ def picture(
         paint(canvas)
         _spell_names(canvas)
         svg = _bytes(canvas, "svg", {"Date": None, "Creator": None})
-        canvas.set_layout_engine(None)  # the PNG has the layout of the SVG, so that it is drawn once
+        canvas.set_layout_engine(None)  # the PNG reuses the layout of the SVG, which takes time to compute
         return Figure(
             name=name,
             title=title,

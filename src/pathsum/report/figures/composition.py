@@ -21,8 +21,8 @@ NODE = 25.0  # diameter of a head, in points
 
 
 def composition(results: Results) -> Figure | None:
-    """Draw Q-, K- and V-composition as edges between heads, one row of panels for the best model of each number of
-    heads. None without composition."""
+    """Draw Q-, K- and V-composition as edges between heads, one row of panels for each model of ``_shown``. None
+    without composition."""
     shown = _shown(results)
     if not shown:
         return None

@@ -67,7 +67,10 @@ BARS = ["next", "corpus", "model"]
 
 
 def mechanism_one(results: Results) -> Figure | None:
-    """Draw one skip-trigram, the one with the largest summed effect that other documents confirm. None without any."""
+    """Draw the confirmed skip-trigram with the largest summed effect, from word to word if there is one, else any.
+
+    None if other documents confirm no skip-trigram.
+    """
     cell = in_detail(results).get(1)
     rows = confirmed(cell) if cell else []
     words = [r for r in rows if _word(r.source) and _word(r.out) and "\n" not in r.destination]
@@ -174,7 +177,7 @@ def _word(token: str) -> bool:
 
 
 def _cost(cell: Cell, early: tuple[int, int], late: tuple[int, int]) -> float | None:
-    """Return the rise of the second copy's loss by resample ablation of the key edge; None if it was not measured."""
+    """Return the rise of the second copy's loss under resample ablation of the key edge; None if not measured."""
     edge = ("edge", "K", "resample", *early, *late)
     for a in cell.rows(AblationRow):
         if (a.target, a.kind, a.method, a.early_layer, a.early_head, a.layer, a.head) == edge:

@@ -29,8 +29,8 @@ def preferences(
     mark: Mark,
     panel_inches: tuple[float, float],
 ) -> Figure:
-    """Draw one heat map per model of ``shown``, side by side. One color scale covers the rows of all ``cells``, by name
-    of the model."""
+    """Draw one heat map per model of ``shown``, side by side. ``cells`` holds the rows of every model by its name. All
+    maps share one color scale, which covers the rows of all ``cells``."""
     rows = [(cell, r.query, r.key, r.preference_nats) for cell, some in cells.items() for r in some]
     data = pd.DataFrame(rows, columns=["cell", "query", "key", "preference_nats"])
 

@@ -111,7 +111,7 @@ def _induction(items: Sequence[Judged]) -> str:
 
 
 def _copying(items: Sequence[Judged]) -> str:
-    """Compare how much random tokens and text need the heads that copy by their weights."""
+    """Compare how much the losses on random tokens and on text depend on the heads that copy by their weights."""
     heads = [i for i in items if i.question == COPIES and answers([i], "weights", "intervention")]
     copying, others = _split(heads)
     if not copying:

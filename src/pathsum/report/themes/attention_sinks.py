@@ -9,7 +9,7 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Attention sinks"
-SINK = 0.3  # mean attention to the first token above which a head counts as an attention sink; some ten times chance
+SINK = 0.3  # mean attention to the first token above which a head counts as using it as a sink; about ten times chance
 
 
 def section(results: Results, _: Figures) -> Section:

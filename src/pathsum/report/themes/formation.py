@@ -30,7 +30,7 @@ QUANTITIES = {  # in the order in which the mechanism would form
     "loss_drop_nats": "in-context loss drop",
     "loss_nats": "bend of the loss",
 }
-MARKS = "osD^v"  # by heads per layer
+MARKS = "osD^v"  # markers, one for each number of heads per layer
 SHARE = 0.7  # share of a row's height over which its models are spread
 
 
@@ -105,7 +105,7 @@ def sequence(cell: Cell) -> str:
 
 
 def _sequences(cells: Sequence[Cell]) -> str:
-    """State in how many models each order of formation occurs, and name the models that differ from the most common."""
+    """State in how many models each order of formation occurs, and name the models of the less common orders."""
     counted = Counter(sequence(c) for c in cells).most_common()
     orders = []
     for i, (order, n) in enumerate(counted):

@@ -38,7 +38,7 @@ def _text(cells: Sequence[Cell]) -> str:
 
 
 def counts(cells: Sequence[Cell]) -> str:
-    """State how many heads of ``cells`` copy by each kind of evidence, without a full stop."""
+    """State how many heads of ``cells`` copy by each kind of evidence, without a period at the end."""
     found = [c for cell in cells for c in copying_heads(cell)]
     return (
         f"{count(found, 'weights')} heads copy by their weights (eigenvalue positivity of the output–value (OV) "

@@ -15,7 +15,7 @@ BUILT_IN = {
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare each such control with its twin: the model of the grid with the same layers, heads and seed."""
+    """Compare the controls of BUILT_IN with their twins: models of the grid with the same layers, heads and seed."""
     pairs = [
         (results.controls[name], plain)
         for name in BUILT_IN

@@ -77,8 +77,8 @@ def _copying(one: Sequence[Cell]) -> Ours:
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
-    """Compare the loss drop at ICL's positions. At the positions that the suite takes in shorter windows it is another
-    quantity, shown for reference."""
+    """Compare the loss drop at ICL's positions. In short windows, the loss drop of all other sections is at other
+    positions; it is a different quantity, shown for reference."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
     known = [(drop, end) for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None and (end := _last(c))]
     before, rise = [drop for drop, _ in known], [end - drop for drop, end in known]
@@ -103,7 +103,7 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
 
 
 def _last(cell: Cell) -> float | None:
-    """Return the loss drop at ICL's positions at the end of training, on the windows of the rows before."""
+    """Return the loss drop at ICL's positions at the end of training, on the windows of the record ``formation``."""
     rows = cell.rows(FormationRow)
     return max(rows, key=lambda r: r.step).icl_loss_drop_nats if rows else None
 

@@ -1,4 +1,4 @@
-"""The part on skip-trigrams of the section on one layer (docs/framework.md §3.8 to §3.10)."""
+"""Skip-trigrams, a part of the section on one layer (docs/framework.md §3.8 to §3.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section on the sufficiency of the previous-token head, the key edge and the induction head (§5.10)."""
+"""The section on whether the induction circuit suffices: its two heads and the edge (docs/framework.md §5.10)."""
 
 from __future__ import annotations
 

@@ -90,12 +90,12 @@ def sweep(results: Results) -> Figure | None:
     if not any(c.rows(HeadRow) for c in cells):
         return None
     usual = statistics.mode(c.summary.d_head for c in cells if c.rows(HeadRow))
-    shown = [c for c in cells if not c.rows(HeadRow) or c.summary.d_head == usual]  # the others are the next figure's
+    shown = [c for c in cells if not c.rows(HeadRow) or c.summary.d_head == usual]  # the others are in ``widths``
     return _drawn("sweep", "What depth, heads and seed change", shown, ("heads", "heads per layer"))
 
 
 def widths(results: Results) -> Figure | None:
-    """Draw the same by the width of a head, at one total width of a layer; None if all heads have one width."""
+    """Draw what ``sweep`` draws by d_head, with n_heads · d_head fixed; None if all heads have one width."""
     by_width: dict[int, list[Cell]] = {}
     for c in (c for c in results.cells.values() if c.rows(HeadRow)):
         by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)

@@ -16,7 +16,7 @@ from pathsum.report.figures.induction import induction_corner
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Two layers"
-MANY = 0.5  # share of edges that differ from chance at which such a difference says little about a single edge
+MANY = 0.5  # if at least this share of edges differs from chance, a difference says little about a single edge
 RULE = (
     "The composition score of an edge is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which "
     "the later head reads (Q: W_QKᵀ, K: W_QK, V: W_OV). An edge composes if its score, computed without the direction "

@@ -102,7 +102,8 @@ class Trials:
 def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
     """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query.
 
-    The follower is a random one of the fillers, except the first. Needs ``pos`` − 2 fillers.
+    The follower is a random filler, but never the first one, because a token must stand before it. Needs at least
+    ``pos`` − 2 different fillers.
     """
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)

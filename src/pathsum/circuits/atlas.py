@@ -2,9 +2,9 @@
 
 A skip-trigram occurs at a position that holds the destination if the next token is out and the source stands earlier in
 the same document. If the source stands at several earlier positions, these count as one occurrence. The
-beginning-of-sequence token (BOS), which starts each document, is never a source. The destination is not its own source,
-because the effect of a token on its own prediction is that of a bigram. The OV (output-value) circuit of a head is
-W_U W_OV W_E.
+beginning-of-sequence token (BOS), which starts each document, is never a source. Nor is the token at the destination's
+own position, because the current token's effect on the next token is that of a bigram. The OV (output-value) circuit of
+a head is W_U W_OV W_E.
 """
 
 from __future__ import annotations

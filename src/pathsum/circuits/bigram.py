@@ -3,7 +3,8 @@
 The direct path predicts the next token from the current token alone, so it is at best a bigram model ("zero-layer
 transformers" in A Mathematical Framework for Transformer Circuits, AMF). A table of counts is indexed as
 ``counts[token, next]``. It is a dense tensor, or an object that returns dense rows when sliced. If the model has a
-norm, the columns of ``W_E`` must first be multiplied by the norm scale of the bare embedding (docs/framework.md §1.4).
+norm, each column of ``W_E`` must first be multiplied by the scale that the norm gives to this column alone
+(docs/framework.md §1.4).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class BigramFit:
     """Agreement of the direct path's predictions with the bigrams of the corpus."""
 
     correlation: float  # of the log-probabilities, weighted by count; −1..1
-    kl_nats: float  # KL(corpus ‖ softmax of the direct path), ≥ 0
+    kl_nats: float  # KL(corpus ‖ softmax of the direct path), mean over current tokens weighted by count; ≥ 0
     pairs: int  # number of distinct pairs that occur; the correlation is over these
 
 
@@ -72,10 +73,11 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
     """Return the correlation and the divergence between the predictions of the direct path and the bigrams of the
     corpus.
 
-    Both are weighted by count. ``smoothing`` ≥ 0 is the weight k of the prior, in counts; with 0 the corpus is not
-    smoothed. The correlation is 0 if either side is constant for each current token. Costs d_vocab² · d_model
-    operations, and block × d_vocab numbers of memory. ValueError if the shape of the counts does not fit the direct
-    path, or if all counts are zero. See docs/framework.md §3.1."""
+    Both are weighted by count. ``smoothing`` ≥ 0 is the number k of counts that the unigram distribution adds to the
+    bigrams of each current token; with 0 the corpus is not smoothed. The correlation is 0 if either side is constant
+    for each current token. Costs d_vocab² · d_model operations. ``block`` current tokens are processed at a time, which
+    needs block × d_vocab numbers of memory. ValueError if the shape of the counts does not fit the direct path, or if
+    all counts are zero. See docs/framework.md §3.1."""
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):

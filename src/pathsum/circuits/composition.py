@@ -48,8 +48,8 @@ def reader(late: Head, kind: str) -> LowRank:
 def composition(early: Head, late: Head, kind: str) -> float:
     """Return the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), with R the ``reader`` of the late head.
 
-    0..1, and 0 if a head is zero. Two isometries of rank r that share their r-dimensional space score 1/√r. ValueError
-    for an unknown ``kind``. See docs/framework.md §4.1."""
+    0..1, and 0 if a head is zero. If R and W_OV are partial isometries of rank r, and R reads exactly the subspace that
+    W_OV writes, the score is 1/√r. ValueError for an unknown ``kind``. See docs/framework.md §4.1."""
     R, W_OV = reader(late, kind), early.W_OV
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0
@@ -88,7 +88,7 @@ def composition_scores(
     taken from it. All edges share the same rotations. The two-sided p is at least 2 / (1 + rotations). With n edges,
     Benjamini–Hochberg at 5 % can therefore accept a single edge only with at least 40 · n − 1 rotations. Costs
     rotations · d_head² · (d_model + 4 · heads) operations, and 3 · rotations · H1 · H2 numbers of memory for H1 early
-    and H2 late heads. Errors as ``scores_of_writers``."""
+    and H2 late heads. ValueError as in ``scores_of_writers``."""
     (scores,) = scores_of_writers(weights, [writers or weights], rotations, generator)
     return scores
 
@@ -171,8 +171,9 @@ def rotation_null(
 ) -> Float[Tensor, "n late early"]:
     """Sample score² of every pair of a reading and a writing matrix under random rotations, which all pairs share.
 
-    Row i of ``read`` and row j of ``written`` are ``spectra``, p of a reading and p′ of a writing matrix. A draw is pᵀ
-    (M ∘ M) p′, with M the r × r′ corner of a random rotation. See docs/framework.md §4.2."""
+    ``read`` and ``written`` come from ``spectra``. A row p of ``read`` belongs to a reading matrix, and a row p′ of
+    ``written`` to a writing matrix. A draw is pᵀ (M ∘ M) p′, with M the r × r′ corner of a random rotation. In 0..1.
+    See docs/framework.md §4.2."""
     n_read, n_written = read.shape[1], written.shape[1]
     draws = []
     for some in torch.arange(rotations).split(512):

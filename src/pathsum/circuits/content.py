@@ -33,7 +33,7 @@ class Grouping:
     kind: str  # HOPS or OFFSET
     names: tuple[str, ...]  # of the groups
     start: Int[Tensor, "pos"]  # group of the embedding at each position, before any move
-    moved: Int[Tensor, "group distance"]  # group after a head moves it by query − key, by group before
+    moved: Int[Tensor, "group distance"]  # group after a move by query − key (column), from each group (row)
 
 
 def by_hops(n_layers: int, pos: int) -> Grouping:
@@ -60,9 +60,11 @@ def reads(
 ) -> Iterator[Float[Tensor, "group batch pos d_model"]]:
     """Yield what each layer reads, and then what the unembedding reads, split by group (docs/framework.md §2.5).
 
-    S_g is the part of the residual stream in group g. Layer l reads s_l S_g, and then S_g ← S_g + Σ_h Σ_{g'} A^h[moves
-    from g' to g] s_l S_g' W_OVᵀ. The groups add up to the normalized residual stream. Costs layers · pairs of
-    groups · batch · heads · pos² · d_head. ValueError if the patterns or scales do not match the layers."""
+    S_g is the part of the residual stream in group g. Layer l reads s_l S_g. It then changes S_g to
+    S_g + Σ_h Σ_{g'} A^h[moves from g' to g] s_l S_g' (W_OV^h)ᵀ. The groups add up to the normalized residual stream,
+    without the centering of a LayerNorm, which is folded into ``weights``. Costs
+    layers · pairs of groups · batch · heads · pos² · d_head. ValueError if the patterns or scales do not match the
+    layers."""
     check_frozen(weights, patterns, scales)
     embedded, pos, groups = weights.W_E.mT[tokens], torch.arange(tokens.shape[1]), torch.arange(len(grouping.names))
     leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # from query key
@@ -82,9 +84,9 @@ def hop_by_hop(
 ) -> list[Float[Tensor, "batch pos d_model"]]:
     """Return the final normalized residual stream of the routes with at most 0, 1, 2, … hops (docs/framework.md §2.7).
 
-    Patterns are frozen. Norm scales are recomputed from these routes alone. Without a norm, the results are the
-    cumulative sums of the groups ``by_hops`` in the last item of ``reads``. The last result is the model's own stream.
-    Costs as much as 2 · n_layers · (n_layers + 1) layers."""
+    Patterns are frozen. ``normalise`` applies the model's norm, with the scale of these routes alone. Without a norm,
+    the results are the cumulative sums of the groups ``by_hops`` in the last item of ``reads``. The last result is the
+    model's own stream. Costs as much as 2 · n_layers · (n_layers + 1) layers."""
     diagonals = [pattern * torch.eye(tokens.shape[1], device=pattern.device) for pattern in patterns]
     ends, fewer = [], [torch.zeros_like(weights.W_E.mT[tokens])] * len(weights.layers)
     for _ in range(len(weights.layers) + 1):
@@ -100,7 +102,7 @@ def hop_by_hop(
 def write(
     heads: Sequence[Head], pattern: Float[Tensor, "batch head query key"], read: Float[Tensor, "batch pos d_model"]
 ) -> Float[Tensor, "batch pos d_model"]:
-    """Return what the heads of a layer write together under the given ``pattern``, Σ_h A^h x W_OVᵀ with
+    """Return what the heads of a layer write together under the given ``pattern``, Σ_h A^h x (W_OV^h)ᵀ with
     x = ``read``."""
     W_V, W_O = torch.stack([h.W_V for h in heads]), torch.cat([h.W_O for h in heads], -1)
     mixed = pattern @ (read.unsqueeze(1) @ W_V.mT)

@@ -2,9 +2,9 @@
 
 Both change the matrices that read the residual stream: W_Q, W_K and W_V of every layer, and W_U. After folding, a norm
 only multiplies each position by a scale. Position vectors that are added after a norm must be multiplied by the
-matrices before folding.
+unfolded matrices.
 
-    folded = centre(fold_gains(weights, gains))   # LayerNorm; without centre, RMSNorm
+    folded = centre(fold_gains(weights, gains))   # for LayerNorm; for RMSNorm, leave out centre
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Test from the weights whether a head matches equal tokens: those at the starts of a path to its queries and a path to
-its keys (docs/framework.md §5.5).
+"""Test from the weights whether a head attends to a key that carries the same token as the query. One path carries a
+token to the queries of the head, and another carries a token to its keys (docs/framework.md §5.5).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pathsum.core.weights import Weights
 
 Path = tuple[tuple[int, int], ...]  # (layer, head), earliest first
 Patterns = Sequence[Float[Tensor, "batch head query key"]]  # one per layer
-Scales = Sequence[Float[Tensor, "batch pos"]]  # per layer, then of the final norm: the factor at each position
+Scales = Sequence[Float[Tensor, "batch pos"]]  # norm scale at each position: one per layer, then the final norm's
 
 
 def all_paths(weights: Weights) -> list[Path]:
@@ -69,8 +69,8 @@ def path_logits(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return what one path adds to the logits: its pattern ⊗ its circuit, applied to the tokens.
 
-    Costs ``moved`` for d = d_head, and d_vocab · d_head · (d_model + batch · pos). ValueError as in
-    ``check_frozen``."""
+    Costs one call of ``moved`` with d = d_head, and d_vocab · d_head · (d_model + batch · pos). For the direct path,
+    d_model takes the place of d_head. ValueError as in ``check_frozen``."""
     return path_sum(weights, tokens, patterns, scales, [path])
 
 
@@ -83,8 +83,9 @@ def path_sum(
 ) -> Float[Tensor, "batch pos vocab"]:
     """Return the summed logits of ``paths``; by default of all paths, whose sum is the model's logits.
 
-    Costs ``path_logits`` for each path. Needs memory for (batch · pos + d_vocab) · d_head numbers per path, because all
-    paths are added by one product. ValueError as in ``check_frozen``."""
+    Costs as much as ``path_logits`` for each path. Needs memory for (batch · pos + d_vocab) · d_head numbers per path
+    (d_model in place of d_head for the direct path), because one product adds all paths. ValueError as in
+    ``check_frozen``."""
     check_frozen(weights, patterns, scales)
     brought, written = [weights.W_U.new_zeros(*tokens.shape, 0)], [weights.W_U[:, :0]]
     for path in all_paths(weights) if paths is None else paths:

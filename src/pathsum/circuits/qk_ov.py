@@ -2,8 +2,8 @@
 
 The functions take a matrix W_OV or W_QK instead of a head. They therefore also serve virtual heads,
 ``ov_circuit(weights, late.W_OV.after(early.W_OV))``, and K-composition, ``qk_circuit(weights,
-late.W_QK.after(early.W_OV), unigram)``. If the model has a norm, the columns of ``W_E`` must first be multiplied by the
-norm scale of the bare embedding (docs/framework.md §1.4).
+late.W_QK.after(early.W_OV), unigram)``. If the model has a norm, each column of ``W_E`` must first be multiplied by the
+scale that the norm gives to this column alone (docs/framework.md §1.4).
 """
 
 from __future__ import annotations

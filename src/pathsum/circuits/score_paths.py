@@ -29,10 +29,10 @@ def stream_paths(
 ) -> Float[Tensor, "path batch pos d_model"]:
     """Return the contribution of each path to the normalized residual stream that ``layer`` reads.
 
-    It is (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens. ``patterns``
-    and ``scales`` may include those of later layers. Costs order · batch · pos · d_model · (pos + d_head) for each
-    path. ValueError if a path goes through ``layer`` or a later layer, or if scales are missing. See
-    docs/framework.md §2.3."""
+    It is (s_l A^{h_n} s_{l_n} ⋯ A^{h_1} s_{l_1}) ⊗ (W_OV^{h_n} ⋯ W_OV^{h_1} W_E), applied to the tokens. The centering
+    of a LayerNorm is not applied, because W_Q, W_K and W_V contain it. ``patterns`` and ``scales`` may include those of
+    later layers. Costs order · batch · pos · d_model · (pos + d_head) for each path. ValueError if a path goes through
+    ``layer`` or a later layer, or if scales are missing. See docs/framework.md §2.3."""
     if beyond := [path for path in paths if path and path[-1][0] >= layer]:
         raise ValueError(f"expected paths through layers below {layer}, got {beyond[0]}; layer {layer} reads no others")
     if len(scales) <= layer:

@@ -46,12 +46,14 @@ class Direction:
 def token_clusters(
     weights: Weights, W_OV: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int, generator: torch.Generator
 ) -> list[Cluster]:
-    """Return the groups of tokens that a head copies, from the leading real positive eigenvectors of W_U W_OV W_E.
+    """Return the groups of tokens that a head copies, from the eigenvectors of W_U W_OV W_E with the largest real
+    positive eigenvalues.
 
-    A group consists of the ``k`` of ``sources`` with the largest weight in one eigenvector. The circuit is not a normal
-    matrix, so these tokens need not raise each other. Each group therefore has a cohesion, with its chance level under
-    20 random rotations. There are at most ``vectors`` groups. Costs 21 · d_vocab · d_model · d_head, in float64.
-    ValueError if ``k`` < 2 or there are fewer than ``k`` sources. See docs/framework.md §3.11."""
+    There are at most ``vectors`` groups, the one of the largest eigenvalue first. A group consists of the ``k`` tokens
+    of ``sources`` (ids) with the largest weight in one eigenvector. The circuit is not a normal matrix, so these tokens
+    need not raise each other. Each group therefore has a cohesion, with its chance level under 20 random rotations.
+    Costs 21 · d_vocab · d_model · d_head, in float64. ValueError if ``k`` < 2 or there are fewer than ``k`` sources.
+    See docs/framework.md §3.11."""
     _check(sources, k, least=2)
     exact, W_OV = weights.to(torch.float64), LowRank(W_OV.left.double(), W_OV.right.double())
     rotations = [random_rotation(len(W_OV.left), generator) for _ in range(_ROTATIONS)]
@@ -66,8 +68,10 @@ def singular_directions(
 ) -> list[Direction]:
     """Return the leading singular directions of W_OV, with the tokens that are read and written along each.
 
-    These are the ``k`` of ``sources`` with the largest entries, relative to the mean, of v_iᵀ W_E and of W_U u_i. The
-    sign of a direction makes its entry of largest size on the read side positive. Empty for a zero head. Costs
+    These are the ``k`` tokens of ``sources`` (ids) with the largest entries of v_iᵀ W_E (read) and of W_U u_i
+    (written). The mean is subtracted from each: over ``sources`` for the first, over the vocabulary for the second. The
+    sign of u_i and v_i is such that the entry of v_iᵀ W_E with the largest absolute value is positive. Returns at most
+    ``directions`` entries, the largest singular value first, and none for a zero head. Costs
     d_vocab · d_model · directions. ValueError unless ``k`` is from 1 to the number of sources. See
     docs/framework.md §3.12."""
     _check(sources, k, least=1)
@@ -86,7 +90,7 @@ def singular_directions(
 def _groups(
     circuit: LowRank, sources: Int[Tensor, "source"], vectors: int, k: int
 ) -> list[tuple[float, Tensor, float]]:
-    """Return the eigenvalue, the tokens and the cohesion of each leading real positive eigenvector."""
+    """Return the eigenvalue, the tokens and the cohesion for each of the largest real positive eigenvalues."""
     values, small = torch.linalg.eig(circuit.right @ circuit.left)
     copied = ((values.imag == 0) & (values.real > 0)).nonzero().squeeze(-1)
     found = []

@@ -45,4 +45,4 @@ def removal_costs(
     whole = window_losses(logits, targets)
     parts = (path_logits(weights, path, inputs, patterns, scales) for path in paths)
     costs = [(window_losses(logits - part, targets) - whole).tolist() for part in parts]
-    return logits.new_tensor(costs)  # lists until here, because small tensors would fragment memory freed by logits
+    return logits.new_tensor(costs)  # Python lists above: small tensors would fragment the memory that logits free

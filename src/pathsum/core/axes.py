@@ -6,7 +6,7 @@
 | ``all``      | every window of a split                                        |              |
 | ``pos``      | position in a window, 0 is the beginning-of-sequence token     | n_context    |
 | ``copies``   | windows of repeated random tokens                              |              |
-| ``window``   | n_ctx + 1 tokens: BOS, then text; alone: index of a window     |              |
+| ``window``   | n_ctx + 1 tokens: BOS, then text; as only axis: window index   |              |
 | ``query``    | position that attends (destination)                            | destination  |
 | ``key``      | position attended to (source)                                  | source       |
 | ``vocab``    | token identity, where it is read or predicted                  | n_vocab      |
@@ -22,7 +22,7 @@
 | ``head``     | head within a layer                                            | h            |
 | ``early``    | head of an earlier layer                                       | h1           |
 | ``late``     | head of a later layer                                          | h2           |
-| ``edge``     | pair of an early and a late head                               |              |
+| ``edge``     | pair of an early and a late head, with a kind: Q, K or V       |              |
 | ``document`` | generated document                                             |              |
 | ``word``     | position of a word in a document, from 0                       |              |
 | ``one``      | a batch of a single window                                     |              |
@@ -33,7 +33,7 @@
 | ``model``    | index of a model, where models are stacked and trained at once |              |
 | ``place``    | pair (window, position), flattened to one axis                 |              |
 | ``cut``      | one ablated edge or path                                       |              |
-| ``trial``    | one method of ablation                                         |              |
+| ``trial``    | one intervention: what is replaced, and by which method        |              |
 | ``kind``     | which of several counts or sums                                |              |
 | ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis   |              |
 | ``top``      | index in a list of the largest values                          |              |

@@ -1,11 +1,11 @@
 """List the skip-trigrams with the largest effects on held-out text, test them in the text, and list spurious ones.
 
 Half of the documents choose the skip-trigrams, and the other half judges them. The choice is not by effect alone,
-because a head that finds no match attends to some common token and writes a bias toward common outputs there. Summed
-over the text, this bias exceeds every skip-trigram. Therefore only triples that the choosing documents contain beyond
-chance are listed, and the judging documents test them again. A head's rate of copying (out equals the source) is taken
-over all its candidates that pass both tests. It is compared with the rate among triples that are sampled from the text
-and pass both tests. See docs/framework.md §3.8 to §3.10.
+because a head that finds no match attends to some common token and raises common outputs. Summed over the text, this
+bias exceeds the effect of every skip-trigram. Therefore only triples that the choosing documents contain beyond chance
+are listed, and the judging documents test them again. A head's rate of copying (out equals the source) is taken over
+all its candidates that pass both tests. It is compared with the rate among triples that are sampled from the text and
+pass both tests. See docs/framework.md §3.8 to §3.10.
 """
 
 from __future__ import annotations
@@ -49,11 +49,13 @@ SUSPECTS, BUGS = 40, 3  # costliest spurious combinations per head: how many are
 
 @dataclass(frozen=True)
 class Circuits:
-    """A head with its QK (query-key) and OV (output-value) circuits."""
+    """A head with its QK (query-key) and OV (output-value) circuits.
+
+    In both, each token's embedding is multiplied by the scale that the norm gives to it alone."""
 
     layer: int
     head: int
-    qk: LowRank  # with embeddings at the norm scale of bare tokens
+    qk: LowRank
     ov: LowRank
 
     def read(self, t: Triple) -> tuple[float, float]:
@@ -158,8 +160,8 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], suspect_counts: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """Yield the suspects of highest cost of each head that the text contains no more often than expected, with their
-    rank."""
+    """Yield, for each head, the costliest suspects that the text contains no more often than expected, each with its
+    rank and counts."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, suspect_counts, strict=True):
         circuits, _, cost = suspect
@@ -182,7 +184,7 @@ def _columns(
 def _carried(
     trained: TracedModel, circuits: Circuits, shown: Int[Tensor, "some"], at: Occurrences
 ) -> tuple[LowRank, Float[Tensor, "n"]]:
-    """Return the head's OV circuit without the scale of bare tokens, and the weight of the source of each occurrence.
+    """Return the head's OV circuit from unscaled embeddings, and the weight of the source of each occurrence.
 
     The weights use the norm scales of the trace on the windows ``shown``."""
     weights, natural = trained.model.weights(), trained.natural

@@ -28,8 +28,8 @@ _SEED = 2026
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the record ``attention_sinks``: one row per head, and one for all heads together of each layer with
-    several.
+    """Return the record ``attention_sinks``: one row per head and, for each layer with several heads, one row for all
+    of them together.
 
     Costs three runs per row."""
     generator = torch.Generator().manual_seed(_SEED)

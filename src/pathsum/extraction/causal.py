@@ -109,8 +109,8 @@ class Trial:
 class Measured:
     """The losses and scores under an intervention, as Python numbers.
 
-    Small tensors that are kept between the freed logits of two trials would fragment the memory that the next trial
-    needs."""
+    Small tensors that stay allocated after a trial would fragment the memory that its logits free and that the next
+    trial needs."""
 
     loss: list[float]  # on held-out text, by window; nats per token
     loss_drop: float  # in-context loss drop on held-out text, nats
@@ -160,8 +160,8 @@ def _measure(benches: Benches, block: int, runs: Runs, matching: Mapping[Place, 
 
 
 def _matching(run: Run, block: int, known: Mapping[Place, float]) -> dict[Place, float]:
-    """Return the prefix matching of each head. Of heads with the same pattern as without intervention, it is ``known``
-    if given."""
+    """Return the prefix matching of each head. ``known`` holds scores without intervention, which are used for heads
+    whose pattern has not changed."""
     found = {place: score for place, score in known.items() if run.keeps_pattern(place)}
     for layer, head in run.places:
         if (layer, head) not in found:

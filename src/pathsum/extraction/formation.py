@@ -94,7 +94,7 @@ def measure(
     model: Transformer, losses: Float[Tensor, "batch pos"], pair: tuple[int, Place] | None, trained: TrainedModel,
     data: EvalData,
 ) -> Values:  # fmt: skip
-    """Measure each quantity at one checkpoint: one value per window, but a single value of K-composition.
+    """Measure each quantity at one checkpoint: one value per window, but only one in all for K-composition.
 
     ``losses`` are those on held-out text. Without a ``pair`` (``final_pair``), only losses are measured."""
     found = {

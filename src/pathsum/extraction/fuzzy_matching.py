@@ -69,8 +69,9 @@ def behaviour(model: Transformer, place: Place, alike: Alike, trials: Trials) ->
 
 
 def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[Tensor, "vocab"]) -> Values:
-    """Yield the head's match scores of the same pairs of tokens from the weights, in standard deviations over all
-    pairs."""
+    """Yield the head's match scores for the pairs of tokens in ``alike``, computed from the weights.
+
+    In standard deviations over all pairs of ``present`` tokens."""
     pattern = trained.natural.patterns[0][:, :, 1:]
     current, previous = (pattern.diagonal(at, -2, -1).mean((0, -1)) for at in (1, 0))
     head = trained.weights.layers[1][place[1]]

@@ -27,7 +27,7 @@ _SEED = 2021
 class EvalData:
     """Held-out windows, and statistics of the corpus."""
 
-    held_out: Int[Tensor, "all window"]  # windows of verdict documents, for losses; one of each document comes first
+    held_out: Int[Tensor, "all window"]  # of verdict documents, for losses; one window of each document comes first
     documents: Int[Tensor, "all"]  # document number of each window; intervals resample documents
     windows: Int[Tensor, "batch window"]  # first windows of ``held_out``, for patterns and the exactness check
     tuning: Int[Tensor, "n window"]  # windows of tuning documents, for choices
@@ -53,7 +53,7 @@ class TracedModel:
     """A model of any origin, and its traces on held-out text and on repeated random tokens (float32)."""
 
     model: AttentionOnly
-    weights: Weights  # with embeddings at the norm scale of bare tokens
+    weights: Weights  # each embedding multiplied by the scale that the norm gives to it alone (``effective``)
     natural: Trace  # on EvalData.windows
     repeated_tokens: Int[Tensor, "copies pos"]  # beginning-of-sequence token (BOS), then a random block twice
     block: int  # number of tokens of the random block
@@ -95,8 +95,9 @@ def trace_trained(
 
 
 def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
-    """Trace ``model`` on held-out windows and on repeated random tokens, ``n_ctx`` tokens each. Costs two traces of
-    windows × heads × pos² numbers."""
+    """Trace ``model`` on held-out windows, and on windows of repeated random tokens that have at most ``n_ctx`` tokens.
+
+    Costs two traces of windows × heads × pos² numbers."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():
@@ -105,7 +106,7 @@ def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: Extrac
 
 
 def effective(model: AttentionOnly) -> Weights:
-    """Return the weights with each token's embedding multiplied by the norm scale of the bare token.
+    """Return the weights with each token's embedding multiplied by the scale that the norm gives to it alone.
 
     Composition scores do not depend on this scale. The exactness check uses the weights without it. See
     docs/framework.md §1.4."""

@@ -1,4 +1,4 @@
-"""Measure whether induction heads attend to matches longer than the current token, and through which edges.
+"""Measure whether induction heads match more tokens than the current one, and through which edges.
 
 In sequences of random tokens, matches of one, two and three tokens compete. The induction head and the previous-token
 heads are those of training's last evaluation, and the heads that attend two tokens back are chosen on text. See
@@ -86,7 +86,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     trials = draw_trials(SEQUENCES, pos, data.present, generator)
     nothing = trained.model.trace(trials.tokens).logits[:, -1].log_softmax(-1).gather(1, trials.followed())
     kept = {}
-    for name, kinds in CONDITIONS.items():  # a run takes much memory, so only those are kept that are ablated
+    for name, kinds in CONDITIONS.items():  # a run takes much memory; only those that are ablated are kept
         shown = Shown.of(trained.model, trials, *kinds)
         found["suffix_matches"] += _match_rows(name, shown, pos, generator)
         found["suffix_predictions"].append(_prediction_row(name, shown, nothing, generator))
@@ -199,7 +199,8 @@ def _cut_rows(
 
 
 def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
-    """Replace the writes on ``edges`` into the induction head by another window's, or by their mean by position."""
+    """Replace the writes on ``edges`` into the induction head by those of another window, or by their mean over
+    windows at each position."""
     writes = {
         (side, early): clean.output(early).roll(SHIFTS[side], 0) if method == "resample" else clean.mean_output(early)
         for side, early in edges

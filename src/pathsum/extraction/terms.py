@@ -36,7 +36,7 @@ def term_rows(
     orders = by_order(weights, tokens, trace.patterns, trace.scales)
     lower = [torch.zeros_like(orders[0]), *itertools.accumulate(orders)]
     terms: list[Term] = []
-    added_first: list[list[float]] = []  # Python numbers for the reason in ``causal.Measured``
+    added_first: list[list[float]] = []  # Python numbers: small tensors would fragment memory (``causal.Measured``)
     removed_last: list[list[float]] = []
     for term, logits in _terms(weights, tokens, trace, orders):
         terms.append(term)

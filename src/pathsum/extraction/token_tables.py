@@ -71,7 +71,7 @@ def _corpus(data: EvalData, tokens: Int[Tensor, "n"], k: int) -> Top:
     """Return the ``k`` tokens that follow each of ``tokens`` most often in the training text, and their shares.
 
     If fewer than ``k`` tokens ever follow, the remaining shares are 0."""
-    values: list[list[float]] = []  # Python numbers for the reason in ``causal.Measured``
+    values: list[list[float]] = []  # Python numbers: small tensors would fragment memory (``causal.Measured``)
     found: list[list[int]] = []
     for token in tokens.tolist():
         row = data.bigram_counts[token : token + 1][0].double()

@@ -75,7 +75,7 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
-    """Compare copying by groups of heads with similar patterns and by other sets of heads of the same layer
+    """Compare copying by groups of heads with similar patterns with copying by other sets of heads of the same layer
     (docs/framework.md §3.7)."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []

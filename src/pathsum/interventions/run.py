@@ -27,7 +27,8 @@ CHUNK = 128  # positions whose logits are in memory at the same time: half a meg
 class HeadActivation:
     """The pattern of a head and its writes to the residual stream.
 
-    ``mixed`` holds the pattern times the values, if ``output`` is W_O times ``mixed``. Losses then cost less.
+    ``mixed``, if given, is the pattern times the values. ``output`` must then be W_O times ``mixed``. Losses cost less
+    with it.
     """
 
     pattern: Float[Tensor, "batch query key"]
@@ -94,9 +95,10 @@ class Run:
         return self.patch_heads({place: self.mean_output(place) for place in heads})
 
     def resample(self, *heads: Place, shift: int = 1) -> Run:
-        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier.
+        """Resample-ablate heads: replace the write of each head by its write ``shift`` windows earlier in the batch.
 
-        ValueError if ``shift`` is a multiple of the number of windows."""
+        The first windows take the writes of the last ones. ValueError if ``shift`` is a multiple of the number of
+        windows."""
         self._require(heads)
         self._require_others(shift)
         return self.patch_heads({place: self.output(place).roll(shift, 0) for place in heads})
@@ -105,15 +107,15 @@ class Run:
         """Patch one edge (path patching): the ``side`` of head ``late`` reads ``write`` in place of the write of head
         ``early``.
 
-        ``side`` is "Q", "K" or "V": queries, keys or values (docs/framework.md §5.9). Costs and errors as
-        ``patched_layer``.
+        ``side`` is "Q", "K" or "V": queries, keys or values (docs/framework.md §5.9). Costs and errors as in
+        ``patched_layer``. ValueError also if ``late`` is replaced already.
         """
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
         """Patch several edges into head ``late``. ``writes`` holds the new write by side and early head.
 
-        Costs and errors as ``patched_layer``."""
+        Costs and errors as in ``patched_layer``. ValueError also if ``late`` is replaced already."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))
@@ -175,12 +177,12 @@ class Run:
     def losses(
         self, targets: Int[Tensor, "batch pos"] | None = None, at: slice = slice(None, -1)
     ) -> Float[Tensor, "batch n"]:
-        """Return the loss, in nats, of predicting the next token at positions ``at``: that of the run, or ``targets``
-        if given.
+        """Return the loss of predicting the next token at each of the positions ``at``, in nats.
 
-        By default at all positions but the last, which has no next token: ValueError for it without ``targets``. Costs
-        d_model products per logit, or d_head if the only change is one
-        head of the last layer whose ``HeadActivation`` has ``mixed``."""
+        The token to predict at position p is token p + 1 of the run, or ``targets[:, p]`` if ``targets`` is given. By
+        default, ``at`` is all positions but the last, which has no next token. ValueError if ``at`` contains the last
+        position and ``targets`` is None, or if a target is not in the vocabulary. Costs d_model multiplications per
+        logit, or d_head if the only change is one head of the last layer whose ``HeadActivation`` has ``mixed``."""
         last = self.tokens.shape[1] - 1
         if targets is None and last in range(last + 1)[at]:
             raise ValueError(
@@ -212,8 +214,8 @@ class Run:
     def patched_layer(
         self, layer: int, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]
     ) -> list[HeadActivation]:
-        """Return the activations of all heads of ``layer`` if their queries, keys or values read other writes of
-        earlier heads.
+        """Return the activations of all heads of ``layer`` when their queries, keys or values read new writes in place
+        of those of earlier heads.
 
         ``writes`` holds the new write by side ("Q", "K" or "V") and earlier head (docs/framework.md §5.9). The norm
         before the layer keeps its scale, so the effects of several edges add up in what the layer reads. Costs one pass
@@ -312,8 +314,8 @@ class Run:
     def _chunks(self, at: slice) -> Iterator[tuple[slice, Float[Tensor, "n vocab"]]]:
         """Yield the logits at positions ``at`` of all windows, ``CHUNK`` at a time, so that they stay in the cache.
 
-        Where one head of the last layer is replaced, they are the logits without intervention, at the new norm scale,
-        and the change of the head's mixed values times W_U W_O.
+        If the only change is one head of the last layer with ``mixed``, they are the logits without intervention,
+        rescaled to the new norm scale, plus W_U W_O times the scaled change of ``mixed``.
         """
         (place, new), *others = self.replaced.items() or [((-1, 0), None)]
         if others or new is None or new.mixed is None or place[0] != len(self.trace.outputs) - 1:

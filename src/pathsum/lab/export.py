@@ -27,7 +27,7 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` implements the positions and the norm that ``config`` names."""
+    """Return whether ``model.js`` implements the positions and the norm of ``config``, and its keys are not smeared."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 
@@ -35,9 +35,9 @@ def runs_on_page(config: ModelConfig) -> bool:
 def export(
     models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
 ) -> dict[str, Any]:
-    """Return the page's data on ``models``.
+    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` by name.
 
-    Mean values and passages come from ``windows`` of held-out text."""
+    ``windows`` are held-out text. They give the passages and the mean values of the heads (``mean_values``)."""
     inputs = windows[:, :-1]
     return {
         "tokenizer": packed_tokenizer(tokenizer),

@@ -26,7 +26,7 @@ class Trace:
     logits: Float[Tensor, "batch pos vocab"]
     patterns: tuple[Float[Tensor, "batch head query key"], ...]  # one per layer
     outputs: tuple[Float[Tensor, "batch head pos d_model"], ...]  # the write of each head
-    scales: tuple[Float[Tensor, "batch pos"], ...]  # norm scale before each layer, and last before the unembedding
+    scales: tuple[Float[Tensor, "batch pos"], ...]  # norm scale before each layer, then before the unembedding
 
 
 class Transformer(nn.Module):

@@ -33,7 +33,7 @@ class SkipTrigramRow:
     out: str
     places: int  # positions in the choosing windows: destination followed by out, with source before it
     effect_logits: float  # mean effect over places on the logit of out, above the mean over outputs
-    change_nats: float  # mean rise of log P(out) by the source's effects; later layers: by their direct part only
+    change_nats: float  # mean rise of log P(out) by what the source adds to the logits; later layers: the direct part
     qk_nats: float  # entry (destination, source) of the QK circuit, above the destination's mean over keys
     ov_logit: float  # entry (out, source) of the OV circuit, above the mean over outputs
     text_places: int  # positions in the judging documents: destination with source before it

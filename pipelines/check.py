@@ -46,6 +46,12 @@ from pipelines.paths import (
 )
 from pipelines.reference_run import read_reference_run
 
+SMALL = "small_embedding"  # beginning of the name of controls whose embedding is smaller than that of the grid
+NAMED_CONTROLS = (  # other controls that claims and the report find by name, and the setting that the name states
+    ("smeared_two", "smeared_keys", True),
+    ("clamped_previous", "clamp", "previous_token"),
+)
+
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
     """Yield a line for each value of params.yaml (``ours``) that differs from ``theirs``.
@@ -142,8 +148,8 @@ def _absent_sections(values: dict[str, Any]) -> list[str]:
 
 
 def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> list[str]:
-    """Return complaints about seeds that were tuned on, about controls to leave out that do not exist, and about models
-    with another n_ctx than the bigram baseline."""
+    """Return complaints about seeds that were tuned on, about controls to leave out that do not exist, about models
+    with another n_ctx than the bigram baseline, and about controls whose names contradict their settings."""
     seeds, n_ctx = values["sweep"].get("seeds"), values["model"].get("n_ctx")
     tuned = registered.tuned(seed for seed in seeds if isinstance(seed, int)) if isinstance(seeds, list) else []
     complaints = []
@@ -164,7 +170,23 @@ def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> li
                 f"cells.{name}.model.n_ctx: expected model.n_ctx = {n_ctx}, because the bigram baseline is measured on "
                 f"windows of this length, got {model['n_ctx']}; change model.n_ctx for all cells"
             )
+        if isinstance(model, dict):
+            complaints += _contradictions(str(name), model, values["model"])
     return complaints
+
+
+def _contradictions(name: str, model: dict[str, Any], usual: dict[str, Any]) -> Iterator[str]:
+    """Yield a complaint for each setting of ``model`` that contradicts what the report says of a control of this
+    name."""
+    expected = {key: needed for known, key, needed in NAMED_CONTROLS if name == known and model.get(key) != needed}
+    std = model.get("embedding_std")
+    if name.startswith(SMALL) and isinstance(std, float | int) and std >= usual["embedding_std"]:
+        expected["embedding_std"] = f"less than {usual['embedding_std']}"
+    for key, needed in expected.items():
+        yield (
+            f"sweep.controls.{name}: expected model.{key} = {needed}, because the report says so of this name, got "
+            f"{model.get(key)!r}; give the control another name"
+        )
 
 
 def _controls() -> set[str]:
@@ -179,7 +201,8 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each setting that changes no model of the grid."""
     sweep, model = values["sweep"], values["model"]
     for name in set(sweep["overrides"]) - set(values["cells"]):
-        yield f"sweep.overrides.{name}: the grid has no such model; only pipelines.train reads it"
+        reader = "no command" if "D" in name else "only pipelines.train"
+        yield f"sweep.overrides.{name}: the grid has no such model; {reader} reads it"
     layers = {str(cell["model"]["n_layers"]) for cell in values["cells"].values()}
     for key in sorted({str(key) for key in sweep["by_layers"]} - layers):
         yield f"sweep.by_layers.{key}: the grid has no model of {key} layers; only pipelines.train reads it"

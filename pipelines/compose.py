@@ -88,6 +88,8 @@ def _said(error: Exception) -> str:
         return _unknown_key(named[1])
     if "Config group override must be" in text:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
+    if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # by the seed of single models
+        return "sweep.seeds: expected a list of at least one seed, such as [2, 3, 4]"
     if isinstance(error, OverrideParseException):
         text = f"expected KEY=VALUE, got {error.override!r}: {text}"
     if "Error merging override" in text and error.__cause__:

@@ -400,7 +400,7 @@ class SweepConfig(Frozen):
 
 
 MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")  # a folder, and part of a command
-GRID_NAME = re.compile(r"L0S\d+|L[1-9]\d*H\d+(D\d+)?S\d+")  # of a model of the grid
+GRID_NAME = re.compile(r"(L0|L[1-9]\d*H[1-9]\d*(D[1-9]\d*)?)S(0|[1-9]\d*)")  # of a model of the grid
 NAMED = ("n_layers", "n_heads", "d_head")  # settings that the name of a model states, besides its seed
 
 

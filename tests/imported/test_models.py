@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pathsum.circuits.folding import centre, fold_gains
+from pathsum.core.manifest import write_manifest
 from pathsum.imported.model import CheckpointModel, Rotation, TransformerLensModel
 from pathsum.imported.open_weights import open_weights
 from pathsum.imported.transformer_lens import from_transformer_lens
@@ -202,8 +203,8 @@ def test_a_tensor_that_has_no_place_is_refused_by_name(name: str, shape: tuple[i
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"normalization_type": "BN"}, "normalization_type: expected one of None, LNPre, LN, RMSPre, RMS, got 'BN'"),
-        ({"positional_embedding_type": "alibi"}, "expected one of shortformer, standard, rotary, got 'alibi'"),
+        ({"normalization_type": "BN"}, 'normalization_type: expected one of null, LNPre, LN, RMSPre, RMS, got "BN"'),
+        ({"positional_embedding_type": "alibi"}, 'expected one of shortformer, standard, rotary, got "alibi"'),
         ({"attention_dir": "bidirectional"}, "attention_dir: expected 'causal', got 'bidirectional'"),
         ({"attn_scores_soft_cap": 50.0}, "attn_scores_soft_cap: expected -1.0, got 50.0"),
         ({"n_layers": 5}, "n_layers: expected 2 as in the weights, got 5"),
@@ -282,7 +283,7 @@ def test_weights_of_eight_bits_are_refused() -> None:
 def test_what_the_weights_do_not_say_must_be_said() -> None:
     state, _ = written(11, normalization_type=None, **POSITIONS[0])
     said = refused(state, {"n_ctx": N_CTX})
-    assert "normalization_type: expected one of None, LNPre, LN, RMSPre, RMS, got nothing; set it in" in said
+    assert "normalization_type: expected one of null, LNPre, LN, RMSPre, RMS, got nothing; set it in" in said
     assert "positional_embedding_type: expected one of shortformer, standard, rotary, got nothing" in said
 
 
@@ -348,6 +349,21 @@ def test_this_project_s_own_checkpoint_is_read_as_what_it_is(tmp_path: Path) -> 
     assert isinstance(open_weights(tmp_path / "own.safetensors", "words"), CheckpointModel)
     with pytest.raises(ValueError, match="trained with tokenizer words, got other"):
         open_weights(tmp_path / "own.safetensors", "other")
+
+
+def test_a_checkpoint_that_differs_from_its_manifest_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model" / "checkpoints" / "00000001.safetensors"
+    path.parent.mkdir(parents=True)
+    save_checkpoint(path, Transformer(MODEL, D_VOCAB, torch.Generator()), "words")
+    write_manifest(tmp_path / "model")
+    assert isinstance(open_weights(path, "words"), CheckpointModel)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"00000001.safetensors: expected the file that .*manifest.json lists"):
+        open_weights(path, "words")
+    copy = path.rename(tmp_path / "copy.safetensors")  # without a manifest, nothing tells
+    assert isinstance(open_weights(copy, "words"), CheckpointModel)
 
 
 def test_files_that_cannot_be_read_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -261,6 +261,14 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
     assert [name for name in before if before[name] != first[name]] == ["L2H4S2"]  # not the controls beside it
     with pytest.raises(Exception, match=r"sweep.overrides: L2H4 is no cell's name; the grid has L0S2"):
         composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
+    with pytest.raises(Exception, match=r"sweep.overrides: L2H4S03 is no cell's name"):
+        composed(tmp_path, "++sweep.overrides.L2H4S03.train.tokens=1")
+
+
+def test_a_grid_without_seeds_is_named(tmp_path: Path) -> None:
+    for seeds in ("[]", "0"):
+        with pytest.raises(ValueError, match=r"sweep.seeds: expected a list of at least one seed"):
+            compose(tmp_path / "params.yaml", [f"sweep.seeds={seeds}"])
 
 
 def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(tmp_path: Path) -> None:
@@ -359,7 +367,9 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
     compose(tmp_path / "params.yaml", ["+sweep.overrides.L2H4S9.train.tokens=9000000"])
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert found.returncode == 0
-    assert "sweep.overrides.L2H4S9: the grid has no such model" in found.stderr
+    assert "sweep.overrides.L2H4S9: the grid has no such model; only pipelines.train reads it" in found.stderr
+    lines = list(without_effect(composed(tmp_path, "+sweep.overrides.L2H8D16S2.train.tokens=9000000")))
+    assert lines == ["sweep.overrides.L2H8D16S2: the grid has no such model; no command reads it"]
 
 
 @pytest.mark.parametrize(
@@ -377,6 +387,23 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
     assert not list(without_effect(composed(tmp_path)))
     lines = list(without_effect(composed(tmp_path, override)))
     assert [line.startswith(said) for line in lines].count(True) == 1, lines
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("sweep.controls.smeared_two.model.smeared_keys=false", "smeared_two: expected model.smeared_keys = True"),
+        ("sweep.controls.clamped_previous.model.clamp=none", "clamped_previous: expected model.clamp = previous_token"),
+        ("sweep.controls.small_embedding.model.embedding_std=1", "expected model.embedding_std = less than 1.0"),
+        (
+            "++sweep.controls.small_embedding_2={model: {n_layers: 2}}",
+            "small_embedding_2: expected model.embedding_std",
+        ),
+    ],
+)
+def test_a_control_has_what_its_name_states(tmp_path: Path, override: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"{re.escape(said)}.*; give the control another name"):
+        check_valid(composed(tmp_path, override), Preregistration())
 
 
 def test_every_profile_trains_single_models_like_those_of_its_grid(tmp_path: Path) -> None:

@@ -97,7 +97,14 @@ def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    "found", [[], {}, {"cells": {}, "claims": {}}, {"cells": {"a": {}}, "claims": {}, "corpus": {}}]
+    "found",
+    [
+        [],
+        {},
+        {"cells": {}, "claims": {}},
+        {"cells": {"a": {}}, "claims": {}, "corpus": {}},
+        {"cells": {}, "claims": {}, "corpus": {}, "calibration": "x"},
+    ],
 )
 def test_what_is_no_metrics_file_is_refused(found: Any) -> None:
     with pytest.raises(

@@ -10,6 +10,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
+from pathsum.core.manifest import MANIFEST, read_manifest, sha256
 from pathsum.core.storage import parse_json
 from pathsum.imported.model import CheckpointModel, Imported
 from pathsum.imported.refusals import unread
@@ -40,6 +41,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     except SafetensorError as error:
         raise ValueError(f"{path}: expected a whole safetensors file ({error}); copy or convert it again") from error
     if "pathsum" in metadata:
+        _require_listed(path)
         return CheckpointModel(load_checkpoint(path, tokenizer_hash))
     config = _config(path, metadata)
     model = from_transformer_lens(state, config)
@@ -50,6 +52,20 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
             stacklevel=2,
         )
     return model
+
+
+def _require_listed(path: Path) -> None:
+    """Raise ValueError if the manifest of the folder of this checkpoint lists another content. A copy without a
+    manifest is accepted."""
+    folder = path.absolute().parent.parent
+    if not (folder / MANIFEST).is_file():
+        return
+    listed = read_manifest(folder)[0].get(path.absolute().relative_to(folder).as_posix())
+    if listed not in (None, sha256(path)):
+        raise ValueError(
+            f"{path}: expected the file that {folder / MANIFEST} lists, got one that has changed since it was written; "
+            "run `make repro`, which makes it again"
+        )
 
 
 def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:

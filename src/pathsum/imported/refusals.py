@@ -4,6 +4,7 @@ cannot."""
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -141,7 +142,8 @@ def _setting_complaints(config: Mapping[str, Any]) -> list[str]:
         found.append(f"n_ctx: expected the context length, got {config.get('n_ctx')!r}; set it in the configuration")
     for name, known in {"normalization_type": tuple(NORMS), "positional_embedding_type": POSITIONS}.items():
         if name not in config or config[name] not in known:
-            expected, got = ", ".join(map(str, known)), repr(config[name]) if name in config else "nothing"
+            expected = ", ".join("null" if choice is None else choice for choice in known)
+            got = json.dumps(config[name]) if name in config else "nothing"
             found.append(f"{name}: expected one of {expected}, got {got}; set it in the configuration")
     return found
 

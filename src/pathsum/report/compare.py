@@ -20,7 +20,14 @@ Metrics = Mapping[str, Any]
 SHOWN = 12  # largest number of changed metrics that are listed
 IDENTITY = ("n_layers", "n_heads", "seed", "tokens_seen")  # fields that describe a model and are not measured
 MEASURED = tuple(m for m in CELL_METRICS if m not in IDENTITY)
-PROMISED = {"cells": IDENTITY, "controls": IDENTITY, "claims": ("value", "threshold", "verdict"), "corpus": ()}
+PROMISED = {
+    "cells": IDENTITY,
+    "controls": IDENTITY,
+    "claims": ("value", "threshold", "verdict"),
+    "corpus": (),
+    "calibration": (),
+}
+OPTIONAL = ("controls", "calibration")  # absent if there are none
 ROUNDING = 1e-6  # relative difference between machines that is not counted as a change
 
 
@@ -47,7 +54,7 @@ def check(found: Any, where: str) -> Metrics:
     """Return ``found`` if it has the structure of reports/metrics.json. Otherwise raise ValueError, which names the
     missing fields and ``where`` they were read."""
     tables = found if isinstance(found, Mapping) else {}
-    absent = [key for key in PROMISED if key != "controls" and not isinstance(tables.get(key), Mapping)]
+    absent = [key for key in PROMISED if not isinstance(tables.get(key, {} if key in OPTIONAL else None), Mapping)]
     for key, fields in PROMISED.items():
         rows = _part(tables, key).items() if fields else ()
         absent += [f"{name}.{f}" for name, row in rows for f in fields if not isinstance(row, Mapping) or f not in row]

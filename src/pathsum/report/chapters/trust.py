@@ -70,7 +70,7 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     if all(i.agreed for i in some):
         return ""
     each = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
-    return f" On copying they disagree: of these heads, {', '.join(each[:-1])} and {each[-1]} copy."
+    return f" They disagree on copying: of the {len(some)} heads, {', '.join(each[:-1])} and {each[-1]}."
 
 
 def _controls(results: Results) -> str:

@@ -113,7 +113,7 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
         ("zero_layer_bigram", "2.550 (unigram model)"),
         ("direct_path_bigram", "0.40 (unigram model)"),
         ("repeat_loss", "0 (guessing)"),
-        ("k_composition", "0; the right head: 1 of 2 to 4 heads"),
+        ("k_composition", "score 0; for the right head, 1 of 2 to 4 heads"),
         ("induction_scores_k", "0.04"),  # of 10 pairs of paths 2, of 26 pairs 4
         (
             "one_layer_skip_trigrams",

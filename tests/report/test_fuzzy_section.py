@@ -30,7 +30,7 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
         in renamed
     )
     assert (
-        "is predicted worse after the first copy than after the control (difference of the gain −1.20; against another"
+        "is predicted worse after the first copy than after the control (difference of the gains −1.20; against another"
         in renamed
     )
     assert "It has no verdict: the claims were frozen before it was measured." in method

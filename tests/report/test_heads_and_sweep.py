@@ -60,7 +60,7 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
     cell = synthetic.cell(2, 2, 0).having(composition=edges((0.3, 2e-4), (0.28, 0.01), (0.1, 2e-4), (0.17, 0.6)))
     said = two_layers.edges([cell])
     assert "Of 4 edges of all models, 2 have a composition score above chance and 1 below it" in said[0]
-    assert "1 do not differ" in said[0]
+    assert "1 show no difference" in said[0]
     assert (
         "2 have a score beyond those of all random rotations: their p-values are only known to be < 0.0002" in said[0]
     )

@@ -39,7 +39,7 @@ def test_the_costliest_virtual_head_is_named_and_comes_first() -> None:
 
 def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
     rows = [replace(CELL.rows(DeletingRow)[0], alignment=a, spread=0.01) for a in (-0.9, -0.02, 0.9)]
-    assert "It is −0.90 to 0.90, and below chance in 1 of 3 heads." in said(deleting=rows)
+    assert "It is −0.90 to 0.90, and 3 standard deviations below chance in 1 of 3 heads." in said(deleting=rows)
 
 
 def test_where_no_two_heads_look_alike_the_report_says_so() -> None:

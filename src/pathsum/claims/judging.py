@@ -86,7 +86,8 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
     if notes:
         sentences.append(f"Models that do not pass: {'; '.join(notes)}.")
     if unsure:
-        sentences.append(f"The threshold lies within the 95 % interval of {', '.join(unsure)}.")
+        names = "every model" if 1 < len(unsure) == len(findings) else ", ".join(unsure)
+        sentences.append(f"The threshold lies within the 95 % interval of {names}.")
     return " ".join(sentences)
 
 

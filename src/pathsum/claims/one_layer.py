@@ -143,7 +143,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "one_layer_no_induction",
-        "One layer cannot form induction heads.",
+        "One layer forms no induction heads.",
         "AMF, Induction Heads",
         "best prefix-matching score of any head",
         f"≤ {NOT_FORMED}",

@@ -37,7 +37,7 @@ def _suffices(cell: Cell) -> Finding:
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "circuit_suffices",
-        "A previous-token head read by the keys of a later head makes it an induction head.",
+        "Keys that read a previous-token head make a later head an induction head.",
         "AMF, How Induction Heads Work",
         "share of the induction head's prefix matching that remains when all other heads, and all else that its keys "
         "and queries read of heads, are resampled, queries and keys from different windows",

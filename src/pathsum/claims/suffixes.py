@@ -80,8 +80,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "two_token_edges",
-        "Longer matches win because previous-token heads feed the queries, and heads that attend two tokens back the "
-        "keys.",
+        "Longer matches win because previous-token heads feed the queries, and heads that attend two tokens back feed "
+        "the keys.",
         OWN,
         "largest share of that advantage (upper end of its interval) left once either edge is ablated (mean or "
         "resample ablation)",

@@ -68,7 +68,7 @@ def _repeat_gain(cell: Cell) -> Finding:
 
 def _one_head_of(results: Results) -> str:
     heads = [c.summary.n_heads for c in results.with_layers(2)]
-    return or_unknown(span(heads, 0), " heads", before="0; the right head: 1 of ")
+    return or_unknown(span(heads, 0), " heads", before="score 0; for the right head, 1 of ")
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -80,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {PREFIX_MATCHING}",
         each(2, lambda c: at_least(c.summary.prefix_matching, PREFIX_MATCHING)),
         chance=uniform("induction: uniform", with_layers(2)),
-        papers="0.68–0.75 in public two-layer checkpoints",
+        papers="–; in public two-layer checkpoints 0.68–0.75",
         sample=samples.REPEATS,
         unit="mean attention, 0 to 1",
     ),
@@ -92,7 +92,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"≥ {PREVIOUS_TOKEN}",
         each(2, lambda c: at_least(c.summary.previous_token, PREVIOUS_TOKEN)),
         chance=uniform("previous token", with_layers(2)),
-        papers="≈ 1.0 in public two-layer checkpoints",
+        papers="–; in public two-layer checkpoints ≈ 1.0",
         sample=samples.TEXT,
         unit="mean attention, 0 to 1",
     ),

@@ -61,8 +61,8 @@ def _zero(results: Results, registered: Preregistration) -> str:
     loss = f"up to {number(abs(worst), 3)} nats per token {side} that of the best smoothed bigram model"
     if abs(worst) > TOLERANCE:
         return f"Zero layers do not reach a bigram table: their loss is {loss} (threshold: {TOLERANCE})."
-    second = ", trained again after a first verdict," if retrained(registered, BIGRAM) else ""
-    return f"Zero layers{second} learn a bigram table: their held-out loss is {loss}."
+    second = ", trained again after their verdict had been seen," if retrained(registered, BIGRAM) else ""
+    return f"Zero-layer models{second} learn a bigram table: their held-out loss is {loss}."
 
 
 def _one(results: Results) -> str:
@@ -105,7 +105,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: these heads match more than the one token of the paper. In {longer} of "
+        f"A surprise: unlike in the paper's mechanism, these heads match more than one token. In {longer} of "
         f"{plural(len(rows), 'model')} they prefer an earlier match of two tokens to one of a single token.",
     )
 

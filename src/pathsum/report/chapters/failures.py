@@ -45,18 +45,19 @@ def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[Cla
 
 def _copying(results: Results) -> str:
     found = [c for cell in results.with_layers(1) for c in copying_heads(cell)]
-    return f"By weights alone, the paper's criterion, {count(found, 'weights')} heads copy (paper: 10 of 12)."
+    both = sum(c.shown for c in found)
+    return f"By weights alone, {count(found, 'weights')} heads copy (paper: 10 of 12); by behavior too, only {both}."
 
 
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
-    return f"Copying is rare: of all candidates that pass the same tests, a share of {number(base)} copies."
+    return f"Other skip-trigrams are more common: of all candidates that pass both tests, only {number(base)} copy."
 
 
 def _repeats(results: Results) -> str:
     two = [c.summary for c in results.with_layers(2)]
     first = span([s.repeat_first_loss_nats - s.repeat_guessing_nats for s in two])
-    return f"Random tokens are far from the training text: the first copy costs {first} nats more than guessing."
+    return f"Random tokens are far from the training text: the first copy costs {first} nats/token more than guessing."
 
 
 def _partner(results: Results) -> str:
@@ -66,7 +67,7 @@ def _partner(results: Results) -> str:
         for c in cells
         if (edge := strongest_k_partner(c)) and (previous := c.previous_token_head())
     )
-    return f"In {plural(others, 'model')} another first-layer head composes more." if others else ""
+    return f"In {plural(others, 'model')} another first-layer head composes more with these keys." if others else ""
 
 
 def _key_edge(results: Results) -> str:
@@ -76,7 +77,7 @@ def _key_edge(results: Results) -> str:
     if not missed or any((r.other_kind, r.other_layer, r.other_head) != ("K", r.layer, r.head) for _, r in missed):
         return ""
     back = sum(_two_back(c, r.other_early_layer, r.other_early_head) for c, r in missed)
-    which = " that attends two tokens back" if back == len(missed) else ""
+    which = ", which attends two tokens back," if back == len(missed) else ""
     return (
         f"In {plural(len(missed), 'model')} another first-layer head{which} matters as much or more to the same keys."
     )
@@ -100,7 +101,7 @@ def _two_tokens(results: Results) -> str:
         for found in rows
     )
     carried = f"In {plural(both, 'model')} these edges also carry matches of one token."
-    unsure = f"In {plural(left, 'model')} the interval does not exclude that half of the advantage is left."
+    unsure = f"In {plural(left, 'model')} the interval does not exclude that half of the advantage or more is left."
     return " ".join([carried] * bool(both) + [unsure] * bool(left))
 
 
@@ -116,8 +117,8 @@ def _coincides(results: Results) -> str:
         return ""
     return (
         f"The models that fail had {span(early)} nats of the loss drop before the phase change, perhaps by "
-        f"skip-trigrams. On so few windows, the intervals of {unsure} of {len(rows)} models include the threshold, "
-        "which is ICL's for other positions."
+        f"skip-trigrams. On so few windows, the intervals of {unsure} of {len(rows)} models include {BEFORE} nats, "
+        "ICL's threshold for other positions."
     )
 
 

@@ -30,10 +30,11 @@ def _onset(results: Results) -> str:
     onsets = [s.onset_tokens for s in two if s.onset_tokens is not None]
     if not onsets:
         return "No two-layer model went through a phase change."
-    one = sum(c.summary.onset_tokens is not None for c in results.with_layers(1))
+    with_one = results.with_layers(1)
+    one = f"{sum(c.summary.onset_tokens is not None for c in with_one)} of {len(with_one)}"
     median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
     return (
-        f"Induction heads form abruptly, in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
+        f"Induction heads form in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
         f"one layer: half of the rise of prefix matching is complete after {median} tokens ({first} to "
         f"{last}).{_bends(results)}"
     )
@@ -46,7 +47,8 @@ def _bends(results: Results) -> str:
         return ""
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     return (
-        f" The loss has a visible bend in {bent} of these {len(formed)} models, and in {rest} of the {len(others)} "
+        f" The loss bends to a steeper slope in {bent} of these {len(formed)} models, and in {rest} of "
+        f"the {len(others)} "
         "models without induction: a bend does not mark the phase change."
     )
 

@@ -46,10 +46,10 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"Of the {len(strongest)} strongest skip-trigrams, {len(rows)} are frequent enough to test, and documents that "
-        f"did not choose them confirm {sum(r.confirmed for r in rows)} of these: there, the output follows more often "
-        "than the destination alone predicts. A share of "
-        f"only {span(shares)} of these copies the source (of triples sampled from the text: {span(base)})."
+        f"Of the {len(strongest)} strongest skip-trigrams whose output, in half of the documents, follows more often "
+        f"than the destination alone predicts, {len(rows)} are frequent enough to test in the other half, which "
+        f"confirms {sum(r.confirmed for r in rows)}. Of the confirmed, a share of "
+        f"only {span(shares)} copies the source (of triples sampled from the text: {span(base)})."
     )
 
 
@@ -59,7 +59,7 @@ def _surprise(cells: Sequence[Cell]) -> str:
         sum(bool(getattr(c, kind)) for c in found) for kind in ("weights", "behaviour", "intervention")
     )
     return (
-        f"A surprise: by the paper's criterion (positivity of the OV eigenvalues > {COPYING}) {weights} of "
+        f"A surprise: by OV eigenvalues, as in the paper (positivity > {COPYING}), {weights} of "
         f"{plural(len(found), 'head')} copy, but only {behaviour} by their output on random tokens, and {intervention} "
         "by ablation. Positive eigenvalues mean only that attention to a token raises, on average, this token's logit."
     )

@@ -15,10 +15,10 @@ TERMS = (
     ("in-context loss drop", "loss early in the window minus loss late in the window, nats per token"),
     ("onset", "tokens seen when the best prefix matching has completed half of its rise"),
     ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
-    ("K-composition", "the keys of a later head read the output of an earlier head; likewise Q (queries), V (values)"),
+    ("K-composition", "a later head's keys read an earlier head's output (K-edge, key edge); likewise Q (queries), V"),
     ("ablation", "replacing a head's output: by zero, its mean, or its output on another window (resample)"),
-    ("repeated random tokens", "a block of random tokens given twice; only induction can predict the second copy"),
-    ("name of a model or head", "models: layers, heads per layer, seed; head 1.3: layer 1, head 3, both from 0"),
+    ("repeated random tokens", "a block of random tokens twice: bigrams cannot predict the second copy, induction can"),
+    ("name of a model or head", "models: layers, heads per layer, seed; head 1.3: layer 1, head 3, counted from 0"),
 )
 
 
@@ -27,8 +27,8 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     corpus = results.corpus
     text = (
         f"The heads to judge are chosen on {corpus.tuning_documents:,} held-out documents and on random tokens; "
-        f"verdicts use {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents, and other "
-        "random tokens."
+        f"verdicts use up to {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents, and "
+        "other random tokens."
     )
     return Section.of(
         TITLE,
@@ -71,7 +71,7 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Square brackets are "
-        "95 % intervals, mostly bootstrap over documents, or over windows of random tokens; “(a to b)” is a range "
-        "over models."
+        f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Unless noted, square "
+        "brackets are 95 % intervals, mostly by bootstrap over documents or over windows of random tokens, and “a to "
+        "b” is a range over models."
     )

@@ -37,11 +37,11 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
-        f"Detectors were tested on models of synthetic text with known circuits. Precision and recall reach {TRUSTED} "
+        f"Detectors were tested on models of synthetic text with known rules. Precision and recall reach {TRUSTED} "
         f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, for {sum(map(certain, rows))} of them with "
         "their whole intervals."
     )
-    return f"{text} Below {TRUSTED}: {'; '.join(weak)}. Sections that rest on these say so." if weak else text
+    return f"{text} Below {TRUSTED}: {'; '.join(weak)}." if weak else text
 
 
 def _agreement(results: Results) -> str:
@@ -69,7 +69,8 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     some = _found(items, agreed.COPIES)
     if all(i.agreed for i in some):
         return ""
-    each = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
+    first, *others = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
+    each = [first.replace(" by", " copy by"), *others]
     return f" They disagree on copying: of the {len(some)} heads, {', '.join(each[:-1])} and {each[-1]}."
 
 

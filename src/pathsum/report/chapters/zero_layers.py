@@ -29,8 +29,8 @@ def _loss(results: Results) -> str:
     cells = [c.summary for c in results.with_layers(0)]
     corpus = results.corpus
     return (
-        "Without attention, a model sees only the current token: W_U W_E is a table of log P(next | current). The "
-        f"held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token (best smoothed bigram model "
+        "Without attention, a model sees only the current token: W_U W_E can only be a table of log P(next | current). "
+        f"The held-out loss is {span([s.val_loss_nats for s in cells], 3)} nats per token (best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)}, unigram model {number(corpus.unigram_loss_nats, 3)})."
     )
 
@@ -51,7 +51,7 @@ def _surprise(results: Results) -> str:
     if not deep:
         return ""
     return (
-        "A surprise: with attention heads, W_U W_E still correlates with bigram statistics "
+        "A surprise: chance is not 0. With attention heads, W_U W_E still correlates with bigram statistics "
         f"({span([s.bigram_correlation for s in deep])}), but token frequencies alone reach "
-        f"{span([s.unigram_correlation for s in deep])}: chance is not 0."
+        f"{span([s.unigram_correlation for s in deep])}."
     )

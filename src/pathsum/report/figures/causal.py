@@ -52,7 +52,7 @@ def ablations(results: Results) -> Figure | None:
         "Rise of the loss when the write of one head is replaced and later layers are recomputed; a negative value "
         "means that the loss falls. Shaded: the first-layer head that attends most to the previous token, and the head "
         "with the highest prefix matching. Where induction has formed, ablating either raises the loss on the second "
-        f"copy. Bars: 95 % bootstrap intervals on {windows} windows of either kind."
+        f"copy. Bars: 95 % bootstrap intervals on {windows} windows of each kind."
     )
     if len(cells) > len(shown):
         caption += f" The figure shows the first {len(shown)} of {len(cells)} models; the CSV contains all."

@@ -34,8 +34,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        "Thick: means over models; thin: each model, on a few tuning windows; dots: on the verdict windows, as in the "
-        f"text. Compare lines with lines.{curriculum_caption(results)}"
+        "Lines: each model (thin) and means over models (thick), on a few windows that no verdict uses; dots: on the "
+        f"windows of the verdicts. Compare lines with lines.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -186,8 +186,8 @@ def gains(results: Results) -> str:
         gains = span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
         parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
     return (
-        "Loss of a uniform guess among all tokens that are sampled from, minus the loss on the second copy (per "
-        f"token), with top-1 accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first "
+        "Loss of a uniform guess among all tokens that can be drawn, minus the loss on the second copy (per token), "
+        f"with top-1 accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first "
         "copy is above guessing, because random tokens do not follow the statistics of the text."
     )
 

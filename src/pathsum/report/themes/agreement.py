@@ -84,8 +84,8 @@ def _edges(items: Sequence[Judged]) -> str:
         text += f" Intervention confirms most {' and '.join(holds)} that compose."
     if fails := confirmed[False]:
         text += (
-            f" It does not confirm most {' and '.join(fails)} that compose: a composition score is also high if two "
-            "heads share directions of the residual stream that this task does not use."
+            f" It does not confirm most {' and '.join(fails)} that compose: a composition score can also be high "
+            "because two heads share directions of the residual stream that this task does not use."
         )
     unneeded = _split([i for i in edges if not i.says("intervention")])
     claimed_nats, other_nats = ([i.text_nats for i in part if i.text_nats is not None] for part in unneeded)

@@ -90,7 +90,7 @@ def _weighted(cells: Sequence[Cell]) -> str:
         plain, weighted = (
             span([by_head[*h, b] for h in induction]) for b in ("induction: uniform", "uniform, value-weighted")
         )
-        text += f"; the prefix matching of induction heads is {weighted} with it and {plain} without it"
+        text += f"; the prefix matching of heads labeled induction is {weighted} with it and {plain} without it"
     return f"{text}."
 
 

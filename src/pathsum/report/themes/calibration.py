@@ -30,7 +30,7 @@ def section(results: Results, figures: Figures) -> Section:
         "Each detector was tested on models trained on synthetic corpora with known structure, the ground truth. The "
         "corpora are independent: each has its own rules, text and model. The intervals allow for units of one corpus "
         f"being alike. {plural(left_out, 'model')} had not learned the rules of the text, judged by the held-out loss, "
-        f"and {'is' if left_out == 1 else 'are'} left out. Corpora with other rules and untrained models contain no "
+        f"and {'is' if left_out == 1 else 'are'} left out. Corpora without such rules and untrained models contain no "
         "positives. Precision is the share of found units that are present in the ground truth. Recall is the share of "
         "present units that are found."
     )
@@ -70,7 +70,7 @@ def _reach(*shares: float | None) -> bool:
 def _doubt(row: CalibrationRow) -> str:
     name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
-        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; both should be at least {TRUSTED}."
+        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED} for both."
     return f"On synthetic corpora, the detector “{name}” has {shares}; an interval includes values below {TRUSTED}."
 
 

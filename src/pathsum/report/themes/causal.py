@@ -76,7 +76,7 @@ def _current_token(cells: Sequence[Cell]) -> str:
     meaning = (
         "A head with a share near 1 passes the current token on, so a virtual head through it acts like a single head."
         if max(shares) > 0.5
-        else "It therefore does more than pass on the current token."
+        else "It therefore passes on mostly other tokens."
     )
     return (
         f"The early head of the strongest Q-edge gives {shown} of its attention to the current token (range over "
@@ -154,8 +154,8 @@ def edges(cells: Sequence[Cell]) -> Table:
         Column("change of prefix matching", lambda _, __, by: _signed(by["resample"].prefix_matching)),
         caption="For each kind of edge (K, Q, V), the edge whose resample ablation raises the loss on the second copy "
         "most: the rise by ablation method (nats per token, 95 % intervals). Last three columns, under resample "
-        "ablation: the median rise over the other edges of this kind, and the effect of the edge on the held-out loss "
-        "and on the best prefix matching.",
+        "ablation: the median rise over the other edges of this kind, and the change of the held-out loss and of the "
+        "best prefix matching.",
         csv="ablations.csv",
     )
 

@@ -38,7 +38,7 @@ def section(results: Results, figures: Figures) -> Section:
     direct = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
     balanced = (
         f"The direct path has a share of {span(direct)} of the power of the residual stream after the first layer "
-        "(squared norms after normalization, held-out text, range over models)."
+        f"(squared norms after normalization, held-out text, range over models{' and ' + SMALL if small else ''})."
     )
     method = (
         "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "

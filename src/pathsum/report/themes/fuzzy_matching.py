@@ -63,8 +63,8 @@ def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
         "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
         "verdict: the claims were frozen before it was measured. Each sequence consists of different random tokens and "
         "ends with the query. An earlier token, the follower, stands directly after the query's token, after a variant "
-        "of it, or after a control: an unrelated token of the variant's form and of similar frequency. All three "
-        "consist of letters only; single letters are included."
+        "of it, or after a control: an unrelated token of the variant's case and space and of similar frequency. All "
+        "three consist of letters only; single letters are included."
     )
     said = []
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
@@ -125,7 +125,7 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
         text += (
             f" A new name that has already occurred in the second copy {better} after the first copy than after the "
-            f"control (difference of the gain {over[FuzzyMeasure.NEW]}; against another passage "
+            f"control (difference of the gains {over[FuzzyMeasure.NEW]}; against another passage "
             f"{another[FuzzyMeasure.NEW]})."
         )
     return method, text

@@ -23,8 +23,8 @@ def section(results: Results, _: Figures) -> Section:
     less = sum(r.difference_high < 0 for r in single)
     text = (
         "The path expansion is exact if norm scales are frozen. Each path is then divided by the norm of the whole "
-        "residual stream, which makes a single path small. At its own scale, a path is divided by the norm of a "
-        f"residual stream of the direct path, its single heads and itself. Of {len(single)} single "
+        "residual stream, which makes a single path small. At its own scale, a path is divided by the norm of the sum "
+        f"of the direct path, its single-head paths and itself. Of {len(single)} single "
         f"heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % intervals); the "
         f"difference is {span([r.difference_nats for r in single])} nats per token (range over heads). Spearman's rank "
         f"correlation of the two reductions over the heads of a model is {span(_correlations(cells))} (range over "

@@ -26,8 +26,8 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "Each of these controls has one part of the induction mechanism built in from the first step on (clamping; "
         "Singh et al. 2024). If this part limits the onset of induction, the onset comes much earlier than in the "
-        "twin, the model of the grid with the same layers, heads and seed. The remaining time is due to the other "
-        "parts. There is one model of each kind: an observation, not a general result."
+        "twin, the model of the grid with the same layers, heads and seed. There is one model of each kind: an "
+        "observation, not a general result."
     )
     return Section(TITLE, (text,), (_table(pairs),))
 

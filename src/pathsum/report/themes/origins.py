@@ -11,7 +11,7 @@ from pathsum.report.theme import Figures, Theme
 def section(_: Results, __: Figures) -> Section:
     """Show the content, the equation, the code and the file of every record."""
     text = (
-        "Every figure and table links to its records, which this table lists. CELL stands for the name of a model, "
+        "Figures and tables link to their records, which this table lists. CELL stands for the name of a model, "
         "which is also its folder under circuits/. Code paths are relative to src/pathsum/. The command dvc repro -fs "
         "STAGE computes the records of one stage again; make report writes this page again. The rules by which claims "
         "are judged are in src/pathsum/claims/."

@@ -59,9 +59,9 @@ def section(results: Results, _: Figures) -> Section:
         Text("papers", lambda _, papers, __: papers),
         Text("ours", lambda _, __, ours: ours[0]),
         Text("agrees", lambda _, __, ours: ours[1]),
-        caption="Values of the papers, and ours (ranges over models). Agreement means the same kind of effect of "
-        "similar size; it is not a statistical test. A number is compared only if it is measured in the same way as in "
-        "the papers.",
+        caption="Values of the papers or of public checkpoints, and ours (ranges over models). Agreement means the "
+        "same kind of effect of similar size; it is not a statistical test. Brackets name where a measure differs from "
+        "the papers'.",
         source="references",
     )
     return Section(TITLE, (), (table,))
@@ -84,7 +84,7 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
     before, rise = [drop for drop, _ in known], [end - drop for drop, end in known]
     after = [drop for c in changed if (drop := c.summary.icl_loss_drop_nats) is not None]
     late = span(sorted({c.summary.icl_late_token or 0 for c in two}), 0)
-    moments = ("just before the onset", "at the end minus this, same windows", "at the end, all verdict windows")
+    moments = ("just before the onset", "from then to the end, same windows", "at the end, all verdict windows")
     names = [f"loss drop {when} (tokens 50 ± 5 − {late} ± 5)" for when in moments]
     papers = [f"{value} nats (ICL: 50th − 500th)" for value in (f"< {BEFORE}", f"> {AFTER - BEFORE:.2g}", "≈ 0.4")]
     if not before or not after:

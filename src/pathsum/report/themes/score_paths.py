@@ -58,7 +58,7 @@ def terms(cells: Sequence[Cell]) -> Table:
         caption="Preference of the best induction head for the token after the earlier occurrence of the current "
         "token, on repeated random tokens (nats above the mean over keys), by term; in brackets the term's share of "
         "the variance of scores over keys. Then the part with keys that come through the previous-token head. Last: "
-        "the path to the query that contributes most over all keys; if it goes through a head, “itself” is this head's "
+        "the path to the query with the largest sum over key paths; if it goes through a head, “itself” is this head's "
         f"attention to its own position on held-out text. Standard errors over windows: at most {number(error)} nats "
         "per pair.",
         csv="score_paths.csv",

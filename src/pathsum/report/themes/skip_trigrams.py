@@ -18,13 +18,13 @@ BUGS = 8  # rows of the table of skip-trigram bugs
 NEAR = 8  # tokens back; a long-range head has less than half of its attention within them
 
 METHOD = (
-    "How the atlas is made. Half of the held-out documents are the choosing documents. In some windows of these "
-    "documents, the effect of each skip-trigram on the logit of its output is summed over the places where it occurs. "
-    "The skip-trigrams of each head with the largest sums are candidates. A sum can also be large because the head "
-    "raises common tokens, whatever the source. The atlas therefore lists the candidates that the choosing documents "
-    "contain more often than chance: after the source, the output follows the destination more often than overall, by "
-    "more than three standard errors. Attention patterns and norm scales are fixed; with one layer this is exact. "
-    "Neither the first position nor the destination itself counts as a source."
+    "How the atlas, a list of skip-trigrams, is made. Half of the held-out documents are the choosing documents. In "
+    "some windows of these, the effect of each skip-trigram on the logit of its output is summed over the places where "
+    "it occurs. The skip-trigrams of each head with the largest sums are candidates. A sum can also be large because "
+    "the head raises common tokens, whatever the source. The atlas therefore lists the candidates that the choosing "
+    "documents contain more often than chance: after the source, the output follows the destination more often than "
+    "overall, by more than three standard errors. Attention patterns and norm scales are fixed; with one layer this is "
+    "exact. Neither the first position nor the destination itself counts as a source."
 )
 NAMES = (
     HEAD,
@@ -69,8 +69,8 @@ def _copying(cells: Sequence[Cell]) -> str:
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     text = (
         "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. It passes "
-        f"both tests if both halves contain it more often than chance. Share that copies of those that pass: {shares} "
-        "of the listed (range over models)"
+        f"both tests if both halves contain it more often than chance. Of those that pass, the share that copies is "
+        f"{shares} of the listed (range over models)"
     )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))

@@ -19,9 +19,9 @@ def section(results: Results, _: Figures) -> Section:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head after the first layer.",))
     method = (
         "A circuit that is necessary need not be sufficient. Here everything except the circuit is resampled: the "
-        "outputs of all other heads, and whatever else the induction head reads. Queries are resampled from other "
-        "windows than keys. The token embedding is kept in queries, which match it, and in values, which copy it, but "
-        "not in keys. The controls keep the edge of another first-layer head, or no edge."
+        "outputs of all other heads, and whatever else the induction head reads, except the token embedding in "
+        "queries, which match it, and in values, which copy it. Queries are resampled from other windows than keys. "
+        "The controls keep the edge of another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 
@@ -35,7 +35,7 @@ def _table(cells: list[Cell]) -> Table:
         Column("second-copy gain left (share)", ("gain_share", "gain_low", "gain_high")),
         caption="Share of the whole model's prefix matching and second-copy gain (loss on the first copy minus loss on "
         "the second) that remains with only the previous-token head, its edge to the keys (K) of the induction head, "
-        "and the induction head. Below: the control that keeps most prefix matching. 95 % intervals over windows of "
+        "and the induction head. Next row: the control that keeps most prefix matching. 95 % intervals over windows of "
         "repeated random tokens.",
         csv="sufficiency.csv",
     )

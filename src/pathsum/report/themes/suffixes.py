@@ -104,7 +104,7 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
         "shares of the advantage and of the attention to the follower of a single match of one token, and the rise of "
         f"the loss on the second copy of repeated random tokens (nats per token). {' '.join(text)}",
         "In one-token matching, a query reads only its own token, and a key only its own and the previous token. "
-        "Ablation of all other paths into the queries and keys of the induction head, including two-token matching, "
+        "Ablation of all other paths into the queries and keys of the induction head, two-token matching's too, "
         f"raises the loss on the second copy by {span(second_copy)} nats per token.",
     )
 
@@ -122,16 +122,15 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
 
 
 def _heads(cells: Sequence[Cell]) -> str:
-    """State whether the advantage grows with the number of heads."""
+    """State the median advantage for each number of heads; empty if there is one number."""
     counts = sorted({c.summary.n_heads for c in cells})
     if len(counts) < 2:
         return ""
     medians = [
         median(r.advantage for c in cells if c.summary.n_heads == n and (r := uncut(c)) is not None) for n in counts
     ]
-    shape = "grows" if medians == sorted(set(medians)) else "does not grow steadily"
     text = ", ".join(f"{number(m)} with {n} heads" for n, m in zip(counts, medians, strict=True))
-    return f"The advantage {shape} with the number of heads per layer: {text} (median over models)."
+    return f"The advantage by heads per layer: {text} (median over models)."
 
 
 # ---- table ----------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def _text(results: Results) -> tuple[str, ...]:
     missing = ", ".join(results.missing) or "none"
     return (
         f"The grid has {plural(len(results.cells), 'model')}: {', '.join(counts) or 'none'}. In files, the name of a "
-        f"model gives its layers (L), heads per layer (H) and seed (S). Models that are not made yet: {missing}.",
+        f"model gives its layers (L), heads per layer (H) and seed (S). Models still to be made: {missing}.",
     )
 
 

@@ -62,8 +62,8 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     counts = (
         "An edge is a pair of an earlier head and a reader (queries, keys or values) of a later head. Of "
         f"{plural(len(edges), 'edge')} of all models, {above} have a composition score above chance and "
-        f"{len(differ) - above} below it (Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} do not "
-        "differ from chance. A score below chance means that the later head reads less of what the earlier head writes "
+        f"{len(differ) - above} below it (Benjamini–Hochberg, q < {SIGNIFICANT}); {len(edges) - len(differ)} show no "
+        "difference. A score below chance means that the later head reads less of what the earlier head writes "
         "than of random directions."
     )
     if bounds := [e.p_floor for e in differ if e.at_floor]:

@@ -61,8 +61,8 @@ def _joint(cells: Sequence[Cell]) -> str:
     names = " and ".join(head_label(best.layer, int(h)) for h in best.heads.split())
     others = "" if best.chance_top1 is None else f", and {number(best.chance_top1)} for other sets of as many heads"
     return (
-        "Joint copying. Heads of a layer that attend to the same positions (cosine of patterns ≥ 0.5) act as one head "
-        f"with the sum of their OV circuits. There are {plural(len(groups), 'such group')}; "
+        "Joint copying. Heads of a layer that attend to similar positions (cosine of patterns ≥ 0.5) act much like one "
+        f"head with the sum of their OV circuits. There are {plural(len(groups), 'such group')}; "
         f"{sum(g.top1 > g.best_top1 for _, g in groups)} of them copy more of the vocabulary than their best head "
         f"alone. In the group that copies most ({cell.name}, heads {names}), a share of {number(best.top1)} of the "
         f"tokens raise their own logit most, against {number(best.best_top1)} for its best head alone{others}."
@@ -115,7 +115,8 @@ def _deleting(cells: Sequence[Cell]) -> str:
     return (
         "Deletion. A head may delete what earlier layers wrote. Alignment is −1 if a head writes the opposite of the "
         f"earlier writes that it reads, and 1 if it repeats them. It is {span([d.alignment for d in heads])}, and "
-        f"below chance in {sum(d.alignment < -BEYOND * d.spread for d in heads)} of {plural(len(heads), 'head')}. No "
+        f"{BEYOND} standard deviations below chance in {sum(d.alignment < -BEYOND * d.spread for d in heads)} of "
+        f"{plural(len(heads), 'head')}. No "
         f"head cancels more than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers "
         "wrote at its own position."
     )

@@ -32,7 +32,7 @@ def _text(results: Results) -> tuple[str, ...]:
     about = (
         f"The corpus is {corpus.name}: {number(corpus.train_tokens)} training tokens of a {corpus.d_vocab:,}-token "
         f"vocabulary. Of its held-out documents, {corpus.tuning_documents:,} are used for evaluation during training "
-        f"and for choosing heads; the other {corpus.verdict_documents:,} are kept for the verdicts. Verdicts use "
+        f"and for choosing heads; the other {corpus.verdict_documents:,} are kept for the verdicts, which use up to "
         f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} of these documents, and no document "
         f"supplies more than {number(100 * corpus.largest_document, 1)} % of the windows. On these windows a unigram "
         f"model has a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "

@@ -47,10 +47,13 @@ from pipelines.paths import (
 from pipelines.reference_run import read_reference_run
 
 SMALL = "small_embedding"  # beginning of the name of controls whose embedding is smaller than that of the grid
-NAMED_CONTROLS = (  # other controls that claims and the report find by name, and the setting that the name states
-    ("smeared_two", "smeared_keys", True),
-    ("clamped_previous", "clamp", "previous_token"),
-)
+NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report finds by name: what the name states
+    "smeared": {"model.n_layers": 1, "model.smeared_keys": True},
+    "smeared_two": {"model.n_layers": 2, "model.smeared_keys": True},
+    "clamped_previous": {"model.n_layers": 2, "model.clamp": "previous_token"},
+    "shuffled": {"train.shuffled": True},
+    "untrained": {"train.tokens": 0},
+}
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
@@ -170,22 +173,23 @@ def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> li
                 f"cells.{name}.model.n_ctx: expected model.n_ctx = {n_ctx}, because the bigram baseline is measured on "
                 f"windows of this length, got {model['n_ctx']}; change model.n_ctx for all cells"
             )
-        if isinstance(model, dict):
-            complaints += _contradictions(str(name), model, values["model"])
+        if isinstance(model, dict) and isinstance(cell.get("train"), dict):
+            complaints += _contradictions(str(name), cell, values["model"])
     return complaints
 
 
-def _contradictions(name: str, model: dict[str, Any], usual: dict[str, Any]) -> Iterator[str]:
-    """Yield a complaint for each setting of ``model`` that contradicts what the report says of a control of this
-    name."""
-    expected = {key: needed for known, key, needed in NAMED_CONTROLS if name == known and model.get(key) != needed}
-    std = model.get("embedding_std")
+def _contradictions(name: str, cell: dict[str, Any], usual: dict[str, Any]) -> Iterator[str]:
+    """Yield a complaint for each setting of ``cell`` that contradicts what the report says of a control of this
+    name. ``usual`` are the settings ``model`` of the grid."""
+    given = {f"{section}.{key}": value for section in ("model", "train") for key, value in cell[section].items()}
+    expected = {key: needed for key, needed in NAMED_CONTROLS.get(name, {}).items() if given.get(key) != needed}
+    std = given.get("model.embedding_std")
     if name.startswith(SMALL) and isinstance(std, float | int) and std >= usual["embedding_std"]:
-        expected["embedding_std"] = f"less than {usual['embedding_std']}"
+        expected["model.embedding_std"] = f"less than {usual['embedding_std']}"
     for key, needed in expected.items():
         yield (
-            f"sweep.controls.{name}: expected model.{key} = {needed}, because the report says so of this name, got "
-            f"{model.get(key)!r}; give the control another name"
+            f"sweep.controls.{name}: expected {key} = {needed}, because the report says so of this name, got "
+            f"{given.get(key)!r}; give the control another name"
         )
 
 

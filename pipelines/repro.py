@@ -208,7 +208,7 @@ def report(_: int) -> int:
 
 
 def report_so_far(left: set[str]) -> int:
-    """Write the verdicts and the report from the records of the models that are made, without DVC. Return the exit
+    """Write the verdicts and the report, without DVC, from the records of the models made so far. Return the exit
     code. ``left`` are the stages that are out of date, whose results are left out."""
     missing = "not all models are made; the report names the missing ones"
     busy = "another command computes results in this folder; the report shows the records so far"

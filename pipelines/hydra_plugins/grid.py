@@ -93,7 +93,10 @@ def grid(model: DictConfig, train: DictConfig, sweep: DictConfig) -> DictConfig:
         cells[name] = _merged(_plain(config, n_layers, axes.n_heads[0], axes.seeds[0]), change)
     for name in axes.overrides:
         if not GRID_NAME.fullmatch(name):
-            raise ValueError(f"sweep.overrides: {name} is no cell's name; the grid has {', '.join(cells)}")
+            if name in axes.controls:
+                raise ValueError(f"sweep.overrides: {name} is a control; change it under sweep.controls.{name}")
+            models = ", ".join(cell for cell in cells if cell not in axes.controls)
+            raise ValueError(f"sweep.overrides: expected the name of a model, got {name}; the grid has {models}")
     return OmegaConf.create(cells)
 
 

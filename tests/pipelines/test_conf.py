@@ -259,10 +259,12 @@ def test_a_single_cell_can_be_overridden_and_a_wrong_name_is_refused(tmp_path: P
     assert after["L2H4S3"]["train"]["tokens"] == 123
     first = composed(tmp_path, "++sweep.overrides.L2H4S2.train.tokens=123")["cells"]
     assert [name for name in before if before[name] != first[name]] == ["L2H4S2"]  # not the controls beside it
-    with pytest.raises(Exception, match=r"sweep.overrides: L2H4 is no cell's name; the grid has L0S2"):
+    with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4; the grid has L0S2"):
         composed(tmp_path, "++sweep.overrides.L2H4.train.tokens=1")
-    with pytest.raises(Exception, match=r"sweep.overrides: L2H4S03 is no cell's name"):
+    with pytest.raises(Exception, match=r"sweep.overrides: expected the name of a model, got L2H4S03; "):
         composed(tmp_path, "++sweep.overrides.L2H4S03.train.tokens=1")
+    with pytest.raises(Exception, match=r"sweep.overrides: shuffled is a control; change it under sweep.controls.shuf"):
+        composed(tmp_path, "++sweep.overrides.shuffled.train.tokens=1")
 
 
 def test_a_grid_without_seeds_is_named(tmp_path: Path) -> None:
@@ -393,6 +395,11 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
     ("override", "said"),
     [
         ("sweep.controls.smeared_two.model.smeared_keys=false", "smeared_two: expected model.smeared_keys = True"),
+        ("sweep.controls.smeared_two.model.n_layers=1", "smeared_two: expected model.n_layers = 2"),
+        ("sweep.controls.clamped_previous.model.n_layers=1", "clamped_previous: expected model.n_layers = 2"),
+        ("sweep.controls.smeared.model.smeared_keys=false", "smeared: expected model.smeared_keys = True"),
+        ("sweep.controls.shuffled.train.shuffled=false", "shuffled: expected train.shuffled = True"),
+        ("sweep.controls.untrained.train.tokens=100000", "untrained: expected train.tokens = 0"),
         ("sweep.controls.clamped_previous.model.clamp=none", "clamped_previous: expected model.clamp = previous_token"),
         ("sweep.controls.small_embedding.model.embedding_std=1", "expected model.embedding_std = less than 1.0"),
         (

@@ -24,7 +24,7 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
     scores = (
         f"2.10 for a token that differs only in {what} (equal token: 4.20)" for what in ("case", "a leading space")
     )
-    assert f"it exceeds the control's by {' and '.join(scores)}." in variants
+    assert f"over all pairs of tokens, is {' and '.join(scores)}." in variants
     assert (
         "first copy helps: the gain is 0.20 more than from the control, and 0.30 more than from another passage"
         in renamed

@@ -35,8 +35,8 @@ def alignment(W_OV: LowRank, C: Float[Tensor, "d_model d_model"]) -> Alignment:
     """Return tr(W_OV C) / √(tr(W_OV C W_OVᵀ) tr C), with C the ``covariance`` of what earlier layers wrote.
 
     This is the correlation between the earlier writes and their images under W_OV. It is −1 if W_OV maps each earlier
-    write to its opposite, up to one positive factor. The spread under random rotations is exact, not sampled. Value and
-    spread are 0 if nothing was written or the head is zero. See docs/framework.md §3.16."""
+    write to its opposite, up to one positive factor. Its spread under random rotations is exact, not sampled. Both are
+    0 if nothing was written or the head is zero. See docs/framework.md §3.16."""
     read = W_OV.right @ C  # rank × d_model
     trace = (read * W_OV.left.mT).sum().item()
     gram = W_OV.left.mT @ W_OV.left

@@ -35,8 +35,8 @@ def total(rows: list[ScorePathRow], keep: Callable[[ScorePathRow], bool] = lambd
 
 
 def through_keys(cell: Cell) -> float:
-    """Sum the induction head's preference over the pairs whose path to the key is the previous-token head alone, in
-    nats."""
+    """Sum the induction head's preference (nats) over the pairs of paths whose key path is the previous-token head
+    alone."""
     previous = cell.previous_token_head()
     name = "" if previous is None else head_label(previous.layer, previous.head)
     return total(of_induction_head(cell), lambda r: r.key == name)

@@ -114,8 +114,9 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
     """Yield how much a passage lowers the loss of its copy: the copy's loss after BOS alone minus its loss after the
     passage.
 
-    The copy is exact or renamed. Each value is the mean over positions of one kind (``scored``) in one passage, in nats
-    per token. In the controls, another passage stands before the copy, or the same tokens in random order."""
+    The copy is exact or made by ``rename``. Each value is the mean over positions of one kind (``scored``) in one
+    passage, in nats per token. In the controls, another passage stands before the copy, or the same tokens in random
+    order."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]

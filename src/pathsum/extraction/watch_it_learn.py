@@ -35,7 +35,7 @@ class Passage:
 def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str, list[Any]]:
     """Return the records ``passages`` and ``patterns``. Costs a trace of every passage at every checkpoint.
 
-    Patterns of the last checkpoint are also given value-weighted."""
+    For the last checkpoint, there are value-weighted patterns as well."""
     shown, log = passages(data, trained.model.config.n_ctx), trained.log
     patterns: list[PatternRow] = []
     for path, at in zip(trained.checkpoints, log, strict=True):

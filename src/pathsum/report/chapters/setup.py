@@ -62,8 +62,10 @@ def _tuned(registered: Preregistration) -> str:
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
     seen = f", {late} of them after a verdict was seen" if late else ""
+    what, _, purpose = tuned.removesuffix(".").partition(": for ")
+    purpose = f", for {purpose}" if purpose else ""
     return (
-        f"Tuned, on other seeds and documents: {tuned[0].lower()}{tuned[1:].replace(': for', ', for')} {frozen}; "
+        f"Tuned on other seeds and documents{purpose}: {what[0].lower()}{what[1:]}. {frozen}; "
         f"{plural(len(registered.changes), 'change')} followed{seen}."
     )
 

@@ -86,8 +86,8 @@ def _current_token(cells: Sequence[Cell]) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """The rise of the loss on the second copy (nats per token), by head: under resample ablation, and with an exact
-    previous-token pattern."""
+    """The rise of the second copy's loss (nats per token), by head: when it is resample-ablated, and when its pattern
+    is replaced by an exact previous-token pattern."""
 
     previous: Place
     induction: Place

@@ -112,8 +112,7 @@ def _sequences(cells: Sequence[Cell]) -> str:
         names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
         orders.append(f"{order or 'nothing'} in {plural(n, 'model')}{names}")
     return (
-        f"Order of formation: {'; '.join(orders)}. “Before” means that an evaluation lies between two rises, “with” "
-        "that none does."
+        f"Order of formation: {'; '.join(orders)}. “Before”: an evaluation separates the two rises; “with”: none does."
     )
 
 

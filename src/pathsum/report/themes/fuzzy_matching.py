@@ -63,8 +63,8 @@ def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
         "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
         "verdict: the claims were frozen before it was measured. Each sequence consists of different random tokens and "
         "ends with the query. An earlier token, the follower, stands directly after the query's token, after a variant "
-        "of it, or after a control: an unrelated token of the variant's case and space and of similar frequency. All "
-        "three consist of letters only; single letters are included."
+        "of it, or after a control: an unrelated token of the variant's case and space and of similar frequency. The "
+        "query's token, variant and control consist of letters only, possibly of one."
     )
     said = []
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
@@ -91,7 +91,7 @@ def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
     if scores:
         said.append(
             "The match score, computed from the weights, compares the current token at the query with the previous "
-            "token at the key. In standard deviations over all pairs of tokens, it exceeds the control's by "
+            "token at the key. Its excess over the control's, in standard deviations over all pairs of tokens, is "
             f"{' and '.join(scores)}."
         )
     return method, " ".join(said)

@@ -21,7 +21,7 @@ RULE = (
     "The composition score of an edge is ‖R W_OV^early‖ / (‖R‖ ‖W_OV^early‖), 0 to 1, where R is the matrix with which "
     "the later head reads (Q: W_QKᵀ, K: W_QK, V: W_OV). An edge composes if its score, computed without the direction "
     "of the early head's mean write, meets three conditions: it exceeds chance; its one-sided Benjamini–Hochberg q is "
-    f"< {FALSE_COMPOSITION}; and, multiplied by the size of the early head, it is at least {COMPOSES} times chance. "
+    f"< {FALSE_COMPOSITION}; and the score times the size of the early head is at least {COMPOSES} times chance. "
     "The size is the standard deviation of what the early head writes on held-out text, divided by the root mean "
     "square of the standard deviations of all parts that the later layer reads (the embedding and each earlier head)."
 )
@@ -132,7 +132,7 @@ def _label(head: HeadRow | None) -> str:
 
 
 def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
-    """Format by how much the K-composition of these two heads exceeds chance, and chance in brackets."""
+    """Format the excess of these heads' K-composition over chance, with chance in brackets."""
     if previous is None or induction is None:
         return "–"
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)

@@ -6,6 +6,8 @@ import dataclasses
 import functools
 import hashlib
 import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from pathsum.claims import registry
@@ -14,7 +16,9 @@ from pathsum.config import TrackingConfig, load
 from pathsum.core.storage import read_records, read_value
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
+from pathsum.report.story import draw_all
 from pathsum.tracking.tracker import mirror, mirror_tables
+from pipelines.interrupts import end_with_parent
 from pipelines.lab import read_lab
 from pipelines.paths import (
     CIRCUITS,
@@ -33,17 +37,23 @@ from pipelines.results import read_results
 
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
-        results = read_results()
-        about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
-        results = dataclasses.replace(results, provenance=about)
-        stored = read_records(CLAIMS, ClaimResult)
-        if absent := [claim for claim in registry.claims() if claim not in stored]:
-            raise ValueError(
-                f"{CLAIMS}: expected a verdict on each claim, got none on {', '.join(absent)}; run make repro"
-            )
-        claims = [stored[claim] for claim in registry.claims()]
-        registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
-        figures = write_report(results, claims, REPORTS, registered, read_lab(results))
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, spawn, end_with_parent) as second:  # draws every other figure
+            second.submit(int)  # starts the process, which imports what it needs while this one reads the records
+            results = read_results()
+            about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
+            results = dataclasses.replace(results, provenance=about)
+            others = second.submit(draw_all, results, 1, 2)
+            stored = read_records(CLAIMS, ClaimResult)
+            if absent := [claim for claim in registry.claims() if claim not in stored]:
+                raise ValueError(
+                    f"{CLAIMS}: expected a verdict on each claim, got none on {', '.join(absent)}; run make repro"
+                )
+            claims = [stored[claim] for claim in registry.claims()]
+            registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
+            exported = read_lab(results)
+            figures = draw_all(results, 0, 2) | others.result()
+        write_report(results, claims, figures, REPORTS, registered, exported)
         tracking = load(TrackingConfig, section(params(), "tracking"), "tracking")
         identity = hashlib.sha256(json.dumps(results.provenance, sort_keys=True).encode()).hexdigest()[:16]
         with mirror(tracking, "report", f"report-{identity}", "report", results.provenance, RUNS / "report") as wandb:

@@ -13,6 +13,7 @@ from pathsum.claims.registry import judge_all
 from pathsum.lab.export import export
 from pathsum.records.results import Results
 from pathsum.report.build import write_report
+from pathsum.report.story import draw_all
 from tests.lab.small import HOSTILE, documents, random_model, tokenizer, windows
 from tests.report import synthetic
 from tests.report.watched import NAME, with_torch_patterns
@@ -38,6 +39,8 @@ def results() -> Results:
 @pytest.fixture(scope="session")
 def full(results: Results, made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
     """Return the folder of their report."""
-    return made_once(
-        "reports", lambda folder: write_report(results, judge_all(results), folder, exported=exported_models())
-    )
+
+    def write(folder: Path) -> None:
+        write_report(results, judge_all(results), draw_all(results), folder, exported=exported_models())
+
+    return made_once("reports", write)

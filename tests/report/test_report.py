@@ -31,7 +31,7 @@ from pathsum.report.document import PAPERS, slug
 from pathsum.report.figures import learning
 from pathsum.report.figures.base import Figure
 from pathsum.report.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
-from pathsum.report.story import FIRST, contents
+from pathsum.report.story import FIRST, contents, draw_all
 from pathsum.report.symbols import drawable, visible
 from pathsum.report.themes.controls import controls
 from tests.report import synthetic
@@ -39,7 +39,7 @@ from tests.report.conftest import exported_models, made_up_results
 
 
 def build(results: Results, folder: Path) -> tuple[str, str]:
-    write_report(results, judge_all(results), folder)
+    write_report(results, judge_all(results), draw_all(results), folder)
     return (folder / "index.html").read_text(encoding="utf-8"), (folder / "README.md").read_text(encoding="utf-8")
 
 
@@ -201,7 +201,8 @@ def test_equal_records_give_equal_bytes_and_a_file_of_an_earlier_report_is_remov
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "old.svg").write_text("")
     results = made_up_results()
-    write_report(results, judge_all(results), tmp_path, exported=exported_models())
+    figures = draw_all(results, 1, 2) | draw_all(results, 0, 2)  # the shares of two processes
+    write_report(results, judge_all(results), figures, tmp_path, exported=exported_models())
     first, second = ({p.relative_to(d): p.read_bytes() for d in [f] for p in f.rglob("*.*")} for f in (full, tmp_path))
     assert first == second  # nor is the old file there
 

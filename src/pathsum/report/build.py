@@ -17,10 +17,11 @@ from pathsum.records.corpus import CorpusSummary, NGramRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report import agreement
-from pathsum.report.figures.base import Figure, stacked
+from pathsum.report.figures.base import stacked
 from pathsum.report.figures.learning import best
 from pathsum.report.render import html, markdown
-from pathsum.report.story import UNFROZEN, draw_all, story
+from pathsum.report.story import UNFROZEN, story
+from pathsum.report.theme import Figures
 
 CLAIM = ["id", "claim", "section", "measure", "threshold", "value", "verdict", "detail"]
 LOGGED = ["step", "tokens_seen", "val_loss_nats", "in_context_loss_drop_nats"]
@@ -30,16 +31,16 @@ LOGGED += ["repeat_first_loss_nats", "repeat_second_loss_nats"]
 def write_report(
     results: Results,
     claims: Sequence[ClaimResult],
+    figures: Figures,
     folder: Path,
     registered: Preregistration = UNFROZEN,
     exported: Mapping[str, Any] | None = None,
-) -> dict[str, Figure]:
-    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``, and return the figures.
+) -> None:
+    """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``.
 
-    Files of an earlier report in figures/ and tables/ are removed. Equal records give equal bytes. ``exported`` is what
-    the lab of the page runs; without it, there is no lab.
+    ``figures`` are those of ``draw_all``. Files of an earlier report in figures/ and tables/ are removed. Equal records
+    give equal bytes. ``exported`` is what the lab of the page runs; without it, there is no lab.
     """
-    figures = draw_all(results)
     document = story(results, claims, figures, registered, exported)
     drawn: dict[str, bytes] = {}
     for name, figure in figures.items():
@@ -48,7 +49,6 @@ def write_report(
     _replace(folder / "tables", {f"{name}.csv": _csv(t) for name, t in tables(results, claims).items()})
     (folder / "README.md").write_text(markdown(document), encoding="utf-8")
     (folder / "index.html").write_text(html(document), encoding="utf-8")
-    return figures
 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,9 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     for kind, section, where in kinds:
         complaints += _complaints(kind, section, where)
     base = {key: values[key] for key in ("seed", "model", "train")}  # each model differs from it in some settings
-    if wrong := _complaints(CellConfig, base, ""):
-        complaints += [complaint.lstrip(".: ") for complaint in wrong]
-    else:
+    wrong = _complaints(CellConfig, base, "")
+    complaints += [complaint.lstrip(".: ") for complaint in wrong]
+    if not wrong:
         complaints += _sweep_complaints(values, registered) + _of_all(CellConfig, values["cells"], "cells")
     complaints += [
         f"cells: the name of a model is the name of its folders: expected at most 64 letters, digits and _, "
@@ -114,7 +114,7 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         for name in values["cells"]
         if not MODEL_NAME.fullmatch(str(name))
     ]
-    complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models")
+    complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models", wrong)
     try:
         load_corpus(values["corpus"])
     except ConfigError as error:
@@ -202,7 +202,7 @@ def _controls() -> set[str]:
 
 
 def without_effect(values: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each setting that changes no model of the grid."""
+    """Yield a line for each setting that changes no model of the grid, and for each warm-up longer than training."""
     sweep, model = values["sweep"], values["model"]
     for name in set(sweep["overrides"]) - set(values["cells"]):
         reader = "no command" if "D" in name else "only pipelines.train"
@@ -217,6 +217,13 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     ):
         if given != used:
             yield f"{key} = {given}: only pipelines.train reads it; the grid has sweep.{axis} = {sweep[axis]}"
+    if sweep["d_head"] == [model["d_head"]]:
+        yield f"sweep.d_head = {sweep['d_head']}: model.d_head is the same; expected other widths, which add models"
+    if short := [name for name, cell in values["cells"].items() if _ends_in_warmup(cell)]:
+        yield (
+            "train.warmup_steps: expected fewer steps than training has, because learning rates reach their values "
+            f"after the warm-up ({_some(short)})"
+        )
     ours = [cell for name, cell in values["cells"].items() if name not in sweep["controls"]]
     for section in ("model", "train"):
         for key, given in values[section].items():
@@ -224,6 +231,11 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
                 cell[section][key] != given for cell in ours
             ):
                 yield f"{section}.{key} = {given}: no model of the grid has it; sweep.by_layers or overrides change it"
+
+
+def _ends_in_warmup(cell: dict[str, Any]) -> bool:
+    steps = cell["train"]["tokens"] // (cell["train"]["batch"] * cell["model"]["n_ctx"])
+    return 0 < steps <= int(cell["train"]["warmup_steps"])
 
 
 def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
@@ -235,22 +247,28 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
     except ConfigError as error:
         return error.complaints
     except ValueError as error:
-        return [f"{where}.model.{error}"]
+        alone = "; clamp single models with sweep.controls" if str(error).startswith("clamp") else ""
+        return [f"{where}.model.{error}{alone}"]
     return []
 
 
-def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str) -> list[str]:
-    """Return what is wrong with the models of a section. A complaint about all of them is given once."""
+def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str, said: Collection[str] = ()) -> list[str]:
+    """Return what is wrong with the models of a section, each complaint once. Those ``said`` before are left out."""
     found: dict[str, list[str]] = {}
     for name, section in sections.items():
         for complaint in _complaints(kind, section, ""):
-            found.setdefault(complaint, []).append(name)
+            if complaint not in said:
+                found.setdefault(complaint, []).append(name)
     return [
-        f"{where}.*{complaint} (in all {len(names)} models)"
-        if len(names) == len(sections) > 1
-        else "\n  - ".join(f"{where}.{name}{complaint}" for name in names)
+        f"{where}.{names[0]}{complaint}"
+        if len(names) == 1
+        else f"{where}.*{complaint} ({f'in all {len(names)} models' if len(names) == len(sections) else _some(names)})"
         for complaint, names in found.items()
     ]
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"in {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def write_sections(values: dict[str, Any]) -> None:

@@ -62,6 +62,12 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
         for cause in _causes(error):
             if isinstance(cause, ConfigError):
                 raise cause from error
+        if isinstance(error, OverrideParseException):
+            raise ValueError(_unreadable_override(error.override)) from error
+        if named := re.search("Could not find '([^'/]+)/([^'/]+)'", str(error)):
+            raise ValueError(_unknown_file(*named.groups())) from error
+        if named := re.match(r"Could not override '([\w.]+)'", str(error)):
+            raise ValueError(_unknown_key(named[1])) from error
         given = f" with {' '.join(overrides)}" if overrides else ""
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
 
@@ -84,19 +90,34 @@ def _said(error: Exception) -> str:
         return "; ".join(unreadable)
     if isinstance(error, RecursionError):
         return "expected settings that end, got some that contain themselves or are nested too deeply"
-    if named := re.match(r"Could not override '([\w.]+)'", text):
-        return _unknown_key(named[1])
     if "Config group override must be" in text:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
     if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # by the seed of single models
         return "sweep.seeds: expected a list of at least one seed, such as [2, 3, 4]"
-    if isinstance(error, OverrideParseException):
-        text = f"expected KEY=VALUE, got {error.override!r}: {text}"
     if "Error merging override" in text and error.__cause__:
         text = f"{text}: {error.__cause__}"
     text = re.sub(r"^\w+ raised while resolving interpolation: ", "", text)
     text = re.split(r"\n\s*(?:full_key:|Config search path|See https)", text)[0].strip()
     return f"{text}; it needs `pip install 'pathsum[launchers]'`" if "submitit" in text else text
+
+
+def _unreadable_override(override: str) -> str:
+    """Return the complaint about an override that Hydra cannot parse."""
+    layers = re.match(r"[+~]*sweep\.by_layers\.([^.=]*)", override)
+    if layers and not re.fullmatch("0|[1-9][0-9]*", layers[1]):
+        return (
+            f"{override}: expected a number of layers without sign or leading zeros, as in "
+            f"sweep.by_layers.2.train.tokens=9000000, got {layers[1]!r}"
+        )
+    return f"{override}: expected KEY=VALUE, with special characters in quotation marks, and brackets and quotes closed"
+
+
+def _unknown_file(folder: str, name: str) -> str:
+    """Return the complaint about a file of conf/ that is not there, with the nearest one."""
+    folders = [path.name for path in (ROOT / "conf").iterdir() if path.is_dir()]
+    files = [path.stem for path in (ROOT / "conf" / folder).glob("*.yaml")]
+    hint = unknown(name, files, "file") if files else unknown(folder, folders, "folder")
+    return f"conf/{folder}/{name}.yaml: named by `defaults` or an override, but not there; {hint}"
 
 
 def _unknown_key(path: str) -> str:
@@ -112,7 +133,7 @@ def _unknown_key(path: str) -> str:
         known = {str(name): values for name, values in known.items()}
         if key not in known:
             groups = [] if above else [folder.name for folder in (ROOT / "conf").iterdir() if folder.is_dir()]
-            adds = f"; ++{path}=… adds one" if above.startswith("sweep.") else ""
+            adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
     return f"{path}: no such setting; +{path} adds it where the configuration allows it"

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,11 @@ def section(values: dict[str, Any], *path: str) -> Any:
 
 
 def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
-    """Return the name of the model on a command line. Raises ValueError unless it is one name in params.yaml."""
+    """Return the name of the model on a command line. Raises ValueError unless it is one name in params.yaml.
+
+    If the command line asks for help, print the docstring of the command, and end.
+    """
+    show_help(sys.modules["__main__"].__doc__)
     cells = section(values, "cells")
     if len(arguments) != 1 or arguments[0] not in cells:
         near = difflib.get_close_matches(" ".join(arguments), cells, n=1)
@@ -148,6 +153,8 @@ def _sentence(error: Exception) -> str:
         return _about_file(error, Path(os.fsdecode(error.filename)))
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return f"expected the package {error.name}, found none; run `pip install 'pathsum[{EXTRAS[error.name]}]'`"
+    if isinstance(error, BrokenExecutor):
+        return "a process of this stage was ended, as the system does when memory is short; run the same command again"
     if isinstance(error, MemoryError):
         return f"expected more free memory ({error}); lower train.batch, model.n_ctx or tokenizer.d_vocab, or free some"
     return str(error)
@@ -177,4 +184,4 @@ def _mistakes() -> tuple[type[Exception], ...]:
     from pathsum.training.loop import TrainingDiverged
     from pathsum.training.store import RunBusy
 
-    return ValueError, OSError, ImportError, MemoryError, SafetensorError, TrainingDiverged, RunBusy
+    return ValueError, OSError, ImportError, MemoryError, BrokenExecutor, SafetensorError, TrainingDiverged, RunBusy

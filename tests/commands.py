@@ -21,7 +21,7 @@ def command(folder: Path, module: str, *arguments: str) -> subprocess.CompletedP
         patch.setattr(sys, "argv", [module, *arguments])
         patch.delitem(sys.modules, module, raising=False)  # runpy warns where it was imported before
         try:
-            runpy.run_module(module, run_name="__main__")
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
         except SystemExit as left:
             code = int(left.code or 0)
         finally:

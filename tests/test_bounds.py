@@ -167,7 +167,7 @@ def test_a_training_shorter_than_a_step_is_refused() -> None:
 @pytest.mark.parametrize(
     ("betas", "said"),
     [
-        ([0.9], r"cell.train.betas: expected a longer list, got \[0.9\]"),
+        ([0.9], r"cell.train.betas: expected a list of 2 values, got \[0.9\]"),
         ([0.9, 0.9, 0.9], r"cell.train.betas: expected a list of 2 at most, got \[0.9, 0.9, 0.9\]"),
     ],
 )

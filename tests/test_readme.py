@@ -157,6 +157,13 @@ def test_a_command_that_does_not_exist_is_noticed(wrong: str) -> None:
         test_a_command_of_the_documents_can_be_typed(wrong)
 
 
+def test_a_variable_is_one_word_of_the_shell_whatever_its_quotes() -> None:
+    for target, variable in (("repro", "JOBS"), ("compare", "BASE"), ("corpora", "TEXT")):
+        shown = ["make", "--dry-run", target, f"{variable}=it's"]
+        printed = subprocess.run(shown, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        assert "it's" in shlex.split(printed.splitlines()[-1])
+
+
 def test_the_targets_are_the_makefiles() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*##", MAKEFILE, re.M))
     assert targets == set(re.search(r"^\.PHONY: (.*)", MAKEFILE, re.M)[1].split())  # type: ignore[index]

@@ -26,10 +26,11 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
         return [f"{where}.{complaint}" for complaint in error["ctx"]["complaints"]]
     if error["type"] == "extra_forbidden":
         above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
-        return [f"{above}.{unknown(str(error['loc'][-1]), _keys(kind, error['loc'][:-1]))}"]
+        return [f"{above}.{unknown(str(error['loc'][-1]), _type(kind, error['loc'][:-1]).model_fields)}"]
     if error["type"] == "missing" and isinstance(error["input"], list | tuple):
         above = ".".join([where, *(str(p) for p in error["loc"][:-1])])
-        return [f"{above}: expected a longer list, got {_short(error['input'])}"]
+        length = len(get_args(_type(kind, error["loc"][:-1])))
+        return [f"{above}: expected a list of {length} values, got {_short(list(error['input']))}"]
     if error["type"] == "missing":
         return [f"{place}: is required and was not given"]
     got = "" if isinstance(error["input"], Mapping | BaseModel) else f", got {_short(error['input'])}"
@@ -87,11 +88,11 @@ def of_change(
                     yield f"{place}.{section}.{unknown(str(key), known[section])}"
 
 
-def _keys(kind: Any, place: Sequence[int | str]) -> set[str]:
-    """Return the keys that a ``kind`` has at ``place``, which is a path of keys and positions."""
+def _type(kind: Any, place: Sequence[int | str]) -> Any:
+    """Return the type that a ``kind`` has at ``place``, which is a path of keys and positions."""
     for step in place:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             kind = kind.model_fields[str(step)].annotation
         else:
             kind = next(inner for inner in reversed(get_args(kind)) if inner is not Ellipsis)
-    return set(kind.model_fields)
+    return kind

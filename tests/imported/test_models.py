@@ -264,6 +264,14 @@ def test_a_parameter_that_one_layer_lacks_is_named_with_its_layer() -> None:
     assert "blocks.*.attn.W_Q: expected in the state dict, found nothing" in refused(state, config)
 
 
+def test_transposed_queries_are_blamed_on_the_file() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    state |= {name: tensor.mT.contiguous() for name, tensor in state.items() if name.endswith("W_Q")}
+    said = refused(state, config)
+    assert "blocks.0.attn.W_Q: expected n_heads × d_model × d_head numbers" in said
+    assert "configuration" not in said
+
+
 @pytest.mark.parametrize(("factor", "fits"), [(1e8, True), (1e10, False)])
 def test_weights_whose_products_exceed_float32_are_refused(factor: float, fits: bool) -> None:
     state, config = written(14, normalization_type=None, **POSITIONS[0])

@@ -382,6 +382,8 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
         ("seed=99", "seed = 99: only pipelines.train reads it; the grid has sweep.seeds = [2, 3, 4]"),
         ("sweep.n_layers=[0]", "model.n_layers = 2: only pipelines.train reads it"),
         ("sweep.n_layers=[0]", "train.tokens = 3000000: no model of the grid has it; sweep.by_layers or overrides"),
+        ("sweep.d_head=[32]", "sweep.d_head = [32]: model.d_head is the same; expected other widths"),
+        ("train.warmup_steps=1500", "train.warmup_steps: expected fewer steps than training has, because learning"),
         ("+sweep.by_layers.3.train.tokens=1", "sweep.by_layers.3: the grid has no model of 3 layers"),
     ],
 )
@@ -479,11 +481,15 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("model.n_hedas=4", "with model.n_hedas=4: model.n_hedas: no such setting; did you mean n_heads?"),
+        ("model.n_hedas=4", "model.n_hedas: no such setting; did you mean n_heads?"),
         ("modl.n_heads=4", "modl: no such setting; did you mean model?"),
         ("profil=paper", "profil: no such setting; did you mean profile?"),
-        ("n_heads", "expected KEY=VALUE, got 'n_heads'"),
-        ("sweep=grd", "Could not find 'sweep/grd'"),
+        ("n_heads", "n_heads: expected KEY=VALUE"),
+        ("model.n_heads=[4", "model.n_heads=[4: expected KEY=VALUE, with special characters in quotation marks"),
+        ("++sweep.by_layers.02.train.tokens=5", "expected a number of layers without sign or leading zeros"),
+        ("++sweep.by_layers.-1.train.tokens=5", "sweep.by_layers.2.train.tokens=9000000, got '-1'"),
+        ("sweep=grd", "conf/sweep/grd.yaml: named by `defaults` or an override, but not there; grd: no such file; did"),
+        ("sweep.controls.shuffeld=null", "no such setting; did you mean shuffled? (++sweep.controls.shuffeld=… adds"),
         ("sweep.n_heads=4", "  - sweep.n_heads: expected a list in brackets, got 4"),
         (
             "++sweep.by_layers.2.train.tokns=5",
@@ -499,7 +505,8 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(
     with pytest.raises(ValueError, match=re.escape(said)) as caught:
         compose(tmp_path / "params.yaml", [override])
     assert not any(
-        internal in str(caught.value) for internal in ("full_key", "search path", "raised while", "See http")
+        internal in str(caught.value)
+        for internal in ("Exception", "viable", "full_key", "search path", "raised while", "See http")
     )
 
 
@@ -559,6 +566,31 @@ def test_a_mistake_in_all_models_is_named_once(tmp_path: Path) -> None:
     assert caught.value.complaints == [
         "cells.*.train.batch: expected a number from 1 to 65,536 windows, got 1000000000000.0 (in all 27 models)"
     ]
+
+
+def test_a_mistake_in_some_models_or_in_what_they_inherit_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_valid(composed(tmp_path, "model.clamp=previous_token"), Preregistration())
+    cells, calibrated = caught.value.complaints
+    said = "got 0 layers and relative positions; clamp single models with sweep.controls"
+    assert cells.startswith("cells.*.model.clamp: ")
+    assert cells.endswith(f"{said} (in L0S2, L0S3, L0S4)")
+    assert calibrated.startswith("synthetic_models.bigrams.model.clamp: ")
+    assert calibrated.endswith(said)
+    with pytest.raises(ConfigError) as caught:
+        check_valid(composed(tmp_path, "train.betas=[0.9]"), Preregistration())
+    assert caught.value.complaints == ["train.betas: expected a list of 2 values, got [0.9]"]
+
+
+def test_a_folder_of_conf_that_defaults_misspell_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    path = tmp_path / "conf" / "config.yaml"
+    path.write_text(path.read_text().replace("- train: ", "- trian: "))
+    said = (
+        "conf/trian/muon.yaml: named by `defaults` or an override, but not there; trian: no such folder; did you mean"
+    )
+    with pytest.raises(ValueError, match=re.escape(f"{said} train?")):
+        compose(tmp_path / "params.yaml", [])
 
 
 def test_an_assertion_of_hydra_is_a_sentence_and_one_of_training_is_not() -> None:

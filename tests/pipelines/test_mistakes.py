@@ -54,6 +54,14 @@ def test_a_command_says_what_it_expected(tmp_path: Path, module: str, arguments:
     assert [path.name for path in tmp_path.iterdir()] == ["params.yaml"]  # nothing was written
 
 
+@pytest.mark.parametrize("module", ["train_cell", "extract"])
+def test_a_stage_of_one_model_explains_itself(tmp_path: Path, module: str) -> None:
+    (tmp_path / "params.yaml").write_text(HAS)
+    done = command(tmp_path, f"pipelines.{module}", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Stage `")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

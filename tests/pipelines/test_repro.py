@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,14 @@ def test_a_full_disk_is_named(
         raise OSError(errno.ENOSPC, "No space left on device")
     assert left.value.code == 1
     assert f"error: the disk of {tmp_path} is full; make room and run the same command" in capsys.readouterr().err
+
+
+def test_a_process_that_the_system_ended_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left, stage(threads=0):
+        raise BrokenProcessPool
+    assert left.value.code == 1
+    said = "a process of this stage was ended, as the system does when memory is short; run the same command again"
+    assert capsys.readouterr().err == f"\nerror: {said}\n"
 
 
 def test_asking_whether_there_is_anything_to_do_needs_no_torch() -> None:

@@ -203,6 +203,11 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
     d_vocab, d_model = state["embed.W_E"].shape
     first = state.get("blocks.0.attn.W_Q")
     n_heads, d_head = (first.shape[0], first.shape[-1]) if first is not None else (0, 0)
+    if first is not None and (first.dim() != 3 or first.shape[1] != d_model):
+        return [
+            f"blocks.0.attn.W_Q: expected n_heads × d_model × d_head numbers, with d_model = {d_model} as in "
+            f"embed.W_E, got {tuple(first.shape)}; check the file"
+        ]
     expected = {
         "unembed.W_U": (d_model, d_vocab), "unembed.b_U": (d_vocab,), "pos_embed.W_pos": (config.get("n_ctx"), d_model),
         **{f"attn.W_{part}": (n_heads, d_model, d_head) for part in "QKV"}, "attn.W_O": (n_heads, d_head, d_model),

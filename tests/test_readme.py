@@ -159,7 +159,7 @@ def test_a_command_that_does_not_exist_is_noticed(wrong: str) -> None:
 
 def test_a_variable_is_one_word_of_the_shell_whatever_its_quotes() -> None:
     for target, variable in (("repro", "JOBS"), ("compare", "BASE"), ("corpora", "TEXT")):
-        shown = ["make", "--dry-run", target, f"{variable}=it's"]
+        shown = ["make", "--no-print-directory", "--dry-run", target, f"{variable}=it's"]
         printed = subprocess.run(shown, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         assert "it's" in shlex.split(printed.splitlines()[-1])
 

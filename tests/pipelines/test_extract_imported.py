@@ -115,5 +115,5 @@ def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
     assert "Traceback" not in done.stderr
-    named = [f"--{name} '$({name.upper()})'" for name in ("weights", "tokenizer", "text")]
+    named = [f"--{name} $(call quoted,$({name.upper()}))" for name in ("weights", "tokenizer", "text")]
     assert all(option in (ROOT / "Makefile").read_text() for option in named)

@@ -50,7 +50,7 @@ AXES = (  # what is measured, name of the size, its values, and the exponents of
     ("step", "n_heads", (2, 4, 6, 8, 16), (1, 1)),
     ("step", "n_layers", (1, 2, 3, 4, 8), (1, 1)),
     ("step", "n_ctx", (128, 256, 384, 512, 1024), (2, 2)),
-    ("extract", "d_vocab", (512, 1024, 2048, 4096), (2, 1)),  # every pair of tokens; counts, one block at a time
+    ("extract", "d_vocab", (512, 1024, 2048, 4096), (2, 1)),  # time: pairs of tokens; memory: a block of counts
     ("extract", "d_model", (32, 64, 128, 256), (3, 2)),  # a random rotation
     ("extract", "n_heads", (2, 4, 6, 8), (2, 2)),  # every pair of heads on every window
     ("extract", "n_layers", (1, 2, 3, 4), (math.inf, math.inf)),  # (1 + heads) ^ layers paths

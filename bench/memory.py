@@ -36,8 +36,8 @@ def training_bytes(shape: Shape, width: int = 2) -> int:
     bf16, 4 in float32.
 
     Each weight needs five float32 numbers: its value, two copies of its gradient and two optimizer states. bf16 adds
-    two copies of the weight, together as large as a sixth number. The gradient of the logits takes ``width`` bytes per
-    number. For the backward pass, each layer keeps
+    two copies of the weight, together as large as one more such number. The gradient of the logits takes ``width``
+    bytes per number. For the backward pass, each layer keeps
 
     * the residual stream and its normalized copy in float32, and with bf16 also in bf16;
     * the queries, keys, values and head outputs in two layouts;

@@ -51,7 +51,7 @@ class Shape:
 
 DEFAULT = Shape("L2H4_batch8", 2, 8)
 LARGER = replace(DEFAULT, name="L2H4_batch16", batch=16)  # twice the default batch
-SHAPES = (  # the others have the sizes of the default grid
+SHAPES = (  # all but LARGER have the sizes of the default grid
     LARGER,
     DEFAULT,
     Shape("L1H4_batch8", 1, 8),

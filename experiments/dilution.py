@@ -4,9 +4,9 @@ The default two-layer model, with constant learning rates after the warm-up, tra
 corpus (source code) and of another text. The saving of a mixture is the loss reduction, in nats per token, that an
 ideal induction head could reach on it (experiments/repetition.py). A straight line is fitted to log tokens at the phase
 change against log saving. It predicts the tokens for the other text alone, with the 95 % interval of one further model.
-This assumes that equal savings in both texts have equal effects. Models that are not part of the fit test it: on the
-other text alone, and on its most repetitive windows (data/curriculum.py), whose saving is larger. A model without a
-phase change within the time limit counts with its tokens seen as a lower bound. Writes dilution.json.
+This assumes that equal savings in both texts have equal effects. The prediction is tested on models that are not part
+of the fit. They train on the other text alone, or on its most repetitive windows (data/curriculum.py), whose saving is
+larger. If a model has no phase change within the time limit, its tokens seen are a lower bound. Writes dilution.json.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ tried with `--tune`. None of the three led to a phase change within the time lim
 several rates, the schedule and the initialization (docs/log/).
 
 Only training time is counted. The recipes take turns in proportion to their time limits, so that other work on the
-machine slows all of them. Ours trains for two evaluations beyond its phase change. The others may train `--times` as
-many seconds as ours took in all: 2.2 times this is about 2.5 times the seconds to our phase change. A recipe without a
-phase change by then gives a lower bound. Writes results.json, phase_change.csv and phase_change.png.
+machine slows all of them. Ours trains for two evaluations beyond its phase change. The others may train for `--times`
+(2.2) times the seconds that ours took in all, which is about 2.5 times the seconds to our phase change. A recipe
+without a phase change by then gives a lower bound. Writes results.json, phase_change.csv and phase_change.png.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ RECIPES = {"paper_recipe": paper_recipe, "plain_loop": plain_loop}
 def race(first: Run, others: Sequence[Run], times: float) -> None:
     """Train ``first`` and ``others`` in turn until each has its phase change or its recipe ends.
 
-    Each of ``others`` stops after ``times`` as many seconds as ``first`` took in all.
+    Each of ``others`` stops after ``times`` times the seconds that ``first`` took in all.
     """
 
     def may_advance(run: Run) -> bool:

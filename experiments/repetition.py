@@ -19,8 +19,8 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
 
     Two mixture models are compared by their loss on held-out windows. The first mixes the best smoothed bigram model
     with the unigram frequencies of the window up to the current token. The second adds a third distribution: the tokens
-    that followed earlier occurrences of the current token in the window. The mixture weights, about 30, depend on the
-    number of these occurrences and are fitted on the same windows.
+    that followed earlier occurrences of the current token in the window. The mixture weights depend on the number of
+    these occurrences. There are about 30 of them, fitted on the same held-out windows.
     """
     counts = pair_counts(train, d_vocab)
     table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())

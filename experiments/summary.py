@@ -101,7 +101,7 @@ def late(found: Mapping[str, Any]) -> Late:
 
 
 def _verdict(found: Mapping[str, Any]) -> str:
-    """Say first whether the law of mixtures holds on windows of prose alone."""
+    """State whether the law of mixtures holds on the most repetitive windows of prose."""
     counts = late(found)
     if not counts.models:
         return ""

@@ -14,9 +14,9 @@ from pipelines.interrupts import end_with_parent, listen
 # setting makes no difference.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-if sys.argv[0] == "-m":  # this process is a command of this package, which is imported first
+if sys.argv[0] == "-m":  # python -m pipelines.NAME: this package is imported before the command
     listen()
     if "DVC_STAGE" in os.environ:
-        end_with_parent()  # if DVC is killed, no stage goes on, which would write the files of the next run
+        end_with_parent()  # if DVC is killed, its stages end too, so that they do not write files of the next run
 elif current_process().name.startswith(("LokyProcess", "SpawnProcess")):  # workers that wait for more work
     end_with_parent()

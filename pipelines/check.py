@@ -59,7 +59,7 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
     """Yield a line for each value of params.yaml (``ours``) that differs from ``theirs``.
 
-    A line calls the source of ``theirs`` by ``others``.
+    ``others`` introduces the values of ``theirs`` in each line.
     """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys(), key=str):
@@ -151,7 +151,7 @@ def _absent_sections(values: dict[str, Any]) -> list[str]:
 
 
 def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> list[str]:
-    """Return complaints about seeds that were tuned on, about controls to leave out that do not exist, about models
+    """Return complaints about seeds that were tuned on, about controls that are left out but do not exist, about models
     with another n_ctx than the bigram baseline, and about controls whose names contradict their settings."""
     seeds, n_ctx = values["sweep"].get("seeds"), values["model"].get("n_ctx")
     tuned = registered.tuned(seed for seed in seeds if isinstance(seed, int)) if isinstance(seeds, list) else []

@@ -92,7 +92,7 @@ def _said(error: Exception) -> str:
         return "expected settings that end, got some that contain themselves or are nested too deeply"
     if "Config group override must be" in text:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
-    if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # by the seed of single models
+    if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # ``seed`` interpolates sweep.seeds
         return "sweep.seeds: expected a list of at least one seed, such as [2, 3, 4]"
     if "Error merging override" in text and error.__cause__:
         text = f"{text}: {error.__cause__}"

@@ -140,8 +140,8 @@ def _mend_lock() -> None:
 
 
 def _drop_strangers() -> None:
-    """Drop each stage of dvc.lock whose results differ from all that it has had here with the same dependencies, as
-    after a wrong merge. The run cache lists these results. A stage without an entry there is kept."""
+    """Drop each stage of dvc.lock whose results are not from a run here with the same dependencies, as after a wrong
+    merge. The run cache lists the results of these runs. A stage without an entry there is kept."""
     wrong = []
     for name, stage in read_yaml(LOCK).get("stages", {}).items():
         key, value = _hashes(stage)
@@ -239,7 +239,8 @@ def _intact() -> dict[str, list[int]]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file atomically, as core.storage does, whose imports take longer than a call with nothing to do."""
+    """Write a file atomically. ``core.storage`` does the same, but importing it takes longer than a whole call
+    that has nothing to repair."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(content)

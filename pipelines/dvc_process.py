@@ -31,7 +31,7 @@ def parse_with_libyaml() -> None:
 def look_without_locks() -> None:
     """Let `dvc status` look at files that a stage of another process is writing: they count as changed.
 
-    DVC would fail, because --wait-for-lock does not wait for the locks of single files.
+    Otherwise DVC would fail, because --wait-for-lock does not wait for the locks of single files.
     """
     from dvc.stage import Stage
 

@@ -22,7 +22,7 @@ from pipelines.paths import PREREGISTERED, stage
 HEAD = """\
 # What was fixed before the grid ran. `protocol` is written by hand; `python -m pipelines.freeze --date YYYY-MM-DD`
 # fills in `claims` from the code and the date. What changes afterwards is listed under `changes`, by hand:
-# {claim, date, what: threshold | measure | computation | added | removed, why, old, new}
+# {claim, date, what: threshold | measure | computation | retrained | added | removed, why, old, new}
 """
 
 

@@ -44,7 +44,7 @@ def end_with_parent() -> None:
 
 
 def _orphaned() -> bool:
-    """Return whether the process that started this one has ended, by multiprocessing or by the variable PARENT."""
+    """Return whether the process that started this one has ended. Ask multiprocessing, or use the variable PARENT."""
     if current_process().name.startswith("SpawnProcess"):
         started_by = parent_process()
         return started_by is not None and not started_by.is_alive()

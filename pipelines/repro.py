@@ -97,7 +97,7 @@ def stale() -> set[str]:
 
 
 def status() -> set[str]:
-    """Return the stages that are out of date, without repairs before. If DVC fails, exit with its code."""
+    """Return the stages that are out of date, without repairing files first. If DVC fails, exit with its code."""
     found = subprocess.run(
         [*DVC, "--wait-for-lock", "status", "--json"], stdout=subprocess.PIPE, text=True, check=False
     )

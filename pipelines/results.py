@@ -45,7 +45,8 @@ def read_results(folder: Path = Path()) -> Results:
     positions = {name: section(cells, name, "model", "positions") for name in found | controls}
     sources = section(values, "corpus").get("distributions", ())
     about = provenance(corpus, found | controls, positions, sources)
-    about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}  # n
+    # Sample sizes, which claims print as n.
+    about["extract"] = {name: section(values, "extract", name) for name in ("windows", "repeated_windows")}
     return Results(found, controls, corpus, ngrams, about, missing, calibration)
 
 

@@ -178,7 +178,7 @@ def damage(work: Path, chance: random.Random) -> None:
         }
         path.write_bytes(kept.get(how, content))
     if ".dvc/cache/files" in str(path) and path.exists():
-        path.chmod(0o444)  # as DVC trusts it
+        path.chmod(0o444)  # read-only, so that DVC trusts it without hashing
     print(f"  {how} {path.relative_to(work)}", flush=True)
 
 

@@ -25,7 +25,7 @@ from pathsum.training.loop import train
 from pathsum.training.store import CHECKPOINTS, adopt, fingerprint, finished, locked
 from pipelines.paths import MODELS, RUNS, THREADS, TOKENS, cores, model_of, params, section, stage, training_code
 
-MOST_THREADS = 256  # with thousands, the system starts no more and torch ends without a message
+MOST_THREADS = 256  # with thousands, the system refuses to start threads, and torch ends without a message
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:

@@ -296,7 +296,7 @@ class ExtractConfig(Frozen):
 
     held_out_windows: int  # total windows of verdict documents, for losses
     windows_per_document: int  # largest number of windows of one document
-    windows: int  # the first of held_out_windows, for behavior; split into halves and bootstrapped
+    windows: int  # number of windows for behavior, the first of held_out_windows; split into halves and bootstrapped
     repeated_windows: int  # windows of repeated random tokens, bootstrapped
     exactness_windows: int  # windows of the exactness check
     top_k: int  # entries kept per table
@@ -334,11 +334,11 @@ class SweepConfig(Frozen):
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
-    d_head: tuple[int, ...]  # further head widths, each with the n_heads that keeps n_heads · d_head as for n_heads[0]
+    d_head: tuple[int, ...]  # further head widths; n_heads is such that n_heads · d_head is that of n_heads[0]
     seeds: tuple[int, ...] = Field(min_length=1)
     by_layers: dict[int, dict[str, Any]]
     overrides: dict[str, dict[str, Any]]
-    controls: dict[str, dict[str, Any]]  # by name: changes to the first model with as many layers
+    controls: dict[str, dict[str, Any]]  # by name: changes to the model with its n_layers, n_heads[0] and seeds[0]
 
     @field_validator("controls", mode="before")
     @classmethod

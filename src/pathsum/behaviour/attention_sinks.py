@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-LEAST = 1e-6  # smallest rest of a row that is scaled to sum to 1; a row with less stays unchanged
+LEAST = 1e-6  # a row stays unchanged if the attention that remains without the key is at most this
 
 
 def silenced(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Tensor, "*batch query key"]:

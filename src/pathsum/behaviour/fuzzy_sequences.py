@@ -23,7 +23,7 @@ from pathsum.records.fuzzy_matching import FuzzyKind
 SPACE = "␣"  # a space as the vocabulary prints it
 KEYS = {FuzzyKind.CASE: str.lower, FuzzyKind.SPACE: lambda word: word.removeprefix(SPACE)}  # equal for similar tokens
 FEWEST, RAREST = 20, 50  # fewest unordered pairs of a kind, and fewest occurrences of a token in the training text
-MOST, NEAREST = 96, 5  # most ordered pairs of a kind, and number of tokens that a control is sampled from
+MOST, NEAREST = 96, 5  # largest number of ordered pairs of a kind, and of tokens that a control is sampled from
 _LETTERS, _NAME = re.compile(rf"{SPACE}?[^\W\d_]+"), re.compile(rf"({SPACE}?)([^\W\d_]{{3,}})")
 
 
@@ -85,7 +85,7 @@ def _form(word: str) -> tuple[bool, bool, bool]:
 
 @dataclass(frozen=True)
 class Trials:
-    """Windows that end in a query, and the position of the follower in each. ``after`` sets the token before it."""
+    """Windows that end in a query, and the follower's position in each. ``after`` sets the token before a follower."""
 
     tokens: Int64[Tensor, "n pos"]
     follower: Int64[Tensor, "n"]
@@ -102,8 +102,8 @@ class Trials:
 def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
     """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query.
 
-    The follower is a random filler, but never the first one, because a token must stand before it. Needs at least
-    ``pos`` − 2 different fillers.
+    The follower is a random filler, but never the first one, because the token before it is replaced and must not be
+    BOS. Needs at least ``pos`` − 2 different fillers.
     """
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)

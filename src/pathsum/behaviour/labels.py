@@ -54,9 +54,9 @@ def labels(scores: Sequence[Score]) -> tuple[str, ...]:
     chance.
 
     A behavior with several tests (named after a colon) must pass all of them, and a missing test counts as failed.
-    Induction has three tests on different repeated texts, because heads of other kinds pass single ones. For example, a
-    head that always attends block − 1 tokens back passes on repeated random tokens. A score without a threshold gives
-    no label.
+    Induction has three tests, on different kinds of windows, because a head of another kind may pass one of them. For
+    example, a head that always attends block − 1 tokens back passes on repeated random tokens. A score without a
+    threshold gives no label.
     """
     tested: dict[str, bool] = {}
     for score in scores:

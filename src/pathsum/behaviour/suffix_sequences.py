@@ -63,6 +63,7 @@ def draw_trials(n: int, pos: int, probabilities: Float[Tensor, "vocab"], generat
         )
     drawn = torch.multinomial(weights.expand(n, -1), pos - 1, generator=generator)
     tokens = torch.cat([torch.full((n, 1), BOS), drawn], 1)
-    room = pos - 2 * (LONGEST + 1) - LONGEST + 1  # possible starts, with the length of the first occurrence left out
+    # Two different starts are sampled, and the second is moved by LONGEST, so that the occurrences do not overlap.
+    room = pos - 2 * (LONGEST + 1) - LONGEST + 1
     two = torch.rand(n, room, generator=generator).argsort(-1)[:, :2].sort(-1).values
     return Trials(tokens, two + torch.tensor([LONGEST + 1, 2 * LONGEST + 1]))

@@ -9,7 +9,7 @@ from pathsum.calibration.synthetic import SyntheticModel
 from pathsum.extraction import content
 from pathsum.records.content import ContentScoreRow
 
-PREFERS_NATS = 1.0  # smallest preference for the token after a match whose parts are compared
+PREFERS_NATS = 1.0  # a head is found only if its preference for the token after a match is at least this
 
 
 def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:

@@ -1,6 +1,6 @@
 """The detectors of all files of this folder.
 
-A detector yields units. A unit is one structure: whether it is present in the model, and whether it is found. A
+A detector yields units. A unit says of one structure whether it is present in the model, and whether it is found. A
 structure gives no unit if its presence is not known.
 """
 

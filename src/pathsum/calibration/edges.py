@@ -31,7 +31,7 @@ def edge_effects(
     """Return the effect of each edge on the loss of the targets at ``places``, in nats (docs/framework.md §11.2).
 
     An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write (mean
-    ablation), or this write in another window (resample ablation). ``places`` marks the targets ``windows[:, 1:]``.
+    ablation), or this write in another window (resample ablation). ``places`` is a mask over ``windows[:, 1:]``.
     Attention patterns are recomputed, and the norm before the second layer keeps its scale (docs/framework.md §5.9).
     Costs one trace, and one second layer per kind of edge, set of first-layer heads and replacement.
     """
@@ -57,7 +57,7 @@ def late_head_effects(
     (docs/framework.md §11.2).
 
     An ablated head writes its mean output (mean ablation), or its output in another window (resample ablation).
-    ``places`` marks the targets ``windows[:, 1:]``. Costs one trace, and one unembedding per set of ablated heads and
+    ``places`` is a mask over ``windows[:, 1:]``. Costs one trace, and one unembedding per set of ablated heads and
     replacement.
     """
     clean = Run(model, windows[:, :-1])

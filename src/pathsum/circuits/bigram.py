@@ -27,7 +27,7 @@ ROUNDING = 1e-9  # where √((1 − r_xu²)(1 − r_yu²)) is below this, the pa
 
 @runtime_checkable
 class CountRows(Protocol):
-    """Bigram counts, indexed [token, next], of which a slice of rows is a dense tensor. A tensor is such a table."""
+    """Bigram counts, indexed [token, next]. Slicing rows gives a dense tensor. A dense tensor itself qualifies."""
 
     def __getitem__(self, rows: slice, /) -> Tensor: ...
 
@@ -73,11 +73,11 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
     """Return the correlation and the divergence between the predictions of the direct path and the bigrams of the
     corpus.
 
-    Both are weighted by count. ``smoothing`` ≥ 0 is the number k of counts that the unigram distribution adds to the
-    bigrams of each current token; with 0 the corpus is not smoothed. The correlation is 0 if either side is constant
-    for each current token. Costs d_vocab² · d_model operations. ``block`` current tokens are processed at a time, which
-    needs block × d_vocab numbers of memory. ValueError if the shape of the counts does not fit the direct path, or if
-    all counts are zero. See docs/framework.md §3.1."""
+    Both are weighted by count. ``smoothing`` ≥ 0 is the number k of counts that are added to the bigrams of each
+    current token, in proportion to the unigram distribution; with 0 the corpus is not smoothed. The correlation is 0 if
+    either side is constant for each current token. Costs d_vocab² · d_model operations. ``block`` current tokens are
+    processed at a time, which needs block × d_vocab numbers of memory. ValueError if the shape of the counts does not
+    fit the direct path, or if all counts are zero. See docs/framework.md §3.1."""
     xx = xy = yy = divergence = 0.0
     pairs, total = 0, 0.0
     for rows in _rows_of_pairs(direct, counts, smoothing, block):

@@ -20,7 +20,7 @@ from pathsum.core.lowrank import LowRank
 from pathsum.core.weights import Head, Weights
 
 KINDS = ("Q", "K", "V")
-ROUNDING = 1e-5  # relative error of score² in float32; a draw this close to the score counts on both sides
+ROUNDING = 1e-5  # relative error of score² in float32; a draw this close to the score counts as both above and below
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def reads(
     layers."""
     check_frozen(weights, patterns, scales)
     embedded, pos, groups = weights.W_E.mT[tokens], torch.arange(tokens.shape[1]), torch.arange(len(grouping.names))
-    leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # from query key
+    leads_to = grouping.moved[:, (pos.unsqueeze(-1) - pos).clamp(min=0)]  # [group before the move, query, key]
     x = (grouping.start == groups.unsqueeze(-1))[:, None, :, None] * embedded
     for heads, pattern, scale in zip(weights.layers, patterns, scales[:-1], strict=True):
         read = scale.unsqueeze(-1) * x

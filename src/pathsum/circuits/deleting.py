@@ -17,7 +17,7 @@ from pathsum.core.lowrank import LowRank
 
 @dataclass(frozen=True)
 class Alignment:
-    """Correlation of what earlier layers wrote with what a head makes of it through W_OV."""
+    """Correlation between what earlier layers wrote and its image under a head's W_OV."""
 
     value: float  # −1..1: at −1 the head deletes earlier writes, at 1 it repeats them
     spread: float  # standard deviation under random rotations, where the mean is 0

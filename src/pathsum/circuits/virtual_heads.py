@@ -45,4 +45,5 @@ def removal_costs(
     whole = window_losses(logits, targets)
     parts = (path_logits(weights, path, inputs, patterns, scales) for path in paths)
     costs = [(window_losses(logits - part, targets) - whole).tolist() for part in parts]
-    return logits.new_tensor(costs)  # Python lists above: small tensors would fragment the memory that logits free
+    # ``costs`` holds Python numbers, because small tensors that stay allocated would fragment the memory of the logits.
+    return logits.new_tensor(costs)

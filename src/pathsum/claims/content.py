@@ -56,7 +56,7 @@ def order(cell: Cell, n: int) -> TermRow | None:
 def virtual_heads_little(cell: Cell) -> Finding:
     """Judge whether content that two heads moved reduces the loss less than content that one head or no head moved.
 
-    The 95 % interval of the former must lie below both others.
+    The 95 % interval for two heads must lie below the intervals for one head and for none.
     """
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:

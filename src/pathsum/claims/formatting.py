@@ -37,7 +37,7 @@ def millions(tokens: float | int) -> str:
 def number(value: float | int | None, digits: int = 2) -> str:
     """Format a number with ``digits`` decimals and a true minus sign, and None as an en dash.
 
-    From 100,000 on it is in millions. A number that would round to zero keeps one significant digit.
+    Numbers of 100,000 or more are in millions. A number that would round to zero keeps one significant digit.
     """
     if value is None:
         return "–"

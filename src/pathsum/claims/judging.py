@@ -115,5 +115,5 @@ def within(threshold: float, low: float | None, high: float | None) -> bool:
 
 
 def at_least(value: float | None, threshold: float, note: str = "") -> Finding:
-    """Return a finding that passes if ``value`` is at least ``threshold``, and not if it is None."""
+    """Return a finding that passes if ``value`` is at least ``threshold``. A ``value`` of None does not pass."""
     return Finding(value, value is not None and value >= threshold, note)

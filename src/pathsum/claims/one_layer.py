@@ -55,7 +55,7 @@ def count(found: Sequence[Copying], kind: str) -> str:
 
 
 # Positivity alone is no evidence of copying: the eigenvalues are those of a matrix that is not normal, and heads of a
-# model trained on shuffled text pass it too. A head must therefore also copy by behavior. The intervention is reported
+# model trained on shuffled text show it too. A head must therefore also copy by behavior. The intervention is reported
 # but not required, because heads that copy together compensate for each other when one is ablated.
 def _copying_heads(cell: Cell) -> Finding:
     found = copying_heads(cell)
@@ -67,9 +67,9 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the share (0 to 1) of copying ones among the listed skip-trigrams that the judging documents confirm.
+    """Return the share (0 to 1) of copying skip-trigrams among those listed that the judging documents confirm.
 
-    None if they confirm none.
+    None if these documents confirm no skip-trigram.
     """
     copying = [row.copies for row in cell.rows(SkipTrigramRow) if row.confirmed]
     return sum(copying) / len(copying) if copying else None
@@ -81,16 +81,15 @@ def _copying_skip_trigrams(cell: Cell) -> Finding:
 
 
 def _no_induction(cell: Cell) -> Finding:
-    """Test the best of all heads, not the selected one, because the claim is that no head does induction."""
+    """Judge the best score of any head, not that of the chosen induction head: the claim is about every head."""
     best = max((h.prefix_matching for h in cell.rows(HeadRow)), default=None)
     return Finding(best, best is not None and best <= NOT_FORMED)
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the share (0 to 1) of copying ones among all candidates that are beyond chance in both halves of the
-    documents.
+    """Return the share (0 to 1) of copying candidates among all that are beyond chance in both halves of the documents.
 
-    None if there are none.
+    None if there are no such candidates.
     """
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None

@@ -19,7 +19,7 @@ def twin(control: Cell, results: Results) -> Cell | None:
 
 
 def onset(cell: Cell) -> str:
-    """Format the tokens seen at the onset, with the evaluations before and after it in brackets; "none" without one."""
+    """Format the tokens seen at the onset, and in brackets those at the evaluations around it, or "none"."""
     s = cell.summary
     if s.onset_tokens is None or s.onset_low is None or s.onset_high is None:
         return "none"

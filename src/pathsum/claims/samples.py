@@ -20,7 +20,7 @@ def held_out(results: Results, _: Sequence[Cell]) -> str:
 def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
     """Return a function that formats the range over models of the numbers from ``count``, with ``of`` after it.
 
-    None does not count.
+    Values of None are left out.
     """
 
     def sample(_: Results, cells: Sequence[Cell]) -> str:

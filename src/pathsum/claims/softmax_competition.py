@@ -8,7 +8,7 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
 
-NONE = 0.5  # nats; largest preference that counts as none; with prefix matching 0.4 it is about 5 nats
+NONE = 0.5  # nats; largest preference that counts as none; a head with prefix matching 0.4 has one of about 5 nats
 
 
 def preferring(cell: Cell, place: str = "after") -> SoftmaxCompetitionRow | None:

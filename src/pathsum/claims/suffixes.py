@@ -12,9 +12,9 @@ from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
 
 NONE, CONTROL = "none", "control: other heads → queries and keys"
 QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
-ONE_TOKEN = "all but current × previous"  # queries read the embedding; keys also read the previous-token head
+ONE_TOKEN = "all but current × previous"  # ablated: queries then read the embedding only, keys previous-token heads too
 RIVALS, LONGER_RIVALS = "two against one", "three against two"
-LEFT = 0.5  # an ablated edge must leave less than this share of the advantage, and more of one-token matching
+LEFT = 0.5  # ablation must leave less than this share of the advantage, but more than this share of one-token matching
 
 
 def uncut(cell: Cell) -> SuffixCutRow | None:
@@ -49,7 +49,7 @@ def _prefers_longer(_: Cell, row: SuffixCutRow) -> Finding:
 
 
 def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
-    """Judge by the weakest effect over both edges and both methods; without an advantage there is nothing to ablate."""
+    """Judge by the weakest effect over both edges and both methods. A head without an advantage does not pass."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
     if row.low <= 0:
         return Finding(None, False, "does not prefer the longer match")

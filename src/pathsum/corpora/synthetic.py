@@ -22,7 +22,7 @@ RULE_PROBABILITY = 0.9  # probability that a rule determines the next word, wher
 SKIP_REACH = 24  # largest distance in words between source and destination of a skip-trigram
 COPY_LENGTHS = (6, 18)  # words in a copied stretch; with a fixed length, a head could learn a fixed distance
 QUESTION_SHARE = 0.16  # share of the marker among fresh words; the asking word has the same share
-SELECTORS = 3  # possible first words of a lookup pair, and possible second words; with 2, one word would suffice
+SELECTORS = 3  # number of possible first words of a lookup pair, and of second words; with 2, one word would suffice
 SELECTOR_SHARE, KEY_SHARE = 0.3, 0.35  # shares of fresh words: first words of lookups, and keys
 BATCH = 512  # documents generated at a time
 

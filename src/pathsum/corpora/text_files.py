@@ -76,7 +76,7 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
 
 def _unreadable(folder: Path, links: bool) -> Iterator[str]:
     """Yield a complaint for each folder below ``folder`` that cannot be listed. With ``links``, follow links as ``**``
-    does, and yield one for each that leads back to a folder above it."""
+    does, and also yield a complaint for each link that leads back to a folder above it."""
     failed: list[OSError] = []
     for here, folders, _ in os.walk(folder, followlinks=links, onerror=failed.append):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -21,7 +21,7 @@ from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
 
 R = TypeVar("R")
-LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents needed; intervals resample "verdict"
+LEAST: dict[Part, int] = {"train": 1, "tuning": 1, "verdict": 2}  # documents; intervals need two to resample
 
 
 def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, folder: Path) -> dict[Part, TokenHeader]:

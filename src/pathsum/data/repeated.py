@@ -20,7 +20,8 @@ def repeated_random(
 
     The block has (n_ctx − 1) // 2 tokens, so a window has 2 · block + 1. Tokens are sampled independently: uniformly
     from all ids except BOS, or in proportion to ``probabilities``, a weight for each id (that of BOS is ignored). To
-    exclude ids that never occur in training, pass their counts in the training text, or 1 for each id that occurs.
+    exclude ids that never occur in training, pass the count of each id in the training text, or 1 for each id that
+    occurs and 0 for the others.
 
     The second copy is at the positions p = block + 1 … 2 · block. There, an induction head attends to key p − block +
     1, the token after the earlier occurrence of the current token. This key is at least 2, so it is never BOS. Its

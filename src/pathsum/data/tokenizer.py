@@ -117,8 +117,8 @@ def _shown(character: str) -> str:
 def _byte_of_letter() -> dict[str, int]:
     """Return the byte that each letter of byte-level BPE stands for.
 
-    The letter of a byte that is a visible character in Latin-1 is that character. The other bytes have the letters from
-    U+0100 on.
+    A byte that is a visible character in Latin-1 has this character as its letter. The other bytes have the letters
+    from U+0100 on.
     """
     own = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in own]

@@ -38,7 +38,7 @@ from pathsum.ngrams.lift import Counts, Text, counts
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow, beyond_chance
 from pathsum.records.tokens import word_of
 
-AREA = 1 << 22  # most entries of a head's patterns that are examined, which bounds memory and time
+AREA = 1 << 22  # largest number of entries of a head's patterns that are examined, to bound memory and time
 CANDIDATES = 300  # skip-trigrams per head, those with the largest effect, that are counted in the text
 CROSSED = 60  # skip-trigrams per head whose spurious combinations are examined
 ENOUGH = 30  # fewest places with source … destination that a spurious skip-trigram needs

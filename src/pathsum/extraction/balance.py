@@ -39,6 +39,6 @@ def _parts(embedded: Tensor, outputs: tuple[Tensor, ...]) -> list[tuple[str, Ten
 
 
 def _read(trained: TrainedModel, part: Tensor) -> Tensor:
-    """Return a part of the stream as the norm passes it on, without its scale: centered over coordinates if the norm is
-    ``layer``, else unchanged."""
+    """Return a part of the stream as a layer reads it, before the norm scale is applied: centered over coordinates if
+    the norm is ``layer``, else unchanged."""
     return part - part.mean(-1, keepdim=True) if trained.model.config.norm == "layer" else part

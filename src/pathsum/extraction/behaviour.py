@@ -121,7 +121,8 @@ def label_rows(
         *_on_repeats(trained),
         *_by_frequency(trained, data, config, generator),
     ]
-    some = [m for m in found if len(m.documents.unique()) > 1]  # a bootstrap needs two documents; few may have repeats
+    # A bootstrap needs two documents, and fewer may contain the repetitions that a behavior is scored on.
+    some = [m for m in found if len(m.documents.unique()) > 1]
     known = [(m, mean_intervals(m.values, m.documents, generator)) for m in some]
     rows = []
     for at, (layer, head) in enumerate(trained.places):

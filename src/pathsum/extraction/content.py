@@ -119,9 +119,9 @@ def score_rows(trained: TrainedModel, errors: Errors) -> list[ContentScoreRow]:
 def group_errors(model: Transformer, tokens: Int[Tensor, "batch pos"]) -> tuple[float, Errors]:
     """Check that the groups by hops and by offset add up to the logits and to log A of every head past the first layer.
 
-    Returns the relative error of the logits and that of each head: the largest error divided by the largest value.
-    There are no errors of heads if attention scores cannot be split into pairs (``pairs.add_up``). ``model`` must be in
-    float64. See docs/framework.md §2.2."""
+    Returns the relative error of the logits and that of each head: the largest error divided by the largest value. The
+    heads are left out if attention scores cannot be split into pairs (``pairs.add_up``). ``model`` must be in float64.
+    See docs/framework.md §2.2."""
     trace, weights, logits = model.trace(tokens), model.weights(), 0.0
     errors: Errors = {}
     for grouping in groupings(model, tokens.shape[1]):

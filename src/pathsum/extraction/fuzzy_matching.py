@@ -35,8 +35,8 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``fuzzy_matching``; no rows for fewer than two layers.
 
-    If the vocabulary has too few similar pairs, only gains on copies are measured. Match scores need an induction head
-    in the second layer, and scores that are sums over pairs (``pairs.add_up``)."""
+    If the vocabulary has too few similar pairs, only gains on copies are measured. Match scores are computed only for
+    an induction head in the second layer whose attention scores are sums over pairs (``pairs.add_up``)."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
@@ -148,7 +148,8 @@ def losses(model: Transformer, *parts: Int[Tensor, "batch some"]) -> Float[Tenso
 def scored(passages: Int[Tensor, "n pos"], copies: Int[Tensor, "n pos"]) -> dict[str, Bool[Tensor, "n pos"]]:
     """Return which tokens of each copy are scored, by measure.
 
-    These are unchanged tokens after an unchanged or after a changed one, and changed ones seen before in the copy.
+    The three measures score unchanged tokens after an unchanged token, unchanged tokens after a changed token, and
+    changed tokens that have occurred before in the copy.
     """
     kept = passages == copies
     before = torch.nn.functional.pad(kept[:, :-1], (1, 0))

@@ -88,7 +88,7 @@ def trace_trained(
     config: ExtractConfig,
     checkpoints: Sequence[Path] = (),
 ) -> TrainedModel:
-    """Trace a model that this suite trained, and add its configuration, log and checkpoints. Costs as
+    """Trace a model that this suite trained, and add its configuration, log and checkpoints. Costs as much as
     ``trace_model``."""
     traced = trace_model(model, cell.model.n_ctx, data, config)
     return TrainedModel(**vars(traced), cell=cell, log=log, checkpoints=tuple(checkpoints))

@@ -89,7 +89,7 @@ def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> lis
     """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
 
     It is the one by the same method. The control that removes writes in random directions is compared with the method
-    that reduces the loss drop (``drops``) least."""
+    with the smallest mean reduction (``drops``) of the in-context loss drop."""
     ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
     least = min(ours.values(), key=lambda i: drops[i].mean().item())
     return [ours.get(method, least) for _, _, method in tried]

@@ -27,7 +27,7 @@ from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
 WINDOWS, STEP = 12, 8  # losses at every eighth position, 32 per window, are enough for a mean
-MOST_PATHS = 20  # most pairs of heads, enough for four heads per layer; more would take seconds
+MOST_PATHS = 20  # largest number of pairs of heads, enough for four heads per layer; more would take seconds
 _SEED = 2027
 Stream = Float[Tensor, "batch pos d_model"]
 Scale = Float[Tensor, "batch pos"]

@@ -31,7 +31,7 @@ Sides = tuple[
 
 @dataclass(frozen=True)
 class Pair:
-    """The contribution to a head's scores of one part at the query with one part at the key, by window."""
+    """What one part at the query and one part at the key together contribute to a head's scores, by window."""
 
     layer: int
     head: int
@@ -73,8 +73,8 @@ def pairs(
 def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
-    """Return the relative error of log A as a sum over pairs of parts, for each head of ``layer``
-    (docs/framework.md §2.2).
+    """Return the relative error of log A when scores are computed as sums over pairs of parts, for each head of
+    ``layer`` (docs/framework.md §2.2).
 
     It is the largest difference from log A in the model's own ``trace``, divided by the largest size of log A.
     ``parts`` must add up to what the layer reads. All values must be in float64."""

@@ -52,7 +52,8 @@ def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
 
 
 def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[Tensor, "batch pos"]) -> list[float]:
-    """Return the relative error of log A as a sum over pairs of paths, for each head of ``layer``.
+    """Return the relative error of log A when scores are computed as sums over pairs of paths, for each head of
+    ``layer``.
 
     Log A is compared with the model's own ``trace`` of ``tokens`` (``score_errors``). ``model`` must be in float64. See
     docs/framework.md §2.2."""

@@ -1,5 +1,5 @@
 """Compute the data of the report's circuit explorer, for each token: the largest OV (output-value) and QK (query-key)
-entries of every head, and its most likely next tokens by the direct path and in the corpus.
+entries of every head, and the token's most likely successors by the direct path and in the corpus.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathsum.extraction.inputs import EvalData, TracedModel
 from pathsum.records.explorers import TokenTableRow
 from pathsum.records.tokens import JOINER
 
-TOKENS = 2048  # most tokens that are shown; of a larger vocabulary, the most frequent
+TOKENS = 2048  # largest number of tokens that are shown; of a larger vocabulary, the most frequent
 TOP = 5
 BLOCK = 256
 

@@ -39,7 +39,7 @@ WINDOWS = 16  # windows of held-out text, for patterns and for removal costs of 
 COMMON = 512  # most frequent tokens, to which clusters and directions are limited
 TOKENS, CLUSTERS = 8, 3  # tokens per cluster, clusters per head
 ALIKE = 0.5  # smallest cosine of the patterns of heads in one group
-OTHER_SETS = 20  # most random sets of heads with which a group's joint copying is compared
+OTHER_SETS = 20  # largest number of random sets of heads with which a group's joint copying is compared
 _SEED = 2021
 
 

@@ -29,7 +29,7 @@ from pathsum.records.imported import ImportedSummary
 
 MOST_PATHS = 10_000  # largest number of paths that the exactness check adds up; 4 layers of 8 heads have 6,561
 MOST_NUMBERS = 200_000_000  # numbers in the largest trace; this limits the number of windows
-CHECKED_TOKENS = 64  # tokens per window in the exactness check, which costs paths · tokens³
+CHECKED_TOKENS = 64  # tokens per window in the exactness check, whose cost grows as paths · tokens²
 
 
 def extract_tables(
@@ -44,8 +44,8 @@ def extract_tables(
 
     The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
     id. Windows have ``context`` tokens, or as many as the model allows if that is less. Tables are computed in float32,
-    and the exactness check in float64. Raises ValueError if windows have fewer than 8 tokens, or if there are no more
-    ``tokens`` than a window has.
+    and the exactness check in float64. Raises ValueError if windows have fewer than 8 tokens, or if ``tokens`` fit into
+    one window.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:
@@ -93,8 +93,8 @@ def extract_tables(
 def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: ExtractConfig, n_ctx: int) -> EvalData:
     """Return the token counts of a text, and the windows on which the model is run.
 
-    Every second window is for measurements (``held_out``, ``windows``), and the others are for choices (``tuning``). A
-    single window serves both.
+    Every second window is for measurements (``held_out``, ``windows``), and the others are for choices (``tuning``). If
+    there is only one window, it serves both purposes.
     """
     windows = Windows(tokens, n_ctx)
     counts = pair_counts(windows, len(words))
@@ -115,8 +115,8 @@ def eval_data(tokens: Int64[np.ndarray, "token"], words: Sequence[str], config: 
 
 @torch.no_grad()
 def exactness_check(model: Imported, tokens: Int[Tensor, "batch pos"]) -> float | None:
-    """Return the relative error of the sum of all paths from tokens and from extras, plus b_U (docs/framework.md §2.2
-    and §2.9).
+    """Return the relative error of the logits computed as b_U plus all paths from tokens and from extras
+    (docs/framework.md §2.2 and §2.9).
 
     Computed in float64, for the output tokens that occur in ``tokens``. None for a model with more than MOST_PATHS
     paths.

@@ -117,8 +117,8 @@ class Rotation:
 
 @dataclass(frozen=True)
 class TransformerLensModel:
-    """A model that was read from weights of TransformerLens: folded weights (``circuits.folding``), and everything
-    outside of them."""
+    """A model that was read from weights of TransformerLens: folded weights (``circuits.folding``), and all that
+    these do not contain, such as biases and position vectors."""
 
     folded: Weights
     queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's queries: biases and positions
@@ -131,7 +131,7 @@ class TransformerLensModel:
     rotation: Rotation | None
 
     def __call__(self, tokens: Int[Tensor, "batch pos"]) -> Float[Tensor, "batch pos vocab"]:
-        """Return the next-token logits, equal to those of TransformerLens up to rounding. Costs as ``trace``."""
+        """Return the next-token logits, equal to TransformerLens's up to rounding. Costs as much as ``trace``."""
         return self.trace(tokens).logits
 
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:

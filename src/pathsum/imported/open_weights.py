@@ -24,8 +24,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
     The configuration of the latter is the entry ``config`` (JSON) of the file's metadata, or the file ``<name>.json``
-    or ``config.json`` in its folder. Warns about keys of the configuration that are not read. Raises FileNotFoundError
-    if a file is missing, and ValueError if the weights cannot be read.
+    or ``config.json`` in its folder. Warns about keys of the configuration that are not read and that may change what
+    the model computes. Raises FileNotFoundError if a file is missing, and ValueError if the weights cannot be read.
     """
     if path.suffix in PICKLES:
         raise ValueError(
@@ -55,8 +55,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
 
 def _require_listed(path: Path) -> None:
-    """Raise ValueError if the manifest of the folder of this checkpoint lists another content. A copy without a
-    manifest is accepted."""
+    """Raise ValueError if the manifest in the parent of the checkpoint's folder lists another hash for this file. A
+    copy without a manifest is accepted."""
     folder = path.absolute().parent.parent
     if not (folder / MANIFEST).is_file():
         return

@@ -21,7 +21,8 @@ NORMS: dict[str | None, Literal["none", "rms", "layer"]] = {
 POSITIONS = ("shortformer", "standard", "rotary")
 GROUPED = "grouped-query attention is not supported; store separate keys and values for each head"
 BUFFERS = ("attn.mask", "attn.IGNORE", "attn.rotary_sin", "attn.rotary_cos")
-# settings that rule out the path expansion, or that this code does not support, with the value each must have if set
+# settings and the value that each must have if it is set; another value rules out the path expansion or is not
+# supported by this code
 MUST_BE: dict[str, Any] = {
     "attn_only": True, "attention_dir": "causal", "parallel_attn_mlp": False, "use_local_attn": False,
     "scale_attn_by_inverse_layer_idx": False, "final_rms": False, "post_embedding_ln": False,
@@ -55,7 +56,8 @@ WITHOUT_EFFECT = re.compile(
     "|trust_remote_code|NTK_.*|yarn_.*|normalization|shortformer_pos"
 )
 ALIKE = 0.85  # least similarity (difflib, 0 to 1) of a misspelled setting; "d_vocab_out" and "d_vocab" have 0.78
-DEFAULTS: dict[str, tuple[Any, ...]] = {  # of TransformerLens, not refused as numbers; n_ctx is required below
+# defaults of TransformerLens that are accepted although NUMBERS excludes them; a missing n_ctx is refused below
+DEFAULTS: dict[str, tuple[Any, ...]] = {
     "attn_scale": (None, -1), "rotary_dim": (None,), "n_ctx": (None,),
 }  # fmt: skip
 
@@ -75,7 +77,7 @@ def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
 
 
 def unread(config: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a configuration that this code neither reads nor knows to change nothing."""
+    """Return the keys of a configuration that this code does not read and that may change what the model computes."""
     return [name for name in config if name not in SETTINGS and not WITHOUT_EFFECT.fullmatch(name)]
 
 
@@ -111,7 +113,9 @@ def _floating(tensor: Tensor) -> bool:
 
 
 def _product_complaints(state: Mapping[str, Tensor]) -> list[str]:
-    """Return a message for each layer whose products of weights may exceed float32, by the norms of the factors."""
+    """Return a message for each layer whose products of weights may exceed the range of float32.
+
+    The product of the norms of the factors is an upper bound of the entries."""
     norm = {name: tensor.double().norm().item() for name, tensor in state.items() if ".W_" in name}
     ends = {"QK": norm["embed.W_E"] ** 2, "VO": norm["embed.W_E"] * norm["unembed.W_U"]}
     return [

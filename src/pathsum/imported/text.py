@@ -20,8 +20,9 @@ from pathsum.data.tokenizer import printable
 
 BOS_NAMES = (BOS_TEXT, "<|BOS|>", "<|endoftext|>", "<|begin_of_text|>", "<bos>", "<s>", "[BOS]")
 BATCH = 256  # documents encoded together
-SAMPLE = 100_000  # characters of the text in which characters without a token are counted
-LEAST_KNOWN, WARNED = 0.5, 0.95  # shares of characters with a token; a model may have been trained without some
+SAMPLE = 100_000  # size, in characters, of the sample of the text in which characters without a token are counted
+# Shares of characters with a token that cause an error and a warning. Some may lack a token even in a model's own text.
+LEAST_KNOWN, WARNED = 0.5, 0.95
 
 
 def read_tokenizer(path: Path) -> Tokenizer:

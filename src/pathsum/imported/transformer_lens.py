@@ -72,7 +72,7 @@ def _block(state: Mapping[str, Tensor], layer: int, scale: float) -> dict[str, T
 
 
 def _softmax_scale(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> float:
-    """Return the factor of W_Q with which scores that are divided by √d_head equal those of the model."""
+    """Return the factor by which W_Q is multiplied, so that scores divided by √d_head equal those of the model."""
     if "blocks.0.attn.W_Q" not in state:
         return 1.0
     usual, given = math.sqrt(state["blocks.0.attn.W_Q"].shape[-1]), config.get("attn_scale", -1.0)
@@ -101,5 +101,5 @@ def _rotation(state: Mapping[str, Tensor], config: Mapping[str, Any], dtype: tor
 
 
 def _begins_alike(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tables of angles are equal at the positions that both have."""
+    """Return whether two tables of cosines or sines agree, up to 1e-3, at the positions that both have."""
     return a.dim() == 2 and a.shape[1] == b.shape[1] and torch.allclose(a[: len(b)], b[: len(a)], atol=1e-3)

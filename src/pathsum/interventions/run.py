@@ -76,7 +76,7 @@ class Run:
         return self._with(replaced={**self.replaced, **activations})
 
     def patch_heads(self, writes: Mapping[Place, Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Replace the writes of heads and keep their patterns (activation patching). Errors as ``replace``."""
+        """Replace the writes of heads and keep their patterns (activation patching). Errors as in ``replace``."""
         self._require(writes)
         for place, write in writes.items():
             self._require_shape(place, write, self.streams[0])
@@ -273,7 +273,7 @@ class Run:
             raise ValueError(f"expected heads (layer, head) from (0, 0) to {last}, got {unknown[0]}")
 
     def _require_shape(self, place: Any, given: Tensor, like: Tensor) -> None:
-        """Require the shape of ``like``, because another one could be broadcast to it."""
+        """Require the shape of ``like``. A tensor of another shape could be broadcast without an error."""
         if given.shape != like.shape:
             raise ValueError(f"{place}: expected an activation of shape {tuple(like.shape)}, got {tuple(given.shape)}")
 
@@ -369,7 +369,7 @@ class Run:
 
 
 def _split(values: Float[Tensor, "batch n last"]) -> Iterator[tuple[slice, Float[Tensor, "some last"]]]:
-    """Yield all positions of all windows in chunks of ``CHUNK``, each with its place among them."""
+    """Flatten windows and positions into one axis, and yield chunks of ``CHUNK`` entries, each with its slice."""
     flat = values.flatten(0, 1)
     for start in range(0, len(flat), CHUNK):
         some = slice(start, start + CHUNK)

@@ -96,7 +96,7 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 def packed(arrays: Iterable[Tensor]) -> str:
     """Return the numbers as float16, compressed with zlib, in base64: all high bytes first, then all low bytes.
 
-    ValueError if a number is not finite in float16."""
+    Raises ValueError if a number is not finite in float16."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])
     if not np.isfinite(numbers).all():
         raise ValueError("the lab's models have weights in float16: expected finite numbers up to 65504, got others")

@@ -1,1 +1,1 @@
-"""Statistics of the training text alone: counts of n-grams, smoothed bigram models, entropies."""
+"""Statistics of text, without a model: counts of n-grams, smoothed bigram models, entropies, lift of skip-trigrams."""

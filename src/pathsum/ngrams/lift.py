@@ -49,7 +49,7 @@ class Text:
     document: Int[Tensor, "n"]  # document number of each position; positions are sorted by token
     pos: Int[Tensor, "n"]
     nexts: Int[Tensor, "n"]  # next token
-    starts: Int[Tensor, "k"]  # index of each token's first entry, and the number of entries
+    starts: Int[Tensor, "k"]  # index of each token's first entry, then the total number of entries
     documents: int
 
     @staticmethod
@@ -72,7 +72,7 @@ class Text:
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count the places and hits of each of ``triples``, with the source earlier in the document and in general.
+    """Count the places and hits of each of ``triples``: those with the source earlier in the document, and all.
 
     Costs one step per position of each triple's destination."""
     first = {}

@@ -42,7 +42,7 @@ class EdgeContrastRow:
     """The contrast of edges (docs/framework.md §5.9): the loss on the second copy without the K-edge from the
     previous-token head to the induction head, minus the loss without the strongest other edge. It is paired by window.
 
-    No K-edge of the previous-token head counts as another edge.
+    Other edges are all edges except the K-edges of the previous-token head.
     """
 
     method: str  # zero | mean | resample

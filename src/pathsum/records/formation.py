@@ -19,7 +19,7 @@ class FormationRow:
     k_composition: float | None  # score / chance − 1; None without an induction head past the first layer
     key_edge_nats: float | None  # preference lost when the K-edge is resampled; None as for k_composition
     prefix_matching: float | None  # 0..1; None without heads
-    loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record log
+    loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record ``log``
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
     icl_loss_drop_nats: float | None  # loss drop at the positions of ICL (docs/framework.md §6.2)

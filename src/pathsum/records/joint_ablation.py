@@ -24,7 +24,7 @@ class JointAblationRow:
     loss_drop_lost_low: float
     loss_drop_lost_high: float
     behind_nats: float  # loss_drop_lost of the induction heads minus that of this row, same method, paired by window;
-    # rotated is compared with the method of the smallest loss_drop_lost
+    # a rotated row is compared with the ablation of the induction heads that loses least of the loss drop
     behind_low: float
     behind_high: float
     repeat_gain_nats: float  # loss on the first copy − loss on the second copy of random tokens, of the whole model

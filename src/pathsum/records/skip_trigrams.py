@@ -33,7 +33,7 @@ class SkipTrigramRow:
     out: str
     places: int  # positions in the choosing windows: destination followed by out, with source before it
     effect_logits: float  # mean effect over places on the logit of out, above the mean over outputs
-    change_nats: float  # mean rise of log P(out) by what the source adds to the logits; later layers: the direct part
+    change_nats: float  # mean rise of log P(out) by what the source adds to the logits; past layer 0, its direct part
     qk_nats: float  # entry (destination, source) of the QK circuit, above the destination's mean over keys
     ov_logit: float  # entry (out, source) of the OV circuit, above the mean over outputs
     text_places: int  # positions in the judging documents: destination with source before it
@@ -82,8 +82,8 @@ class SkipTrigramTallyRow:
 class SkipTrigramBugRow:
     """A spurious skip-trigram of a head, s … d → o (docs/framework.md §3.10).
 
-    The head raises it because it also raises s … d → o' and s … d' → o. The judging documents contain it no more often
-    than expected.
+    The head raises this skip-trigram because the head also raises s … d → o' and s … d' → o. The judging documents
+    contain the spurious skip-trigram no more often than expected.
     """
 
     layer: int

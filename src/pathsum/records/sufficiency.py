@@ -10,8 +10,9 @@ from pathsum.records.registry import record
     "extraction/sufficiency.py",
 )
 class SufficiencyRow:
-    """Induction on repeated random tokens when all other heads are resampled, and all that the induction head reads
-    except one K-edge and the embedding at its queries and values. Intervals: 95 % bootstrap over windows."""
+    """Induction on repeated random tokens with one K-edge kept, or none. All heads except the induction head are
+    resampled. Everything that the induction head reads is resampled too, except the kept K-edge and the embedding at
+    its queries and values. Intervals: 95 % bootstrap over windows."""
 
     kept: str  # K-edge that is kept: circuit (from the previous-token head) | another head (control) | nothing
     early_head: int | None  # first-layer head of the kept edge; None if no edge is kept

@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
     says: bool  # whether the answer is yes
     value: float
     low: float | None  # lower end of the 95 % bootstrap interval; None for weights
-    bar: float  # what ``low`` (for weights: ``value``) must exceed; for an edge's weights only chance, to compare with
+    bar: float  # what ``low`` (for weights: ``value``) must exceed; for composition, chance, only to compare
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,9 @@ def _surprise(results: Results) -> tuple[str, ...]:
 
 
 def _curriculum(results: Results) -> tuple[str, ...]:
-    """Describe each curriculum: its tokens, its share of windows, and its models unless all with layers had it."""
+    """Describe each curriculum: its tokens, its share of windows, and its models.
+
+    The models are not named if every model with layers had it."""
     cells = [c for c in results.cells.values() if c.summary.n_layers]
     kinds: dict[tuple[int, float], list[str]] = {}
     for summary in (c.summary for c in cells if c.summary.curriculum_tokens):

@@ -1,7 +1,7 @@
 """The two renderings of a ``Document``: Markdown, and one HTML page.
 
-Both have the same content. Text from a corpus is an entry of kind ``token``, which both escape completely. Names of
-models and heads are spelled out in everything else (``spelled``).
+Both have the same text, figures and tables; only the page has the widgets. Text from a corpus is an entry of kind
+``token``, which both escape completely. Names of models and heads are spelled out in everything else (``spelled``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def html(document: Document) -> str:
     names = (*SCRIPTS, *(name for kind, files in optional.items() if kind in kinds for name in files))
     scripts = [Markup(_read(name)) for name in names]
     environment = _environment(autoescape=True)
-    environment.finalize = lambda value: spelled(value) if type(value) is str else value  # not what is marked as safe
+    environment.finalize = lambda value: spelled(value) if type(value) is str else value  # text marked as safe stays
     environment.filters |= {
         "as_it_is": escape,
         "data_uri": _data_uri,

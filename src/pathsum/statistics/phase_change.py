@@ -75,7 +75,7 @@ def bend(tokens_seen: Sequence[int], losses: Sequence[float]) -> Onset | None:
     best = int(gain.argmax())
     before = left.square().sum().item()
     after = before - gain[best].item()
-    if bent[best] >= 0 or before <= 1e-20 * y.square().sum().item():  # an exact line leaves rounding only
+    if bent[best] >= 0 or before <= 1e-20 * y.square().sum().item():  # an exact line: only rounding is left
         return None
     if after > 0 and len(x) * math.log(before / after) < CLEAR:
         return None

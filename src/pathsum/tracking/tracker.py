@@ -92,8 +92,8 @@ def mirror_tables(
 
 @contextmanager
 def _log_without_tracebacks() -> Iterator[None]:
-    """Let W&B's own log drop lines that do not fit on the disk. Writing the results raises the error of a full
-    disk."""
+    """Let W&B's own log drop lines that do not fit on the disk. If the disk is full, writing the results still raises
+    an error."""
     before, logging.raiseExceptions = logging.raiseExceptions, False
     try:
         yield

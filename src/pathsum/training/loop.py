@@ -71,13 +71,14 @@ def train(
     log: Callable[[Evaluation], None],
     title: str,
 ) -> None:
-    """Train the model that ``cell`` describes in the folder ``run``, from the last saved state if there is one.
+    """Train the model with the configuration ``cell``, from the last state in ``run`` if there is one.
 
-    ``windows`` are the training windows and the held-out windows. ``log`` is called with each evaluation after it is on
-    disk, and in a resumed run first with all earlier ones. ``title`` names the model in the progress bar and in errors.
-    Several processes (``ranks``) may train one model; only the main one evaluates and writes. A finished run is left as
-    it is. Raises TrainingDiverged if the loss is not finite; the last finite state is kept. Raises ValueError if the
-    number of processes does not divide the batch size, and OSError if the disk has too little space for checkpoints.
+    ``windows`` are the training windows and the held-out windows. ``run`` is the folder to which all files are written.
+    ``log`` is called with each evaluation after it is on disk. In a resumed run, it is first called with all earlier
+    evaluations. ``title`` names the model in the progress bar and in errors. Several processes (``ranks``) may train
+    one model; only the main one evaluates and writes. A finished run is left as it is. Raises TrainingDiverged if the
+    loss is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide the
+    batch size, and OSError if the disk has too little space for checkpoints.
     """
     train_windows, val_windows = windows
     if finished(run):

@@ -65,7 +65,7 @@ def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
 
 
 def _copies(items: Sequence[agreed.Judged]) -> str:
-    """State how many heads copy by each kind of evidence, which differ most on this question."""
+    """State how many heads copy by each kind of evidence; empty if all kinds agree."""
     some = _found(items, agreed.COPIES)
     if all(i.agreed for i in some):
         return ""

@@ -67,9 +67,9 @@ BARS = ["next", "corpus", "model"]
 
 
 def mechanism_one(results: Results) -> Figure | None:
-    """Draw the confirmed skip-trigram with the largest summed effect, from word to word if there is one, else any.
+    """Draw the confirmed skip-trigram with the largest summed effect.
 
-    None if other documents confirm no skip-trigram.
+    Skip-trigrams whose source and output are words are preferred. None if other documents confirm no skip-trigram.
     """
     cell = in_detail(results).get(1)
     rows = confirmed(cell) if cell else []

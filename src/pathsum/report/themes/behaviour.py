@@ -50,7 +50,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
     """List the labels of a head. The label for an offset of one or two tokens is left out, because these offsets have
-    labels with names."""
+    labels of their own."""
     names = [
         r.name if r.distance is None else f"attends {r.distance} back" if r.distance else "attends to itself"
         for r in cell.rows(LabelRow)

@@ -19,7 +19,7 @@ TEXT = (
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Pack the heads and edges of every model with heads; the model in detail of most layers is shown first."""
+    """Pack the heads and edges of every model with heads. The deepest model of ``in_detail`` is shown first."""
     detailed = in_detail(results)
     cells = [c for c in results.cells.values() if c.rows(HeadRow)]
     if not cells:

@@ -77,8 +77,8 @@ def _copying(one: Sequence[Cell]) -> Ours:
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
-    """Compare the loss drop at ICL's positions. In short windows, the loss drop of all other sections is at other
-    positions; it is a different quantity, shown for reference."""
+    """Compare the loss drop at ICL's positions with the papers'. For short windows, a last row without comparison adds
+    the loss drop of all other sections, which is taken at other positions."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
     known = [(drop, end) for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None and (end := _last(c))]
     before, rise = [drop for drop, _ in known], [end - drop for drop, end in known]

@@ -13,7 +13,6 @@ from pathsum.claims import registry, samples
 from pathsum.claims.formatting import number
 from pathsum.claims.judging import NOT, PARTLY, REPRODUCED, UNTESTABLE, Claim, Finding, judge, within
 from pathsum.claims.one_layer import passing_share
-from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.registry import judge_all
 from pathsum.claims.themes import THEMES
 from pathsum.records.composition import CompositionRow
@@ -86,10 +85,10 @@ def test_the_excess_over_the_bigram_model_is_the_paired_one_in_answer_and_verdic
     """Guards against differences of two means that are computed on different windows."""
     moved = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=-0.2), "L0S1", bigram_excess_nats=0.01)
     assert judge(claim("zero_layer_bigram"), moved).values == {"L0S0": -0.2, "L0S1": 0.01}
-    assert "0.200 nats per token below that of the best smoothed bigram model" in answer(moved, Preregistration())[0]
+    assert "0.200 nats per token below that of the best smoothed bigram model" in answer(moved)[0]
     unknown = _with_summary(_with_summary(WORKS, "L0S0", bigram_excess_nats=None), "L0S1", bigram_excess_nats=None)
     assert judge(claim("zero_layer_bigram"), unknown).verdict == NOT
-    assert answer(unknown, Preregistration())[0] == "The bigram model was not measured."
+    assert answer(unknown)[0] == "The bigram model was not measured."
 
 
 def test_a_unigram_model_holds_no_bigram_statistics() -> None:

@@ -20,7 +20,6 @@ from matplotlib.patches import Rectangle
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, spelled
 from pathsum.claims.metrics import metrics
-from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
 from pathsum.records.heads import HeadRow
@@ -244,17 +243,17 @@ def test_without_a_phase_change_or_one_layer_the_report_says_so(tmp_path: Path) 
 
 
 def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
-    results, nothing = synthetic.results(layers=(2,), heads=(2,), seeds=(0,)), Preregistration()
-    assert all("curriculum" not in sentence for sentence in answer(results, nothing))
+    results = synthetic.results(layers=(2,), heads=(2,), seeds=(0,))
+    assert all("curriculum" not in sentence for sentence in answer(results))
     cell = next(iter(results.cells.values()))
     taught = replace(cell, summary=replace(cell.summary, curriculum_tokens=2_400_000, curriculum_share=0.05))
     said = (
         " came from the 5 % of windows that repeat most: whether and when heads form therefore depends on this "
         "curriculum."
     )
-    assert answer(replace(results, cells={"a": taught}), nothing)[-1] == f"The first 2.4 M tokens of training{said}"
+    assert answer(replace(results, cells={"a": taught}))[-1] == f"The first 2.4 M tokens of training{said}"
     both = replace(results, cells={"a": taught, "b": cell})
-    assert answer(both, nothing)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
+    assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
 
 
 @pytest.mark.parametrize("draw", [learning.headline, learning.phase_change, controls])

@@ -45,6 +45,6 @@ CLAIMS: tuple[Claim, ...] = (
         sample=samples.over(
             lambda cell: [r.windows for r in cell.rows(EdgeContrastRow)], "windows of repeated random tokens"
         ),
-        unit="nats per token",
+        unit="nats per token more than the strongest other edge",
     ),
 )

@@ -126,6 +126,6 @@ CLAIMS: tuple[Claim, ...] = (
             lambda cell: [r.windows for r in cell.rows(ChangePointRow) if r.quantity == "loss_drop_nats"],
             "held-out windows",
         ),
-        unit="nats per token",
+        unit="nats per token, rise while induction heads form",
     ),
 )

@@ -88,6 +88,6 @@ CLAIMS: tuple[Claim, ...] = (
         f"< {LEFT}, while attention to a match of one token keeps more than {LEFT} of its value (lower end)",
         _two_layers(_by_these_edges),
         sample=samples.over(lambda cell: [r.sequences for r in cell.rows(SuffixCutRow)], "sequences of random tokens"),
-        unit="share of the advantage",
+        unit="share of the advantage left, upper end of its interval",
     ),
 )

@@ -117,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
         each(2, _k_composition),
         chance=_one_head_of,
         sample=samples.over(lambda cell: [cell.summary.n_heads], "edges into the head's keys"),
-        unit="composition score above chance, 0 to 1",
+        unit="composition score of the strongest edge above chance, 0 to 1",
     ),
     Claim(
         "composition_mostly_k",

@@ -50,7 +50,7 @@ CLAIMS: tuple[Claim, ...] = (
         digits=3,
         chance=_unigram_loss,
         sample=samples.held_out,
-        unit="nats per token",
+        unit="nats per token above the best bigram model",
     ),
     Claim(
         "direct_path_bigram",

@@ -91,7 +91,7 @@ def story(
     return Document(
         title=TITLE,
         question=QUESTION,
-        answer=answer(results, registered),
+        answer=answer(results),
         setup=setup(results),
         headline=drawn(figures, "headline"),
         cards=tuple(card for claim, card in zip(claims, cards, strict=True) if claim.id in FIRST),

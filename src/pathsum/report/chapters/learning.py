@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Mapping
 
 from pathsum.claims.formation import by_onset, change_of
-from pathsum.claims.formatting import millions, number, plural, span
-from pathsum.claims.joint_ablation import ablations
-from pathsum.claims.judging import REPRODUCED
+from pathsum.claims.formatting import millions, plural, span
+from pathsum.claims.joint_ablation import MOST, ablations
+from pathsum.claims.judging import REPRODUCED, within
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Section
@@ -68,9 +68,12 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     if not shares:
         return ""
     more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
-    rows = [r for c in results.with_layers(2) for r in ablations(c) if r.loss_drop_nats > 0]
-    low = min((r.loss_drop_lost_low / r.loss_drop_nats for r in rows), default=None)
+    unsure = sum(
+        any(within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ablations(cell))
+        for cell in results.with_layers(2)
+    )
     return (
-        f"Ablating all induction heads together removes a share of {span(shares)} of the in-context loss drop (by zero "
-        f"or resample ablation, whichever removes less; lowest end of a 95 % interval: {number(low)}){more}."
+        f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (by zero "
+        f"or resample ablation, whichever removes less){more}. But the 95 % intervals of {unsure} of "
+        f"{plural(len(shares), 'model')} include the needed {MOST}."
     )

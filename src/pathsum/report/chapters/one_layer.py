@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pathsum.claims.formatting import number, plural, span
+from pathsum.claims.formatting import plural, span
 from pathsum.claims.one_layer import confirmed, copying_heads, copying_share
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
@@ -24,17 +24,16 @@ def chapter(results: Results, figures: Figures) -> Section:
     cells = results.with_layers(1)
     if not cells:
         return Section(TITLE, ("This sweep has no one-layer model.",))
-    text = (_mechanism(cells), _skip_trigrams(cells), _surprise(cells))
+    text = (_mechanism(), _skip_trigrams(cells), _surprise(cells))
     blocks: tuple[Block, ...] = (*drawn(figures, "mechanism_one"), _table(in_detail(results)[1]))
     return Section.of(TITLE, text, blocks, (one_layer.TITLE, softmax_competition.TITLE))
 
 
-def _mechanism(cells: Sequence[Cell]) -> str:
-    best = number(max((c.summary.prefix_matching or 0 for c in cells), default=0), 3)
+def _mechanism() -> str:
     return (
         "Each head adds skip-trigrams, source … destination → output: attention from the destination to an earlier "
         "source raises the logit of an output. A head sees earlier tokens, but not what preceded them, so it cannot do "
-        f"induction: prefix matching is at most {best}."
+        "induction."
     )
 
 
@@ -46,22 +45,24 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"Of the {len(strongest)} strongest skip-trigrams whose output, in half of the documents, follows more often "
-        f"than the destination alone predicts, {len(rows)} are frequent enough to test in the other half, which "
-        f"confirms {sum(r.confirmed for r in rows)}. Of the confirmed, a share of "
-        f"only {span(shares)} copies the source (of triples sampled from the text: {span(base)})."
+        f"Of the {len(strongest)} strongest skip-trigrams that are more frequent than by chance in half of the "
+        f"documents, {len(rows)} can be tested in the other half, which confirms {sum(r.confirmed for r in rows)}. Of "
+        f"the confirmed, only {span(shares)} copy the source (of triples sampled from the text: {span(base)})."
     )
 
 
 def _surprise(cells: Sequence[Cell]) -> str:
     found = [c for cell in cells for c in copying_heads(cell)]
+    more = [c.summary.repeat_second_loss_nats - c.summary.repeat_first_loss_nats for c in cells]
     weights, behaviour, intervention = (
         sum(bool(getattr(c, kind)) for c in found) for kind in ("weights", "behaviour", "intervention")
     )
     return (
-        f"A surprise: by OV eigenvalues, as in the paper (positivity > {COPYING}), {weights} of "
-        f"{plural(len(found), 'head')} copy, but only {behaviour} by their output on random tokens, and {intervention} "
-        "by ablation. Positive eigenvalues mean only that attention to a token raises, on average, this token's logit."
+        f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {weights} of "
+        f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} raise the logit of the "
+        f"next token, and ablating {intervention or 'none'} raises the loss on the second copy, which differs "
+        f"by {span(more)} nats from that on the first. Positive eigenvalues mean only that attention to a token raises "
+        "its logit on average."
     )
 
 
@@ -73,7 +74,7 @@ def _table(cell: Cell) -> Table:
         Text("→ output", lambda r: visible(r.out), kind="token"),
         Column("raises log P(output) by (nats)", "change_nats"),
         Column("more often than by chance (×)", "text_lift", 1),
-        caption=f"Confirmed skip-trigrams of {cell.name}, by effect on the logit times occurrences.",
+        caption=f"Confirmed skip-trigrams of {cell.name}, by total effect (mean effect on the logit × occurrences).",
         source="skip_trigrams",
         fold=False,
     )

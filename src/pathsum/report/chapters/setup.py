@@ -9,11 +9,12 @@ from pathsum.report.document import Section, Table, Text
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Setup, terms and limits"
+NORMS = {"none": "no norm", "rms": "RMS norm", "layer": "layer norm"}
 TERMS = (
     ("prefix matching", "mean attention of a head to the token after an earlier occurrence of the current token, 0–1"),
     ("induction head", "a head with high prefix matching; it predicts that text continues as it did before"),
     ("in-context loss drop", "loss early in the window minus loss late in the window, nats per token"),
-    ("onset", "tokens seen when the best prefix matching has completed half of its rise"),
+    ("onset", "tokens seen when the best prefix matching passes half of its rise for the last time"),
     ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
     ("K-composition", "a later head's keys read an earlier head's output (K-edge, key edge); likewise Q (queries), V"),
     ("ablation", "replacing a head's output: by zero, its mean, or its output on another window (resample)"),
@@ -48,10 +49,10 @@ def _models(results: Results) -> str:
     if not deep:
         return ""
     positions = ", ".join(sorted({s.positions for s in deep}))
-    norms = ", ".join(sorted({s.norm for s in deep}))
+    norms = ", ".join(sorted({NORMS[s.norm] for s in deep}))
     return (
         f"Models: no MLPs; d_model {span([s.d_model for s in deep], 0)}, d_head {span([s.d_head for s in deep], 0)}, "
-        f"windows of {span([s.n_ctx for s in deep], 0)} tokens, {positions} positions, norm: {norms}."
+        f"windows of {span([s.n_ctx for s in deep], 0)} tokens, {positions} positions, {norms}."
     )
 
 
@@ -74,6 +75,6 @@ def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
         f"Limits: width {widths}, one corpus, a recipe tuned for induction heads to form. Unless noted, square "
-        "brackets are 95 % intervals, mostly by bootstrap over documents or over windows of random tokens, and “a to "
-        "b” is a range over models."
+        "brackets are 95 % intervals, mostly by bootstrap over documents or windows of random tokens; “a to b” is a "
+        "range over models."
     )

@@ -14,6 +14,7 @@ from pathsum.report.themes.calibration import TRUSTED, certain, trusted
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Why believe it"
+HELD_OUT = "Heads are chosen and judged on different documents."
 
 
 def chapter(results: Results, figures: Figures) -> Section:
@@ -38,8 +39,8 @@ def _calibration(results: Results) -> str:
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
         f"Detectors were tested on models of synthetic text with known rules. Precision and recall reach {TRUSTED} "
-        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, for {sum(map(certain, rows))} of them with "
-        "their whole intervals."
+        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, for {sum(map(certain, rows))} with "
+        "whole intervals."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}." if weak else text
 
@@ -80,8 +81,8 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a known outcome"
-    return f"Induction heads form, or do not form, as expected in {held}{but}."
+    held = f"{len(outcomes) - len(failed)} of the {plural(len(outcomes), 'control')} whose outcome is known"
+    return f"Induction heads form, or do not form, as expected in {held}{but}. {HELD_OUT}"
 
 
 def _exactness(results: Results) -> str:

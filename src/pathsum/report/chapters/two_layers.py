@@ -37,7 +37,7 @@ def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult
 
 
 def _mechanism(cells: Sequence[Cell]) -> str:
-    found = [(p, i) for c in cells if (p := c.previous_token_head()) and (i := c.formed_induction_head())]
+    found = [p for c in cells if (p := c.previous_token_head()) and c.formed_induction_head()]
     how = (
         "In the paper's mechanism, a first-layer head attends to the previous token and outputs it. The "
         "induction head, in the second layer, reads this output in its keys (K-composition) and the current token in "
@@ -47,8 +47,7 @@ def _mechanism(cells: Sequence[Cell]) -> str:
         return f"{how} No such head has formed in {plural(len(cells), 'model')}."
     return (
         f"{how} {len(found)} of {plural(len(cells), 'model')} form both heads, with "
-        f"{span([p.previous_token for p, _ in found])} of the first head's attention on the previous token and "
-        f"{span([i.prefix_matching for _, i in found])} of the second's on the token after the earlier copy."
+        f"{span([p.previous_token for p in found])} of the first head's attention on the previous token."
     )
 
 
@@ -57,7 +56,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            "Comparing the query's current token with the key's previous token makes up a share of "
+            "Comparing the query's current token with the key's previous token makes up "
             f"{span(shares)} of the induction head's preference (in score) for the token after the "
             "earlier copy."
         )
@@ -67,7 +66,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             "two raises the loss on the second copy of random tokens more than cutting the strongest other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" But with everything else resampled, the two keep only a share of {span(kept)} of prefix matching."
+        text += f" But with everything else resampled, these two heads keep only {span(kept)} of prefix matching."
     return text.strip()
 
 
@@ -77,8 +76,8 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         return ""
     return (
         "A surprise: induction heads prefer matches of two tokens. Given an earlier match of two tokens and one of a "
-        f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, and "
-        f"the token after the shorter {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
+        f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, the "
+        f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
         "kinds of edges can carry this preference: to the queries from previous-token heads, and to the keys from "
         f"heads that attend two tokens back. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
         f"cutting either kind removes most of the preference, but not of one-token matching{_control(cells)}."
@@ -86,5 +85,7 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 
 
 def _control(cells: Sequence[Cell]) -> str:
-    left = [r.left for c in cells for r in ablated(c, CONTROL) if r.left is not None]
-    return f" (control: without the edges of all other heads, {span(left)} of the preference is left)" if left else ""
+    left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
+    kept = span([share for known in left for share in known])
+    where = f"control, possible in {plural(len(left), 'model')}"
+    return f" ({where}: without the edges of all other heads, {kept} of the preference is left)" if left else ""

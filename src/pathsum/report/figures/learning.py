@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import layers_label, millions, plural, span
+from pathsum.claims.formatting import layers_label, millions, number, plural, span
 from pathsum.records.results import Results
 from pathsum.report import symbols
 from pathsum.report.figures.base import Figure, layer_palette, legend_of_depths, picture, row
@@ -34,8 +34,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        "Lines: each model (thin) and means over models (thick), on a few windows that no verdict uses; dots: on the "
-        f"windows of the verdicts. Compare lines with lines.{curriculum_caption(results)}"
+        "Lines: each model (thin) and means (thick), on a few windows that no verdict uses; dots: on those of the "
+        f"verdicts.{_differ(results)}{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -67,10 +67,7 @@ def phase_change(results: Results) -> Figure | None:
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
-    caption = (
-        "Prefix matching, in-context loss drop and loss on repeated random tokens: means over a few "
-        f"windows.{curriculum_caption(results)}"
-    )
+    caption = f"A line per model; means over a few windows.{curriculum_caption(results)}"
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
 
@@ -164,6 +161,18 @@ def onsets(results: Results) -> str:
             )
             sentences.append(f"{layers_label(n)}: {change}; final prefix matching of the best head {span(scores, 3)}.")
     return " ".join(sentences)
+
+
+def _differ(results: Results) -> str:
+    """State by how much the in-context loss drop differs between the lines and the dots of ``headline``."""
+    gaps = [
+        abs(c.log[-1].in_context_loss_drop_nats - c.summary.in_context_loss_drop_nats)
+        for c in results.cells.values()
+        if c.log
+    ]
+    if not gaps:
+        return ""
+    return f" On other text the loss drop differs by up to {number(max(gaps))} nats."
 
 
 def levels(results: Results) -> str:

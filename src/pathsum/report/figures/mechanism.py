@@ -103,8 +103,9 @@ def mechanism_one(results: Results) -> Figure | None:
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"{cell.name}: of the confirmed skip-trigrams from word to word, that with the largest summed effect. Its "
-        f"output follows {number(top.text_lift, 1)} times as often as the destination alone predicts."
+        f"{cell.name}: the confirmed skip-trigram made of words with the largest total effect on the logit. "
+        f"After this source, the output follows {number(top.text_lift, 1)} times as often as the destination "
+        "alone predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)
 

@@ -120,7 +120,7 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     except ConfigError as error:
         complaints += error.complaints
     if complaints:
-        raise ConfigError(complaints)
+        raise ConfigError(dict.fromkeys(complaints))
 
 
 def check_composed(values: dict[str, Any]) -> None:
@@ -182,14 +182,15 @@ def _contradictions(name: str, cell: dict[str, Any], usual: dict[str, Any]) -> I
     """Yield a complaint for each setting of ``cell`` that contradicts what the report says of a control of this
     name. ``usual`` are the settings ``model`` of the grid."""
     given = {f"{section}.{key}": value for section in ("model", "train") for key, value in cell[section].items()}
-    expected = {key: needed for key, needed in NAMED_CONTROLS.get(name, {}).items() if given.get(key) != needed}
+    settings = NAMED_CONTROLS.get(name, {}).items()
+    expected = {key: f"{key} = {needed}" for key, needed in settings if given.get(key) != needed}
     std = given.get("model.embedding_std")
     if name.startswith(SMALL) and isinstance(std, float | int) and std >= usual["embedding_std"]:
-        expected["model.embedding_std"] = f"less than {usual['embedding_std']}"
+        expected["model.embedding_std"] = f"model.embedding_std < {usual['embedding_std']}"
     for key, needed in expected.items():
         yield (
-            f"sweep.controls.{name}: expected {key} = {needed}, because the report says so of this name, got "
-            f"{given.get(key)!r}; give the control another name"
+            f"sweep.controls.{name}: expected {needed}, because the report says so of this name, got "
+            f"{given.get(key)!r}; change it, or give the control another name"
         )
 
 
@@ -217,8 +218,8 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     ):
         if given != used:
             yield f"{key} = {given}: only pipelines.train reads it; the grid has sweep.{axis} = {sweep[axis]}"
-    if sweep["d_head"] == [model["d_head"]]:
-        yield f"sweep.d_head = {sweep['d_head']}: model.d_head is the same; expected other widths, which add models"
+    if model["d_head"] in sweep["d_head"]:
+        yield f"sweep.d_head = {sweep['d_head']}: {model['d_head']} is model.d_head and adds no models"
     if short := [name for name, cell in values["cells"].items() if _ends_in_warmup(cell)]:
         yield (
             "train.warmup_steps: expected fewer steps than training has, because learning rates reach their values "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pathsum.complaints import unknown
 from pathsum.config import ConfigError
+from pathsum.core.storage import write_whole
 from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
@@ -34,14 +36,19 @@ def compose(output: Path, overrides: list[str]) -> None:
                 f"{override}: settings are merged, so {{}} changes nothing; expected single settings, or a control to "
                 "leave out: sweep.controls.NAME=null"
             )
+        if override.startswith("~") and "." not in key:
+            raise ValueError(f"{override}: a section cannot be removed; expected single settings and their values")
         if key.startswith("hydra"):
             raise ValueError(f"{override}: only pipelines.train reads Hydra's own settings; expected one of conf/")
     if output.is_dir():
         raise ValueError(f"{output}: expected a file to write, got a folder; remove it")
-    with composing(overrides):
-        compose_and_dump(str(output), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
-    if not read_yaml(output):
-        raise ValueError("conf/config.yaml: expected the list `defaults` and settings, got none; put them back")
+    with tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / "params.yaml"
+        with composing(overrides):
+            compose_and_dump(str(draft), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
+        if not read_yaml(draft):
+            raise ValueError("conf/config.yaml: expected the list `defaults` and settings, got none; put them back")
+        write_whole(output, draft.read_bytes())
 
 
 CAUGHT = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError, AssertionError)
@@ -64,9 +71,9 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
                 raise cause from error
         if isinstance(error, OverrideParseException):
             raise ValueError(_unreadable_override(error.override)) from error
-        if named := re.search("Could not find '([^'/]+)/([^'/]+)'", str(error)):
+        if named := re.search("Could not find '([^']+)/([^'/]+)'", str(error)):
             raise ValueError(_unknown_file(*named.groups())) from error
-        if named := re.match(r"Could not override '([\w.]+)'", str(error)):
+        if named := re.match("Could not override '([^']+)'", str(error)):
             raise ValueError(_unknown_key(named[1])) from error
         given = f" with {' '.join(overrides)}" if overrides else ""
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
@@ -81,6 +88,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _said(error: Exception) -> str:
     """Return what the libraries say, without their internals, and what to do where they do not say it."""
     text = str(error) or "Hydra refuses one of these settings; see its documentation"
+    if "Error merging override" in text and (key := getattr(error.__cause__, "full_key", None)) and "=[" in text:
+        return f"{key}: expected settings by name, got a list"
     if "in defaults : bool" in text:
         return (
             "YAML reads a bare off, on, yes or no as true or false; expected the name of a file in every line of "
@@ -94,6 +103,8 @@ def _said(error: Exception) -> str:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
     if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # ``seed`` interpolates sweep.seeds
         return "sweep.seeds: expected a list of at least one seed, such as [2, 3, 4]"
+    if isinstance(error, yaml.YAMLError):
+        return f"{text}; correct the file"
     if "Error merging override" in text and error.__cause__:
         text = f"{text}: {error.__cause__}"
     text = re.sub(r"^\w+ raised while resolving interpolation: ", "", text)
@@ -107,9 +118,12 @@ def _unreadable_override(override: str) -> str:
     if layers and not re.fullmatch("0|[1-9][0-9]*", layers[1]):
         return (
             f"{override}: expected a number of layers without sign or leading zeros, as in "
-            f"sweep.by_layers.2.train.tokens=9000000, got {layers[1]!r}"
+            f"++sweep.by_layers.2.train.tokens=9000000, got {layers[1]!r}"
         )
-    return f"{override}: expected KEY=VALUE, with special characters in quotation marks, and brackets and quotes closed"
+    return (
+        f"{override}: expected KEY=VALUE, with letters from a to z, digits, _ and dots in KEY, special characters of "
+        "VALUE in quotation marks, and brackets and quotes closed"
+    )
 
 
 def _unknown_file(folder: str, name: str) -> str:
@@ -117,6 +131,8 @@ def _unknown_file(folder: str, name: str) -> str:
     folders = [path.name for path in (ROOT / "conf").iterdir() if path.is_dir()]
     files = [path.stem for path in (ROOT / "conf" / folder).glob("*.yaml")]
     hint = unknown(name, files, "file") if files else unknown(folder, folders, "folder")
+    if folder.startswith("hydra/"):
+        return f"{folder}={name}: no such choice; Hydra and its plugins, and conf/{folder}/ here, define them"
     return f"conf/{folder}/{name}.yaml: named by `defaults` or an override, but not there; {hint}"
 
 
@@ -126,9 +142,13 @@ def _unknown_key(path: str) -> str:
         return f"{path}: is composed from other settings; change model, train, sweep.overrides or calibrate"
     if path.startswith("hydra."):
         return f"{path}: Hydra has no such setting"
+    if "/" in path:
+        return f"{path}: no such folder in conf/; single settings have dots: {path.replace('/', '.')}=…"
     known, above = params() if PARAMS.is_file() else {}, ""
     for key in path.split("."):
-        if not isinstance(known, dict) or not known:
+        if not isinstance(known, dict):
+            return f"{path}: {above.rstrip('.')} is a single value, without settings of its own"
+        if not known:
             break
         known = {str(name): values for name, values in known.items()}
         if key not in known:
@@ -136,7 +156,7 @@ def _unknown_key(path: str) -> str:
             adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
-    return f"{path}: no such setting; +{path} adds it where the configuration allows it"
+    return f"{path}: no such setting; ++{path} adds it where the configuration allows it"
 
 
 def _unreadable() -> Iterator[str]:

@@ -10,6 +10,8 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import torch
+
 from pathsum.claims import registry
 from pathsum.claims.preregistration import Preregistration
 from pathsum.config import TrackingConfig, load
@@ -18,7 +20,6 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.story import draw_all
 from pathsum.tracking.tracker import mirror, mirror_tables
-from pipelines.interrupts import end_with_parent
 from pipelines.lab import read_lab
 from pipelines.paths import (
     CIRCUITS,
@@ -38,12 +39,11 @@ from pipelines.results import read_results
 if __name__ == "__main__":
     with stage(THREADS, arguments=False):
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, spawn, end_with_parent) as second:  # draws every other figure
+        with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:  # draws every other figure
             second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
             results = dataclasses.replace(results, provenance=about)
-            others = second.submit(draw_all, results, 1, 2)
             stored = read_records(CLAIMS, ClaimResult)
             if absent := [claim for claim in registry.claims() if claim not in stored]:
                 raise ValueError(
@@ -51,6 +51,7 @@ if __name__ == "__main__":
                 )
             claims = [stored[claim] for claim in registry.claims()]
             registered = load(Preregistration, read_value(PREREGISTRATION), str(PREREGISTRATION))
+            others = second.submit(draw_all, results, 1, 2)
             exported = read_lab(results)
             figures = draw_all(results, 0, 2) | others.result()
         write_report(results, claims, figures, REPORTS, registered, exported)

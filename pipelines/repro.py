@@ -236,6 +236,8 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
     parts: dict[str, Callable[[int], int]] = {"--models": models, "--report": report, "--tokens": tokens}
     chosen = [argument for argument in given if argument in parts]
     jobs = [argument for argument in given if argument not in parts]
+    if wrong := [argument for argument in jobs if argument.startswith("--")]:
+        raise ValueError(f"expected none or one of {', '.join(parts)}, got {wrong[0]}; --help explains them")
     if len(chosen) > 1:
         raise ValueError(f"expected one of {', '.join(parts)}, got {' '.join(chosen)}; run them one after another")
     if jobs and (len(jobs) > 1 or not jobs[0].isdecimal() or int(jobs[0]) < 1):

@@ -94,7 +94,7 @@ def test_a_list_where_a_number_belongs_and_the_other_way_round() -> None:
     [
         ({"n_heads": []}, r"sweep.n_heads: expected a list of 1 or more, got \[\]"),
         ({"seeds": []}, r"sweep.seeds: expected a list of 1 or more, got \[\]"),
-        ({"seeds": [0.5]}, r"sweep.seeds.0: expected a whole number, got 0.5$"),
+        ({"seeds": [0.5]}, r"sweep.seeds: expected a whole number, got \[0.5\]$"),
         ({"seeds": [0, 0]}, r"sweep.seeds: expected different numbers, .*, got \[0, 0\]"),
         ({"d_head": ["a"]}, r"sweep.d_head: expected a number from 1 to 4,096 dimensions, got \['a'\]"),
         ({"controls": {"mine": 3}}, r"sweep.controls.mine: expected settings by name, got 3"),

@@ -57,7 +57,9 @@ class Frozen(BaseModel):
         bound = BOUNDS.get(cls.__name__, {}).get(str(info.field_name))
         if bound and value != "???":
             bound.check(value)
-        if isinstance(value, float) and cls.model_fields[str(info.field_name)].annotation is int:
+        kind = cls.model_fields[str(info.field_name)].annotation
+        items = value if kind == tuple[int, ...] and isinstance(value, list | tuple) else [value]
+        if kind in (int, tuple[int, ...]) and any(isinstance(item, float) for item in items):
             raise PydanticCustomError("int_from_float", "expected a whole number")
         return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import sys
 import time
@@ -84,6 +85,16 @@ def test_a_folder_means_every_visible_file_under_it_once(tmp_path: Path) -> None
     assert list(documents(config)) == ["a.txt", "b.txt", "sub/c.md"]
 
 
+def test_a_file_is_read_once_however_it_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    for name in "ab":
+        (tmp_path / "texts" / name).write_text(name)
+    (tmp_path / "texts" / "link").symlink_to(tmp_path / "texts" / "b")
+    spelled = [str(tmp_path / "texts"), "texts/*", "texts/../texts/a", str(tmp_path / "texts" / "a")]
+    assert sorted(text_documents(spelled, "")) == ["a", "b"]
+
+
 @pytest.mark.parametrize("separator", ["\0", "\\0"])
 def test_a_separator_splits_files_and_blank_documents_are_skipped(tmp_path: Path, separator: str) -> None:
     (tmp_path / "a").write_bytes("één\0\0 \n\0two\r\n\0".encode())
@@ -101,9 +112,11 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"abc\0def")
     (tmp_path / "latin").write_bytes(b"x" * (1 << 20) + "né".encode("latin-1") + b"e")
     (tmp_path / "cut").write_bytes("né".encode()[:-1])
+    (tmp_path / "wide").write_text("good", encoding="utf-16")
+    (tmp_path / "packed").write_bytes(gzip.compress(b"good"))
     (tmp_path / "folder").mkdir()
     (tmp_path / "good").write_text("good")
-    names = ["empty", "binary", "latin", "cut", "folder", "good", "absent", "*.nothing"]
+    names = ["empty", "binary", "latin", "cut", "wide", "packed", "folder", "good", "absent", "*.nothing"]
     with pytest.raises(FileNotFoundError) as caught:
         next(text_documents([str(tmp_path / n) for n in names], ""))
     lines = {line.split(": ")[0].split("/")[-1]: line for line in str(caught.value).splitlines()[1:]}
@@ -112,6 +125,8 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     assert r"is binary (NUL at byte 3); give text (unpack archives first), or corpus.separator='\0'" in lines["binary"]
     assert f"is not UTF-8 at byte {(1 << 20) + 1}; convert it" in lines["latin"]
     assert "is not UTF-8 at byte 1" in lines["cut"]
+    assert "is UTF-16; convert it" in lines["wide"]
+    assert "is compressed by gzip; unpack it" in lines["packed"]
     assert "a folder without files" in lines["folder"]
     assert "does not exist" in lines["absent"]
     assert "matches no file" in lines["*.nothing"]

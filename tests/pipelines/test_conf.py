@@ -382,7 +382,7 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
         ("seed=99", "seed = 99: only pipelines.train reads it; the grid has sweep.seeds = [2, 3, 4]"),
         ("sweep.n_layers=[0]", "model.n_layers = 2: only pipelines.train reads it"),
         ("sweep.n_layers=[0]", "train.tokens = 3000000: no model of the grid has it; sweep.by_layers or overrides"),
-        ("sweep.d_head=[32]", "sweep.d_head = [32]: model.d_head is the same; expected other widths"),
+        ("sweep.d_head=[32]", "sweep.d_head = [32]: 32 is model.d_head and adds no models"),
         ("train.warmup_steps=1500", "train.warmup_steps: expected fewer steps than training has, because learning"),
         ("+sweep.by_layers.3.train.tokens=1", "sweep.by_layers.3: the grid has no model of 3 layers"),
     ],
@@ -403,7 +403,7 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
         ("sweep.controls.shuffled.train.shuffled=false", "shuffled: expected train.shuffled = True"),
         ("sweep.controls.untrained.train.tokens=100000", "untrained: expected train.tokens = 0"),
         ("sweep.controls.clamped_previous.model.clamp=none", "clamped_previous: expected model.clamp = previous_token"),
-        ("sweep.controls.small_embedding.model.embedding_std=1", "expected model.embedding_std = less than 1.0"),
+        ("sweep.controls.small_embedding.model.embedding_std=1", "expected model.embedding_std < 1.0"),
         (
             "++sweep.controls.small_embedding_2={model: {n_layers: 2}}",
             "small_embedding_2: expected model.embedding_std",
@@ -411,7 +411,7 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
     ],
 )
 def test_a_control_has_what_its_name_states(tmp_path: Path, override: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"{re.escape(said)}.*; give the control another name"):
+    with pytest.raises(ConfigError, match=f"{re.escape(said)}.*; change it, or give the control another name"):
         check_valid(composed(tmp_path, override), Preregistration())
 
 
@@ -485,7 +485,13 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
         ("modl.n_heads=4", "modl: no such setting; did you mean model?"),
         ("profil=paper", "profil: no such setting; did you mean profile?"),
         ("n_heads", "n_heads: expected KEY=VALUE"),
-        ("model.n_heads=[4", "model.n_heads=[4: expected KEY=VALUE, with special characters in quotation marks"),
+        ("model/n_heads=4", "model/n_heads: no such folder in conf/; single settings have dots: model.n_heads=…"),
+        ("model.n_heads.x=4", "model.n_heads.x: model.n_heads is a single value, without settings of its own"),
+        ("sweep.by_layers.2.train.tokens=5", "no such setting; known: 0 (++sweep.by_layers.2.train.tokens=… adds one)"),
+        ("sweep.overrides=[]", "sweep.overrides: expected settings by name, got a list"),
+        ("~train", "~train: a section cannot be removed; expected single settings"),
+        ("sweep.seeds=[2.0]", "sweep.seeds: expected a whole number, got [2.0]"),
+        ("model.n_heads=[4", "special characters of VALUE in quotation marks, and brackets and quotes closed"),
         ("++sweep.by_layers.02.train.tokens=5", "expected a number of layers without sign or leading zeros"),
         ("++sweep.by_layers.-1.train.tokens=5", "sweep.by_layers.2.train.tokens=9000000, got '-1'"),
         ("sweep=grd", "conf/sweep/grd.yaml: named by `defaults` or an override, but not there; grd: no such file; did"),
@@ -512,7 +518,11 @@ def test_an_override_that_does_not_compose_is_named_with_what_helps(
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"a: [1", 'conf/train/muon.yaml", line'), (b"# \xff", "muon.yaml: expected UTF-8, got")],
+    [
+        (b"a: [1", "; correct the file"),
+        (b"a: [1", 'conf/train/muon.yaml", line'),
+        (b"# \xff", "muon.yaml: expected UTF-8, got"),
+    ],
 )
 def test_a_file_of_conf_that_is_no_yaml_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str
@@ -580,6 +590,18 @@ def test_a_mistake_in_some_models_or_in_what_they_inherit_is_named_once(tmp_path
     with pytest.raises(ConfigError) as caught:
         check_valid(composed(tmp_path, "train.betas=[0.9]"), Preregistration())
     assert caught.value.complaints == ["train.betas: expected a list of 2 values, got [0.9]"]
+    with pytest.raises(ConfigError) as caught:
+        check_valid(composed(tmp_path, "train.betas=[]"), Preregistration())
+    assert caught.value.complaints == ["train.betas: expected a list of 2 values, got []"]
+
+
+def test_a_refused_configuration_leaves_params_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.compose.ROOT", copy(tmp_path))
+    (tmp_path / "params.yaml").write_text("as: before")
+    (tmp_path / "conf" / "config.yaml").write_text("")
+    with pytest.raises(ValueError, match="config.yaml: expected the list `defaults`"):
+        compose(tmp_path / "params.yaml", [])
+    assert (tmp_path / "params.yaml").read_text() == "as: before"
 
 
 def test_a_folder_of_conf_that_defaults_misspell_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

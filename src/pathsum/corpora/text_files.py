@@ -9,6 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 CHUNK = 1 << 20  # bytes read at a time
+OTHER = {  # first bytes of files that are often given for text: what to do with them
+    codecs.BOM_UTF16_LE: "is UTF-16; convert it, e.g. `iconv -f utf16 -t utf8`, or leave it out",
+    codecs.BOM_UTF16_BE: "is UTF-16; convert it, e.g. `iconv -f utf16 -t utf8`, or leave it out",
+    b"\x1f\x8b": "is compressed by gzip; unpack it, or leave it out",
+}
 ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # separators as they are typed on a command line
 
 
@@ -16,9 +21,9 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
     A folder stands for every file below it, except hidden files and files in hidden or linked folders. Files come in
-    sorted order, and a file that several ``paths`` name comes once. A file is one document if ``separator`` is "",
-    otherwise the separator splits it. In ``separator``, ``\0``, ``\n`` and ``\t`` may be written as a backslash and a
-    character.
+    sorted order, and a file that several ``paths`` or links lead to comes once. A file is one document if ``separator``
+    is "", otherwise the separator splits it. In ``separator``, ``\0``, ``\n`` and ``\t`` may be written as a backslash
+    and a character.
 
     Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing or a glob
     has no match. Otherwise it is ValueError: for files that are empty, binary or not UTF-8, and for folders that cannot
@@ -28,7 +33,8 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
     found = {pattern: _expand(pattern) for pattern in paths}
-    ordered = sorted({path for files, _ in found.values() for path in files})
+    named = sorted({path for files, _ in found.values() for path in files})
+    ordered = list({os.path.realpath(path): path for path in reversed(named)}.values())[::-1]
     wrong = [complaint for _, complaints in found.values() for complaint in complaints]
     missing = [f"  - {p}: {_why_nothing(p)}" for p, (files, complaints) in found.items() if not files + complaints]
     before = {path: _stamp(path) for path in ordered}
@@ -116,6 +122,8 @@ def _unusable(path: Path, allow_nul: bool) -> str:
         with path.open("rb") as f:
             while True:
                 chunk = f.read(CHUNK)
+                if offset == 0 and chunk.startswith(tuple(OTHER)):
+                    return OTHER[chunk[:2]]
                 if not allow_nul and (nul := chunk.find(b"\0")) >= 0:
                     return (
                         f"is binary (NUL at byte {offset + nul}); give text (unpack archives first), or "

@@ -106,7 +106,8 @@ def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None
         if counts[part] < LEAST[part]:
             advice = "give a corpus with documents"
             if any(counts.values()):
-                advice = "change corpus.validation_share, or give more documents (corpus.separator splits files)"
+                advice = "change corpus.validation_share, or give more documents (corpus.separator splits files; equal "
+                advice += "documents are in one part)"
             raise ValueError(
                 f"The {part} part of corpus {corpus.name!r} has too few documents: expected at least {LEAST[part]}, "
                 f"got {', '.join(f'{counts[p]} for {p}' for p in PARTS)} with corpus.validation_share="

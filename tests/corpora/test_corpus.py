@@ -92,7 +92,7 @@ def test_a_file_is_read_once_however_it_is_spelled(tmp_path: Path, monkeypatch: 
         (tmp_path / "texts" / name).write_text(name)
     (tmp_path / "texts" / "link").symlink_to(tmp_path / "texts" / "b")
     spelled = [str(tmp_path / "texts"), "texts/*", "texts/../texts/a", str(tmp_path / "texts" / "a")]
-    assert sorted(text_documents(spelled, "")) == ["a", "b"]
+    assert list(text_documents(spelled, "")) == ["a", "b"]
 
 
 @pytest.mark.parametrize("separator", ["\0", "\\0"])

@@ -33,8 +33,10 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
     found = {pattern: _expand(pattern) for pattern in paths}
-    named = sorted({path for files, _ in found.values() for path in files})
-    ordered = list({os.path.realpath(path): path for path in reversed(named)}.values())[::-1]
+    spellings: dict[str, Path] = {}
+    for path in sorted({path for files, _ in found.values() for path in files}):
+        spellings.setdefault(os.path.realpath(path), path)
+    ordered = list(spellings.values())
     wrong = [complaint for _, complaints in found.values() for complaint in complaints]
     missing = [f"  - {p}: {_why_nothing(p)}" for p, (files, complaints) in found.items() if not files + complaints]
     before = {path: _stamp(path) for path in ordered}

@@ -74,7 +74,6 @@ def test_models_trained_again_after_their_verdict_are_named_everywhere() -> None
         assert "after their verdict had been seen: 0.060 before, 0.040 after" in text
         assert "1 of 1 model, retrained after a first verdict" in text
         assert "Not blind: these models were trained again" in text
-        assert "Zero-layer models, trained again after their verdict had been seen, " in text
         assert "1 change followed, 1 of them after a verdict was seen" in text
 
 

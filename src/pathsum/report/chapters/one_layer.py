@@ -60,9 +60,9 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {weights} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} raise the logit of the "
-        f"next token, and ablating {intervention or 'none'} raises the loss on the second copy, which differs "
-        f"by {span(more)} nats from that on the first. Positive eigenvalues mean only that attention to a token raises "
-        "its logit on average."
+        f"next token, and ablating {intervention or 'none'} of them raises the loss on the second copy, which "
+        f"differs by {span(more)} nats from that on the first. Positive eigenvalues mean only that attention to a "
+        "token raises its logit on average."
     )
 
 

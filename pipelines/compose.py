@@ -156,7 +156,7 @@ def _unknown_key(path: str) -> str:
             adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
-    return f"{path}: no such setting; ++{path} adds it where the configuration allows it"
+    return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
 
 
 def _unreadable() -> Iterator[str]:
@@ -176,4 +176,6 @@ def _unreadable() -> Iterator[str]:
 if __name__ == "__main__":
     with stage(threads=0):
         show_help(__doc__)
+        if not Path("conf").is_dir():
+            raise ValueError(f"expected conf/ in {Path.cwd()}, found none; run this in the root of the repository")
         compose(PARAMS, sys.argv[1:])

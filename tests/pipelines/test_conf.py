@@ -488,6 +488,7 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
         ("model/n_heads=4", "model/n_heads: no such folder in conf/; single settings have dots: model.n_heads=…"),
         ("model.n_heads.x=4", "model.n_heads.x: model.n_heads is a single value, without settings of its own"),
         ("sweep.by_layers.2.train.tokens=5", "no such setting; known: 0 (++sweep.by_layers.2.train.tokens=… adds one)"),
+        ("sweep.overrides={L2H4S2: {seed: 1}}", "sweep.overrides: empty, or no such setting; ++sweep.overrides=… adds"),
         ("sweep.overrides=[]", "sweep.overrides: expected settings by name, got a list"),
         ("~train", "~train: a section cannot be removed; expected single settings"),
         ("sweep.seeds=[2.0]", "sweep.seeds: expected a whole number, got [2.0]"),

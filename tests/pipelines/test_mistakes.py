@@ -33,6 +33,7 @@ HAS = "cells:\n  L0S2: {seed: 2}\n  L2H4S2: {seed: 2}\n"
         ("verify", [], "expected the file data/preregistration.json, found none; `make repro` writes"),
         ("report", [], "params.yaml: expected the key sweep, got none"),
         ("repro", ["--modls"], "expected none or one of --models, --report, --tokens, got --modls; --help explains"),
+        ("compose", [], "found none; run this in the root of the repository"),
         ("scratch", [], "expected one folder to copy the project to"),
         (
             "torture",

@@ -73,7 +73,7 @@ def _joint(results: Results, claim: ClaimResult) -> str:
         for cell in results.with_layers(2)
     )
     return (
-        f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (by zero "
+        f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (zero "
         f"or resample ablation, whichever removes less){more}. But the 95 % intervals of {unsure} of "
         f"{plural(len(shares), 'model')} include the needed {MOST}."
     )

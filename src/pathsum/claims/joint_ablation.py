@@ -37,6 +37,11 @@ def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
     return [r for r in controls(rows) if r.n_heads >= most]
 
 
+def undecided(cell: Cell) -> bool:
+    """Return whether half of the loss drop lies within the 95 % interval of what an ablation of the claim removes."""
+    return any(within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ablations(cell))
+
+
 def _joint(cell: Cell) -> Finding:
     rows, ours = at_the_end(cell), ablations(cell)
     if not ours or ours[0].loss_drop_nats <= 0:
@@ -48,9 +53,7 @@ def _joint(cell: Cell) -> Finding:
         return Finding(share, False, f"no control: its layers have fewer than {ours[0].n_heads} other heads")
     worst = max(r.loss_drop_lost for r in others)
     note = f"lost without {ours[0].heads}; controls lose up to {number(worst)} nats"
-    unsure = any(within(0.0, r.behind_low, r.behind_high) for r in others) or any(
-        within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ours
-    )
+    unsure = any(within(0.0, r.behind_low, r.behind_high) for r in others) or undecided(cell)
     return Finding(share, share >= MOST and all(r.behind_low > 0 for r in others), note, unsure)
 
 

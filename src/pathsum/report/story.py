@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,17 +50,13 @@ OF_MECHANISMS = {  # records that the diagrams show
 OWN = (headline, mechanism_zero, mechanism_one, mechanism_two)  # figures of no theme
 
 
-def draws() -> list[Callable[[Results], Figure | None]]:
-    """Return the functions that draw the figures. Each has the name of its figure, and returns None without records."""
-    return [*OWN, *(draw for theme in themes().values() for draw in theme.figures)]
-
-
 def draw_all(results: Results, share: int = 0, shares: int = 1) -> dict[str, Figure]:
     """Draw every figure for which ``results`` has records. Returns the figures by name.
 
     With ``shares`` above 1, only those of one share are drawn, so that several processes can draw all.
     """
-    found = (draw(results) for draw in draws()[share::shares])
+    draws = [*OWN, *(draw for theme in themes().values() for draw in theme.figures)]
+    found = (draw(results) for draw in draws[share::shares])
     return {figure.name: figure for figure in found if figure is not None}
 
 

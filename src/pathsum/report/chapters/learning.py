@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from pathsum.claims.formation import by_onset, change_of
 from pathsum.claims.formatting import millions, plural, span
-from pathsum.claims.joint_ablation import MOST, ablations
-from pathsum.claims.judging import REPRODUCED, within
+from pathsum.claims.joint_ablation import MOST, undecided
+from pathsum.claims.judging import REPRODUCED
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
 from pathsum.report.document import Section
@@ -68,10 +68,7 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     if not shares:
         return ""
     more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
-    unsure = sum(
-        any(within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ablations(cell))
-        for cell in results.with_layers(2)
-    )
+    unsure = sum(map(undecided, results.with_layers(2)))
     return (
         f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (zero "
         f"or resample ablation, whichever removes less){more}. But the 95 % intervals of {unsure} of "

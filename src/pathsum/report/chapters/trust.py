@@ -19,7 +19,7 @@ HELD_OUT = "Heads are chosen and judged on different documents."
 
 def chapter(results: Results, figures: Figures) -> Section:
     """Show the controls, the calibration of the detectors, and the agreement of three kinds of evidence."""
-    text = (_exactness(results), _controls(results), _agreement(results), _calibration(results))
+    text = (_exactness(results), f"{_controls(results)} {HELD_OUT}".strip(), _agreement(results), _calibration(results))
     blocks = drawn(figures, "calibration", "controls")
     more = (
         calibration.TITLE,
@@ -82,7 +82,7 @@ def _controls(results: Results) -> str:
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
     held = f"{len(outcomes) - len(failed)} of the {plural(len(outcomes), 'control')} whose outcome is known"
-    return f"Induction heads form, or do not form, as expected in {held}{but}. {HELD_OUT}"
+    return f"Induction heads form, or do not form, as expected in {held}{but}."
 
 
 def _exactness(results: Results) -> str:

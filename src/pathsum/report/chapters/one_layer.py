@@ -45,9 +45,9 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"Of the {len(strongest)} strongest skip-trigrams that are more frequent than chance in half of the "
-        f"documents, {len(rows)} can be tested in the other half, which confirms {sum(r.confirmed for r in rows)}. Of "
-        f"the confirmed, only {span(shares)} copy the source (of triples sampled from the text: {span(base)})."
+        f"Half of the documents select the {len(strongest)} strongest skip-trigrams beyond chance. The other half can "
+        f"test {len(rows)} of them, and confirms {sum(r.confirmed for r in rows)}. Of these, a share of only "
+        f"{span(shares)} copies the source (of triples sampled from the text: {span(base)})."
     )
 
 

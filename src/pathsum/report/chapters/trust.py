@@ -81,8 +81,10 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    held = f"{len(outcomes) - len(failed)} of the {plural(len(outcomes), 'control')} whose outcome is known"
-    return f"Induction heads form, or do not form, as expected in {held}{but}."
+    held = (
+        f"In {len(outcomes) - len(failed)} of the {plural(len(outcomes), 'control')} with an outcome known in advance"
+    )
+    return f"{held}, induction heads form, or do not form, as expected{but}."
 
 
 def _exactness(results: Results) -> str:

@@ -51,7 +51,7 @@ def _surprise(results: Results) -> str:
     if not deep:
         return ""
     return (
-        "A surprise: chance is not 0. With attention heads, W_U W_E still correlates with bigram statistics "
-        f"({span([s.bigram_correlation for s in deep])}), but token frequencies alone reach "
+        "A surprise: in models with attention heads, W_U W_E still correlates with bigram statistics "
+        f"({span([s.bigram_correlation for s in deep])}). But chance is not 0: token frequencies alone reach "
         f"{span([s.unigram_correlation for s in deep])}."
     )

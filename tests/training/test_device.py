@@ -40,13 +40,16 @@ def test_a_processor_is_described_by_what_its_bits_depend_on() -> None:
     assert str(Device("GPU", 4, 1e15)) == "4 × GPU"
 
 
-@pytest.mark.parametrize(("kind", "bf16", "amx", "dtype"), [
-    ("cpu", False, False, torch.float32), ("cpu", True, False, torch.bfloat16), ("cpu", False, True, torch.bfloat16),
-    ("cuda", False, False, torch.bfloat16),
+@pytest.mark.parametrize(("kind", "used", "bf16", "amx", "dtype"), [
+    ("cpu", "AVX2", False, False, torch.float32), ("cpu", "AVX512", False, False, torch.float32),
+    ("cpu", "AVX512", True, False, torch.bfloat16), ("cpu", "AVX512", False, True, torch.bfloat16),
+    ("cpu", "AVX2", True, True, torch.float32),  # as ATEN_CPU_CAPABILITY=avx2 asks
+    ("cuda", "AVX2", False, False, torch.bfloat16),
 ])  # fmt: skip
 def test_products_are_bf16_only_where_the_hardware_multiplies_it(
-    monkeypatch: pytest.MonkeyPatch, kind: str, bf16: bool, amx: bool, dtype: torch.dtype
+    monkeypatch: pytest.MonkeyPatch, kind: str, used: str, bf16: bool, amx: bool, dtype: torch.dtype
 ) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: used)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     assert product_dtype.__wrapped__(kind) == dtype

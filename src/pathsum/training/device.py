@@ -33,11 +33,13 @@ def choose(wanted: str) -> torch.device:
 def product_dtype(kind: str) -> torch.dtype:
     """Return the data type of matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
 
-    It is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX. Other CPUs use float32. They would emulate
-    bfloat16, which is 70 times slower (measured on AVX2).
+    It is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX, unless torch is limited to AVX2
+    (``ATEN_CPU_CAPABILITY=avx2``). Other CPUs use float32. They would emulate bfloat16, which is 70 times slower
+    (measured on AVX2).
     """
-    hardware = kind != "cpu" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return torch.bfloat16 if hardware else torch.float32
+    hardware = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    limited = torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
+    return torch.bfloat16 if kind != "cpu" or (hardware and not limited) else torch.float32
 
 
 def describe(device: torch.device) -> Device:

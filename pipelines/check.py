@@ -54,6 +54,17 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
     "shuffled": {"train.shuffled": True},
     "untrained": {"train.tokens": 0},
 }
+SOME = "more than 0"
+NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what the name states
+    "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME, "train.tokens": SOME},
+    "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME, "train.tokens": SOME},
+    "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME, "train.tokens": SOME},
+    "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME, "train.tokens": SOME},
+    "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME, "train.tokens": SOME},
+    "questions": {"model.n_layers": 2, "corpus.questions": True, "train.tokens": SOME},
+    "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME, "train.tokens": SOME},
+    "untrained": {"train.tokens": 0},
+}
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
@@ -115,6 +126,13 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         if not MODEL_NAME.fullmatch(str(name))
     ]
     complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models", wrong)
+    complaints += [
+        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, because the name of this kind states it, got "
+        f"{given!r}; change it, or give the kind another name"
+        for name, kind in values["synthetic_models"].items()
+        if isinstance(kind, dict)
+        for key, needed, given in _contradictions(kind, NAMED_KINDS.get(name, {}))
+    ]
     try:
         load_corpus(values["corpus"])
     except ConfigError as error:
@@ -174,24 +192,28 @@ def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> li
                 f"windows of this length, got {model['n_ctx']}; change model.n_ctx for all cells"
             )
         if isinstance(model, dict) and isinstance(cell.get("train"), dict):
-            complaints += _contradictions(str(name), cell, values["model"])
+            found = [
+                (f"{key} = {needed}", given)
+                for key, needed, given in _contradictions(cell, NAMED_CONTROLS.get(name, {}))
+            ]
+            std, usual = model.get("embedding_std"), values["model"]["embedding_std"]
+            if name.startswith(SMALL) and isinstance(std, float | int) and std >= usual:
+                found.append((f"model.embedding_std < {usual}", std))
+            complaints += [
+                f"sweep.controls.{name}: expected {needed}, because the report says so of this name, got {given!r}; "
+                "change it, or give the control another name"
+                for needed, given in found
+            ]
     return complaints
 
 
-def _contradictions(name: str, cell: dict[str, Any], usual: dict[str, Any]) -> Iterator[str]:
-    """Yield a complaint for each setting of ``cell`` that contradicts what the report says of a control of this
-    name. ``usual`` are the settings ``model`` of the grid."""
-    given = {f"{section}.{key}": value for section in ("model", "train") for key, value in cell[section].items()}
-    settings = NAMED_CONTROLS.get(name, {}).items()
-    expected = {key: f"{key} = {needed}" for key, needed in settings if given.get(key) != needed}
-    std = given.get("model.embedding_std")
-    if name.startswith(SMALL) and isinstance(std, float | int) and std >= usual["embedding_std"]:
-        expected["model.embedding_std"] = f"model.embedding_std < {usual['embedding_std']}"
-    for key, needed in expected.items():
-        yield (
-            f"sweep.controls.{name}: expected {needed}, because the report says so of this name, got "
-            f"{given.get(key)!r}; change it, or give the control another name"
-        )
+def _contradictions(config: dict[str, Any], stated: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the key, the expected and the given value of each setting of ``config`` that differs from ``stated``."""
+    for key, needed in stated.items():
+        section, name = key.split(".")
+        given = config[section].get(name) if isinstance(config.get(section), dict) else needed  # refused elsewhere
+        if not (given > 0 if needed is SOME and isinstance(given, int | float) else given == needed):
+            yield key, needed, given
 
 
 def _controls() -> set[str]:
@@ -203,7 +225,7 @@ def _controls() -> set[str]:
 
 
 def without_effect(values: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each setting that changes no model of the grid, and for each warm-up longer than training."""
+    """Yield a line for each setting that changes no model of the grid, and one for warm-ups longer than training."""
     sweep, model = values["sweep"], values["model"]
     for name in set(sweep["overrides"]) - set(values["cells"]):
         reader = "no command" if "D" in name else "only pipelines.train"
@@ -225,6 +247,9 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
             "train.warmup_steps: expected fewer steps than training has, because learning rates reach their values "
             f"after the warm-up ({_some(short)})"
         )
+    cells = values["cells"].values()
+    if values["train"]["momentum"] and all(cell["train"]["optimizer"] == "adamw" for cell in cells):
+        yield f"train.momentum = {values['train']['momentum']}: no model reads it, because none is trained with Muon"
     ours = [cell for name, cell in values["cells"].items() if name not in sweep["controls"]]
     for section in ("model", "train"):
         for key, given in values[section].items():
@@ -248,8 +273,8 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
     except ConfigError as error:
         return error.complaints
     except ValueError as error:
-        alone = "; clamp single models with sweep.controls" if str(error).startswith("clamp") else ""
-        return [f"{where}.model.{error}{alone}"]
+        where_else = "; clamp a model that has both, under sweep.controls" if str(error).startswith("clamp") else ""
+        return [f"{where}.model.{error}{where_else}"]
     return []
 
 

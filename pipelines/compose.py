@@ -99,6 +99,11 @@ def _said(error: Exception) -> str:
         return "; ".join(unreadable)
     if isinstance(error, RecursionError):
         return "expected settings that end, got some that contain themselves or are nested too deeply"
+    if re.search("requires --multirun|Ambiguous value", text):
+        return (
+            "ranges, choices and values separated by commas are sweeps, which only `python -m pipelines.train "
+            "--multirun` reads; write a list as [0, 1, 2]"
+        )
     if "Config group override must be" in text:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
     if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # ``seed`` interpolates sweep.seeds

@@ -35,6 +35,8 @@ def copy_tree(folder: Path) -> None:
 
 def _require_own(folder: Path) -> None:
     """Raise ValueError unless ``folder`` is new, empty or an earlier copy."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: expected a folder, got a file; give another folder")
     others = folder.is_dir() and any(path.name != ".git" for path in folder.iterdir())
     if folder.resolve() == Path.cwd().resolve() or (others and not (folder / MARK).exists()):
         raise ValueError(

@@ -12,6 +12,7 @@ from pathsum.config import (
     ModelConfig,
     PythonCorpus,
     SyntheticModelConfig,
+    TrackingConfig,
     TrainConfig,
     load,
     load_corpus,
@@ -84,7 +85,7 @@ def test_a_corpus_is_of_the_kind_its_source_names() -> None:
 
 
 CORPUS = {
-    "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 3, "n_words": 31, "zipf": 0.0,
+    "source": "synthetic", "name": "p", "validation_share": 0.0, "seed": 0, "n_words": 31, "zipf": 0.0,
     "bigram_spread": 1.0, "two_back_spread": 0.0, "n_skip_trigrams": 0, "questions": False, "n_answers": 0,
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,
@@ -106,10 +107,32 @@ def test_a_single_layer_of_a_synthetic_model_has_one_head() -> None:
         assert load(SyntheticModelConfig, described, "synthetic").model.n_heads == n_heads
 
 
-@pytest.mark.parametrize(("name", "given"), [("device", "cuda"), ("autocast", True), ("shuffled", True)])
-def test_what_the_training_of_synthetic_models_does_not_read_is_refused(name: str, given: object) -> None:
-    values = {**SYNTHETIC, "train": {**TRAIN.model_dump(), "autocast": False, name: given}}
-    assert f"synthetic models are trained without it: expected train.{name}=" in refusal(values, SyntheticModelConfig)
+@pytest.mark.parametrize(("section", "name", "given"), [
+    ("train", "device", "cuda"), ("train", "autocast", True), ("train", "shuffled", True),
+    ("corpus", "seed", 5), ("corpus", "validation_share", 0.5),
+])  # fmt: skip
+def test_what_synthetic_models_do_not_read_is_refused(section: str, name: str, given: object) -> None:
+    values = {**SYNTHETIC, section: {**SYNTHETIC[section], name: given}}
+    said = refusal(values, SyntheticModelConfig)
+    assert f"synthetic models do not read it: expected {section}.{name}=" in said
+
+
+@pytest.mark.parametrize("name", ["tokens", "curriculum_tokens"])
+def test_training_has_whole_steps(name: str) -> None:
+    step = TRAIN.batch * MODEL["n_ctx"]
+    train = {**TRAIN.model_dump(), "autocast": False}
+    for given in (0, step):
+        assert load(CellConfig, {"seed": 0, "model": MODEL, "train": {**train, name: given}}, "cell")
+    said = refusal({"seed": 0, "model": MODEL, "train": {**train, name: step - 1}}, CellConfig)
+    assert f"expected train.{name} of 0 or at least train.batch · model.n_ctx = {step:,}, got {step - 1:,}" in said
+
+
+def test_the_training_of_synthetic_models_has_whole_steps() -> None:
+    step = TRAIN.batch * MODEL["n_ctx"]
+    values = {**SYNTHETIC, "train": {**SYNTHETIC["train"], "tokens": step - 1}}
+    assert f"expected train.tokens of 0 or at least train.batch · model.n_ctx = {step:,}" in refusal(
+        values, SyntheticModelConfig
+    )
 
 
 def test_a_misspelt_key_of_a_synthetic_model_is_named_where_it_stands() -> None:
@@ -142,6 +165,14 @@ def test_calibration_needs_two_seeds_and_a_synthetic_model() -> None:
     assert "model.seeds: expected a list of 2 or more, got [0]" in text
     assert "model.synthetic_models: expected a list of 1 or more" in text
     assert "model.synthetic_model: no such setting; did you mean synthetic_models?" in text
+
+
+@pytest.mark.parametrize("key", ["project", "entity"])
+def test_a_name_in_an_address_of_wandb_has_no_separator(key: str) -> None:
+    right = {"mode": "offline", "project": "p", "group": "g", "entity": ""}
+    assert load(TrackingConfig, right, "tracking")
+    said = refusal({**right, key: "a/b"}, TrackingConfig)
+    assert f"model.{key}: expected at most 128 characters and none of" in said
 
 
 def test_a_curriculum_is_a_part_of_training_and_of_the_windows() -> None:

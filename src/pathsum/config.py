@@ -224,6 +224,17 @@ class TrainConfig(Frozen):
         return self
 
 
+def _whole_steps(train: TrainConfig, model: ModelConfig) -> None:
+    """Raise ValueError if training, or its curriculum, is shorter than one step."""
+    step = train.batch * model.n_ctx
+    for name in ("tokens", "curriculum_tokens"):
+        if 0 < (given := getattr(train, name)) < step:
+            raise ValueError(
+                f"training has whole steps: expected train.{name} of 0 or at least train.batch · model.n_ctx = "
+                f"{step:,}, got {given:,}; raise train.{name} or lower train.batch"
+            )
+
+
 class CellConfig(Frozen):
     """The complete configuration of one model of the grid."""
 
@@ -238,15 +249,14 @@ class CellConfig(Frozen):
                 f"a step is computed at once: expected train.batch · model.n_ctx of at most {MOST_TOKENS_PER_STEP:,} "
                 f"tokens, got {tokens:,}; lower train.batch"
             )
-        if 0 < self.train.tokens < tokens:
-            raise ValueError(
-                "training has whole steps: expected train.tokens of 0 or at least train.batch · model.n_ctx = "
-                f"{tokens:,}, got {self.train.tokens:,}; raise train.tokens or lower train.batch"
-            )
+        _whole_steps(self.train, self.model)
         return self
 
 
-ALONE = {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0}  # required of synthetic models
+UNREAD: dict[str, dict[str, object]] = {  # not read by synthetic models: the values that these settings must keep
+    "train": {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0},
+    "corpus": {"seed": 0, "validation_share": 0.0},
+}
 
 
 class SyntheticModelConfig(Frozen):
@@ -265,9 +275,11 @@ class SyntheticModelConfig(Frozen):
             )
         if self.model.n_layers == 1 and self.model.n_heads != 1:
             raise ValueError(f"a one-layer model needs one head, whose role is then known; got {self.model.n_heads}")
-        for name, must in ALONE.items():
-            if (given := getattr(self.train, name)) != must:
-                raise ValueError(f"synthetic models are trained without it: expected train.{name}={must}, got {given}")
+        for section, settings in UNREAD.items():
+            for name, must in settings.items():
+                if (given := getattr(getattr(self, section), name)) != must:
+                    raise ValueError(f"synthetic models do not read it: expected {section}.{name}={must}, got {given}")
+        _whole_steps(self.train, self.model)
         return self
 
 
@@ -323,11 +335,13 @@ class TrackingConfig(Frozen):
     group: str
     entity: str  # "" = the account's default
 
-    @field_validator("project")
+    @field_validator("project", "entity")
     @classmethod
     def _part_of_an_address(cls, name: str) -> str:
         if len(name) > 128 or re.search(r"[/\\#?%:]", name):
-            raise ValueError(r"expected at most 128 characters, and none of / \ # ? % : in the name of a W&B project")
+            raise ValueError(
+                r"expected at most 128 characters and none of / \ # ? % :, because W&B's addresses contain it"
+            )
         return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import codecs
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -82,6 +83,49 @@ def test_links_in_a_circle_end_in_a_message(tmp_path: Path) -> None:
     assert list(text_documents([str(tmp_path)], "")) == ["a", "b"]  # a folder follows no links
     (tmp_path / "self").symlink_to(tmp_path / "self")
     assert "self: cannot be read (Too many levels of symbolic links)" in refusal(tmp_path / "self")
+
+
+@pytest.mark.parametrize(("encoding", "bom", "said"), [
+    ("utf-16-le", b"\xff\xfe", "is UTF-16; convert it, e.g. `iconv -f utf16 -t utf8`"),
+    ("utf-16-be", b"\xfe\xff", "is UTF-16; convert it, e.g. `iconv -f utf16 -t utf8`"),
+    ("utf-32-le", b"\xff\xfe\0\0", "is UTF-32; convert it, e.g. `iconv -f utf32 -t utf8`"),
+    ("utf-32-be", b"\0\0\xfe\xff", "is UTF-32; convert it, e.g. `iconv -f utf32 -t utf8`"),
+    ("utf-16-le", b"", "looks like UTF-16 without a byte-order mark; convert it, e.g. `iconv -f utf-16le -t utf8`"),
+    ("utf-16-be", b"", "looks like UTF-16 without a byte-order mark; convert it, e.g. `iconv -f utf-16be -t utf8`"),
+    ("utf-32-le", b"", "is binary (NUL at byte 1)"),
+])  # fmt: skip
+def test_another_encoding_is_named_with_its_conversion(tmp_path: Path, encoding: str, bom: bytes, said: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(bom + "some English text".encode(encoding))
+    assert f"a.txt: {said}" in refusal(path)
+    if "iconv" in said:  # the command that is proposed gives the text
+        name = said.partition("-f ")[2].partition(" ")[0]
+        assert path.read_bytes().decode(name) == "some English text"
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(codecs.BOM_UTF8 + b"text")
+    assert list(text_documents([str(tmp_path)], "")) == ["text"]
+    (tmp_path / "b.txt").write_bytes(codecs.BOM_UTF8)
+    assert "b.txt: is empty" in refusal(tmp_path)
+
+
+def test_a_file_with_two_hard_links_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("text")
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "c").write_text("text")  # an equal file is another document
+    assert list(text_documents([str(tmp_path)], "")) == ["text", "text"]
+
+
+def test_a_separator_of_line_feeds_in_files_with_carriage_returns_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\r\n\r\ntwo")
+    with pytest.raises(ValueError, match=r"got '\\n\\n'; lines end with \\r\\n in these files"):
+        list(text_documents([str(tmp_path)], r"\n\n"))
+    assert list(text_documents([str(tmp_path)], r"\r\n\r\n")) == ["one", "two"]
+
+
+def test_a_pattern_below_a_missing_folder_matches_nothing(tmp_path: Path) -> None:
+    assert "no/**/*.txt: matches no file" in refusal(f"{tmp_path}/no/**/*.txt")
 
 
 def test_a_device_is_no_text() -> None:

@@ -385,6 +385,7 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
         ("sweep.d_head=[32]", "sweep.d_head = [32]: 32 is model.d_head and adds no models"),
         ("train.warmup_steps=1500", "train.warmup_steps: expected fewer steps than training has, because learning"),
         ("+sweep.by_layers.3.train.tokens=1", "sweep.by_layers.3: the grid has no model of 3 layers"),
+        ("train.optimizer=adamw", "train.momentum = 0.95: no model reads it, because none is trained with Muon"),
     ],
 )
 def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, override: str, said: str) -> None:
@@ -413,6 +414,29 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
 def test_a_control_has_what_its_name_states(tmp_path: Path, override: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"{re.escape(said)}.*; change it, or give the control another name"):
         check_valid(composed(tmp_path, override), Preregistration())
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("bigrams.model.n_layers=1", "bigrams.model.n_layers: expected 0"),
+        ("skips.corpus.n_skip_trigrams=0", "skips.corpus.n_skip_trigrams: expected more than 0"),
+        ("two_back.corpus={two_back_spread: 0.0}", "two_back.corpus.two_back_spread: expected more than 0"),
+        ("smeared.model.smeared_keys=false", "smeared.model.smeared_keys: expected True"),
+        ("smeared.corpus.repeat_share=0", "smeared.corpus.repeat_share: expected more than 0"),
+        ("copies.corpus.repeat_share=0.0", "copies.corpus.repeat_share: expected more than 0"),
+        ("copies.train.tokens=0", "copies.train.tokens: expected more than 0"),
+        ("questions.corpus.questions=false", "questions.corpus.questions: expected True"),
+        ("lookups.corpus.n_answers=0", "lookups.corpus.n_answers: expected more than 0"),
+        ("untrained.train.tokens=100000", "untrained.train.tokens: expected 0"),
+    ],
+)
+def test_a_kind_of_synthetic_models_has_what_its_name_states(tmp_path: Path, override: str, said: str) -> None:
+    values = composed(tmp_path, f"++calibrate.synthetic_models.{override}")
+    with pytest.raises(
+        ConfigError, match=f"{re.escape(f'calibrate.synthetic_models.{said}')}, because .*; change it, or give the kind"
+    ):
+        check_valid(values, Preregistration())
 
 
 def test_every_profile_trains_single_models_like_those_of_its_grid(tmp_path: Path) -> None:
@@ -502,6 +526,8 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
             "++sweep.by_layers.2.train.tokns=5",
             "sweep.by_layers.2.train.tokns: no such setting; did you mean tokens?",
         ),
+        ("sweep.seeds=range(3)", "which only `python -m pipelines.train --multirun` reads; write a list as [0, 1, 2]"),
+        ("model.n_heads=2,4", "which only `python -m pipelines.train --multirun` reads; write a list as [0, 1, 2]"),
         ("calibrate.corpus=3", "  - calibrate.corpus: expected settings by name, got 3"),
     ],
 )
@@ -583,7 +609,7 @@ def test_a_mistake_in_some_models_or_in_what_they_inherit_is_named_once(tmp_path
     with pytest.raises(ConfigError) as caught:
         check_valid(composed(tmp_path, "model.clamp=previous_token"), Preregistration())
     cells, calibrated = caught.value.complaints
-    said = "got 0 layers and relative positions; clamp single models with sweep.controls"
+    said = "got 0 layers and relative positions; clamp a model that has both, under sweep.controls"
     assert cells.startswith("cells.*.model.clamp: ")
     assert cells.endswith(f"{said} (in L0S2, L0S3, L0S4)")
     assert calibrated.startswith("synthetic_models.bigrams.model.clamp: ")

@@ -90,6 +90,12 @@ def test_a_copy_replaces_no_folder_with_other_files(tmp_path: Path, arguments: l
     assert (tmp_path / "project" / "src" / "mine.py").read_text() == "unsaved work"
 
 
+def test_a_copy_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = command(tmp_path, "pipelines.scratch", "file")
+    assert (done.returncode, done.stderr) == (1, "\nerror: file: expected a folder, got a file; give another folder\n")
+
+
 def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     subprocess.run(["git", "init", "--quiet", str(tmp_path / "project")], check=True)

@@ -9,21 +9,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 CHUNK = 1 << 20  # bytes read at a time
-OTHER = {  # first bytes of files that are often given for text: what to do with them
-    codecs.BOM_UTF16_LE: "is UTF-16; convert it, e.g. `iconv -f utf16 -t utf8`, or leave it out",
-    codecs.BOM_UTF16_BE: "is UTF-16; convert it, e.g. `iconv -f utf16 -t utf8`, or leave it out",
+CONVERT = "convert it, e.g. `iconv -f {} -t utf8`, or leave it out"
+OTHER = {  # first bytes of files that are often given for text: what to do with them; the longest come first
+    codecs.BOM_UTF32_LE: f"is UTF-32; {CONVERT.format('utf32')}",
+    codecs.BOM_UTF32_BE: f"is UTF-32; {CONVERT.format('utf32')}",
+    codecs.BOM_UTF16_LE: f"is UTF-16; {CONVERT.format('utf16')}",
+    codecs.BOM_UTF16_BE: f"is UTF-16; {CONVERT.format('utf16')}",
     b"\x1f\x8b": "is compressed by gzip; unpack it, or leave it out",
 }
-ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}  # separators as they are typed on a command line
+ESCAPES = {"\\0": "\0", "\\n": "\n", "\\r": "\r", "\\t": "\t"}  # separators as they are typed on a command line
 
 
 def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
     A folder stands for every file below it, except hidden files and files in hidden or linked folders. Files come in
-    sorted order, and a file that several ``paths`` or links lead to comes once. A file is one document if ``separator``
-    is "", otherwise the separator splits it. In ``separator``, ``\0``, ``\n`` and ``\t`` may be written as a backslash
-    and a character.
+    sorted order, and a file that several ``paths`` or links lead to comes once. A byte-order mark at its beginning is
+    not read. A file is one document if ``separator`` is "", otherwise the separator splits it. In ``separator``,
+    ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
 
     Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing or a glob
     has no match. Otherwise it is ValueError: for files that are empty, binary or not UTF-8, and for folders that cannot
@@ -33,12 +36,12 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
     found = {pattern: _expand(pattern) for pattern in paths}
-    spellings: dict[str, Path] = {}
-    for path in sorted({path for files, _ in found.values() for path in files}):
-        spellings.setdefault(os.path.realpath(path), path)
-    ordered = list(spellings.values())
+    files: dict[object, Path] = {}  # by identity, which hard links and links share
+    for path in sorted({path for paths, _ in found.values() for path in paths}):
+        files.setdefault(_identity(path), path)
+    ordered = list(files.values())
     wrong = [complaint for _, complaints in found.values() for complaint in complaints]
-    missing = [f"  - {p}: {_why_nothing(p)}" for p, (files, complaints) in found.items() if not files + complaints]
+    missing = [f"  - {p}: {_why_nothing(p)}" for p, (paths, complaints) in found.items() if not paths + complaints]
     before = {path: _stamp(path) for path in ordered}
     unusable = [f"  - {path}: {why}" for path in ordered if (why := _unusable(path, allow_nul=separator == "\0"))]
     if missing or unusable or wrong:
@@ -57,7 +60,18 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
         if changed:
             raise ValueError(f"corpus.paths: {path} changed while it was read; run again when nothing writes to it")
     if separator and not divided:
-        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; correct it")
+        with ordered[0].open("rb") as f:
+            other = r"lines end with \r\n in these files" if b"\r\n" in f.read(CHUNK) else "correct it"
+        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; {other}")
+
+
+def _identity(path: Path) -> object:
+    """Return device and inode of a file, or its path if it is gone."""
+    try:
+        about = path.stat()
+        return about.st_dev, about.st_ino
+    except OSError:
+        return os.path.realpath(path)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -75,7 +89,8 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
     candidates = [path]
     if not path.exists():
         at = next((i for i, part in enumerate(path.parts) if glob.has_magic(part)), len(path.parts))
-        if "**" in path.parts[at:] and (wrong := list(_unreadable(Path(*path.parts[:at]), links=True))):
+        root = Path(*path.parts[:at])
+        if "**" in path.parts[at:] and root.exists() and (wrong := list(_unreadable(root, links=True))):
             return [], wrong
         candidates = [Path(p) for p in glob.glob(str(path), recursive=True)]
     wrong = [complaint for c in candidates if c.is_dir() for complaint in _unreadable(c, links=False)]
@@ -118,14 +133,14 @@ def _unusable(path: Path, allow_nul: bool) -> str:
     try:
         if path.exists() and not path.is_file():
             return "is a device, a pipe or a socket; give files, or leave it out of corpus.paths"
-        if path.stat().st_size == 0:
+        if path.stat().st_size <= len(codecs.BOM_UTF8) and path.read_bytes() in (b"", codecs.BOM_UTF8):
             return "is empty; remove it, or leave it out of corpus.paths"
         decoder, offset = codecs.getincrementaldecoder("utf-8")(), 0
         with path.open("rb") as f:
             while True:
                 chunk = f.read(CHUNK)
-                if offset == 0 and chunk.startswith(tuple(OTHER)):
-                    return OTHER[chunk[:2]]
+                if offset == 0 and (why := _other(chunk)):
+                    return why
                 if not allow_nul and (nul := chunk.find(b"\0")) >= 0:
                     return (
                         f"is binary (NUL at byte {offset + nul}); give text (unpack archives first), or "
@@ -144,9 +159,23 @@ def _unusable(path: Path, allow_nul: bool) -> str:
         return f"cannot be read ({error.strerror}); make it readable, or leave it out"
 
 
+def _other(start: bytes) -> str:
+    """Return what a file with the first bytes ``start`` is instead of UTF-8, or "" if nothing is known."""
+    for mark, why in OTHER.items():
+        if start.startswith(mark):
+            return why
+    for first, name in (
+        (1, "utf-16le"),
+        (0, "utf-16be"),
+    ):  # without a byte-order mark, in a script of one byte per letter
+        if start and start[first::2].count(0) > 0.8 * len(start[first::2]) and 0 not in start[1 - first :: 2]:
+            return f"looks like UTF-16 without a byte-order mark; {CONVERT.format(name)}"
+    return ""
+
+
 def _pieces(path: Path, separator: str) -> Iterator[str]:
     """Yield the documents of one file. With a separator, memory is bounded by the longest document."""
-    with path.open(encoding="utf-8", newline="") as f:
+    with path.open(encoding="utf-8-sig", newline="") as f:
         if not separator:
             yield f.read()
             return

@@ -50,7 +50,7 @@ def peak(results: Results) -> str:
 
 
 def phase_change(results: Results) -> str:
-    """Return a sentence that compares the time to the phase change with the other recipes and their tuning."""
+    """Return a sentence on the time to the phase change with our recipe and with others, and on how each was tuned."""
     found = {name.split(".")[1]: row for name, row in results.items() if name.startswith("phase_change_seconds.")}
     if not found:
         return NOT_MEASURED.format("python -m experiments.phase_change")

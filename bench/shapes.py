@@ -84,5 +84,5 @@ def products(shape: Shape) -> list[tuple[int, int, int, int]]:
 
 
 def flop(shape: Shape) -> float:
-    """Return the number of floating-point operations in the matrix products of a training step."""
+    """Return how many floating-point operations the matrix products of one training step take."""
     return 2.0 * sum(b * n * k * m for b, n, k, m in products(shape))

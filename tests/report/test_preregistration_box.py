@@ -56,10 +56,8 @@ def test_listed_changes_stand_beside_the_verdict_with_the_old_value() -> None:
         assert induction.index("≥ 0.4") < induction.index(
             "The threshold was changed on 2025-03-11, after the claims were frozen; before: ≥ 0.5."
         )
-        assert (
-            "The computation was changed on 2025-03-11, after the claims were frozen: 0.610 before, 0.380 after."
-            in cards
-        )
+        changed = "The computation was changed on 2025-03-11, after the claims were frozen"
+        assert f"{changed} (values before: 0.610; after: 0.380)." in cards
         table = text[text.index("Changes of claims after freezing.") :]
         assert table.index("≥ 0.5") < table.index("a typo") < table.index("0.610") < table.index("a wrong window")
 
@@ -71,9 +69,9 @@ def test_models_trained_again_after_their_verdict_are_named_everywhere() -> None
     results = replace(synthetic.results(layers=(0, 2), heads=(2,), seeds=(0,)), calibration=[])
     document = story(results, judge_all(results), {}, FROZEN.model_copy(update={"changes": (again,)}))
     for text in (unescape(html(document)), unescape(markdown(document))):
-        assert "after their verdict had been seen: 0.060 before, 0.040 after" in text
+        assert "after their verdict had been seen (values before: 0.060; after: 0.040)" in text
         assert "1 of 1 model, retrained after a first verdict" in text
-        assert "Not blind: these models were trained again" in text
+        assert "Not blind: after a first verdict, these models were trained again with another recipe. " in text
         assert "1 change followed, 1 of them after a verdict was seen" in text
 
 

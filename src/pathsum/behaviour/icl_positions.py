@@ -24,9 +24,10 @@ def icl_positions(n: int) -> tuple[int, int] | None:
 def icl_loss_drop(loss_by_position: Sequence[float]) -> float | None:
     """Return the mean loss around the 50th token minus that around the late token of ``icl_positions``, in nats.
 
-    Positive if the model learns from context. In windows of 256 tokens, the ranges are 50 ± 5 and 250 ± 5. Entry i of
-    ``loss_by_position`` is the mean loss of predicting token i + 1. None if the window is too short. See
-    docs/framework.md §6.2."""
+    The difference is positive if the model learns from context (docs/framework.md §6.2). In windows of 256 tokens, it
+    compares tokens 45 to 55 with tokens 245 to 255. Entry i of ``loss_by_position`` is the mean loss of predicting
+    token i + 1. None if the window is too short.
+    """
     at = icl_positions(len(loss_by_position))
     if at is None:
         return None

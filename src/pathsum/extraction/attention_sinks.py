@@ -1,5 +1,5 @@
-"""Measure the attention of heads to the beginning-of-sequence token (BOS, an attention sink), and the effect on the
-loss of removing it (docs/framework.md §5.15).
+"""Measure how much heads attend to the beginning-of-sequence token (BOS, an attention sink), and how the loss changes
+without this attention (docs/framework.md §5.15).
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def notes(registered: Preregistration, claim: str) -> tuple[str, ...]:
 
 
 def _note(change: Change) -> str:
-    values = f": {_text(change.old)} before, {_text(change.new)} after" if change.old != change.new else ""
+    values = f" (values before: {_text(change.old)}; after: {_text(change.new)})" if change.old != change.new else ""
     return {
         "threshold": f"The threshold was changed on {change.date}, {AFTER}; before: {_text(change.old)}.",
         "measure": f"The measure was changed on {change.date}, {AFTER}.",

@@ -47,9 +47,8 @@ def _bends(results: Results) -> str:
         return ""
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     return (
-        f" The loss bends to a steeper slope in {bent} of these {len(formed)} models, and in {rest} of "
-        f"the {len(others)} "
-        "models without induction: a bend does not mark the phase change."
+        f" The loss curve becomes steeper in {bent} of these {len(formed)} models, and in {rest} of the {len(others)} "
+        "without induction: a bend does not mark the phase change."
     )
 
 
@@ -71,6 +70,6 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     unsure = sum(map(undecided, results.with_layers(2)))
     return (
         f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (zero "
-        f"or resample ablation, whichever removes less){more}. But the 95 % intervals of {unsure} of "
-        f"{plural(len(shares), 'model')} include the needed {MOST}."
+        f"or resample ablation, whichever removes less){more}. But the claim's threshold, {MOST}, lies within the "
+        f"95 % interval of {unsure} of {plural(len(shares), 'model')}."
     )

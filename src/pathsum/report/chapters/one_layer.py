@@ -45,9 +45,10 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"Half of the documents select the {len(strongest)} strongest skip-trigrams beyond chance. The other half can "
-        f"test {len(rows)} of them, and confirms {sum(r.confirmed for r in rows)}. Of these, a share of only "
-        f"{span(shares)} copies the source (of triples sampled from the text: {span(base)})."
+        f"{len(strongest)} skip-trigrams are chosen on half of the documents: the strongest of those more frequent "
+        f"than by chance. In the other half, {len(rows)} of them are frequent enough for a test, and "
+        f"{sum(r.confirmed for r in rows)} pass it. In each model, only {span(shares)} of these copy their source (of "
+        f"triples sampled from the text, {span(base)})."
     )
 
 
@@ -60,9 +61,9 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {weights} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} raise the logit of the "
-        f"next token, and ablating {intervention or 'none'} of them raises the loss on the second copy, which "
-        f"differs by {span(more)} nats from that on the first. Positive eigenvalues mean only that attention to a "
-        "token raises its logit on average."
+        f"next token, and {intervention} raise the loss on the second copy when ablated. This loss "
+        f"differs by only {span(more)} nats from the loss on the first copy. Positive eigenvalues mean only that "
+        "attention to a token raises its logit on average."
     )
 
 

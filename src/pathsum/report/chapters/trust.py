@@ -14,6 +14,14 @@ from pathsum.report.themes.calibration import TRUSTED, certain, trusted
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Why believe it"
+FOR = {  # what the questions of the agreement are about
+    agreed.COPIES: "copying",
+    agreed.INDUCTION: "induction",
+    agreed.PREVIOUS: "attention to the previous token",
+    "K-edge": "key edges",
+    "Q-edge": "query edges",
+    "V-edge": "value edges",
+}
 HELD_OUT = "Heads are chosen and judged on different documents."
 
 
@@ -39,8 +47,8 @@ def _calibration(results: Results) -> str:
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
         f"Detectors were tested on models of synthetic text with known rules. Precision and recall reach {TRUSTED} "
-        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}, for {sum(map(certain, rows))} with "
-        "whole intervals."
+        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sum(map(certain, rows))} of these, "
+        "both intervals do too."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}." if weak else text
 
@@ -50,8 +58,10 @@ def _agreement(results: Results) -> str:
     parts = [part for q in agreed.QUESTIONS if (part := _all_three(items, q))]
     if not parts:
         return ""
-    some = "Of the heads and edges that at least one kind of evidence finds (weights, behavior or intervention)"
-    return f"{some}, all three find {', '.join(parts)}.{_copies(items)}"
+    return (
+        "Heads and edges are found by weights, by behavior or by intervention. Of those that at least one of the three "
+        f"finds, all three find {', '.join(parts)}.{_copies(items)}"
+    )
 
 
 def _found(items: Sequence[agreed.Judged], question: str) -> list[agreed.Judged]:
@@ -62,7 +72,7 @@ def _found(items: Sequence[agreed.Judged], question: str) -> list[agreed.Judged]
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
     some = _found(items, question)
-    return f"{sum(i.agreed for i in some)} of {len(some)} ({question})" if some else ""
+    return f"{sum(i.agreed for i in some)} of {len(some)} for {FOR[question]}" if some else ""
 
 
 def _copies(items: Sequence[agreed.Judged]) -> str:
@@ -72,7 +82,7 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
         return ""
     first, *others = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
     each = [first.replace(" by", " copy by"), *others]
-    return f" They disagree on copying: of the {len(some)} heads, {', '.join(each[:-1])} and {each[-1]}."
+    return f" The three disagree on copying: of the {len(some)} heads, {', '.join(each[:-1])} and {each[-1]}."
 
 
 def _controls(results: Results) -> str:
@@ -81,10 +91,8 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    held = (
-        f"In {len(outcomes) - len(failed)} of the {plural(len(outcomes), 'control')} with an outcome known in advance"
-    )
-    return f"{held}, induction heads form, or do not form, as expected{but}."
+    known = f"The outcome of {plural(len(outcomes), 'control')} is known in advance"
+    return f"{known}: {len(outcomes) - len(failed)} form induction heads, or form none, as expected{but}."
 
 
 def _exactness(results: Results) -> str:

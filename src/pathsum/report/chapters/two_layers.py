@@ -56,17 +56,19 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            "Comparing the query's current token with the key's previous token makes up "
-            f"{span(shares)} of the induction head's preference (in score) for the token after the "
-            "earlier copy."
+            "The induction head's score prefers the token after the earlier copy. A share of "
+            f"{span(shares)} of this preference compares the query's current token with the key's previous token."
         )
     if edge.values:
         text += (
             f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the key edge between the "
-            "two raises the loss on the second copy of random tokens more than cutting the strongest other edge."
+            "two heads raises the loss on the second copy of random tokens more than cutting the strongest other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" But with everything else resampled, these two heads keep only {span(kept)} of prefix matching."
+        text += (
+            f" But if everything except these two heads and this edge is resampled, only {span(kept)} of prefix "
+            "matching is left."
+        )
     return text.strip()
 
 
@@ -80,12 +82,12 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
         "kinds of edges can carry this preference: to the queries from previous-token heads, and to the keys from "
         f"heads that attend two tokens back. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
-        f"cutting either kind removes most of the preference, but not of one-token matching{_control(cells)}."
+        f"cutting either kind removes most of the preference, and leaves most of one-token matching.{_control(cells)}"
     )
 
 
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     kept = span([share for known in left for share in known])
-    where = f"control, possible in {plural(len(left), 'model')}"
-    return f" ({where}: without the edges of all other heads, {kept} of the preference is left)" if left else ""
+    where = f"Control, possible in {plural(len(left), 'model')}"
+    return f" {where}: without the edges of all other heads, {kept} of the preference is left." if left else ""

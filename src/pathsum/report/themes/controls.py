@@ -77,12 +77,12 @@ def _expected(results: Results) -> str:
     """State which controls should form induction heads and which should not."""
     kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
     said = []
-    for wanted, text in ((True, "should rise for"), (False, "should stay near zero for")):
+    for wanted, text in ((True, "should rise in"), (False, "should stay near zero in")):
         if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
             said.append(f"{text} {' and '.join(names)}")
     if len(kinds) < len(results.controls):
-        said.append("may or may not rise for the others")
-    return f"Prefix matching {'; '.join(said)}." if said else ""
+        said.append("may or may not rise in the others")
+    return f"Prefix matching {', '.join(said)}." if said else ""
 
 
 def controls(results: Results) -> Figure | None:
@@ -114,7 +114,7 @@ def controls(results: Results) -> Figure | None:
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=2)
 
-    caption = f"{_expected(results)} Thin: all other models.{curriculum_caption(results)}"
+    caption = f"{_expected(results)} Thin lines: the models of the grid.{curriculum_caption(results)}"
     return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)
 
 

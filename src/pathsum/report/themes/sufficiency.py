@@ -1,4 +1,6 @@
-"""The section on whether the induction circuit suffices: its two heads and the edge (docs/framework.md §5.10)."""
+"""The section on whether the induction circuit, two heads and the edge between them, suffices for induction
+(docs/framework.md §5.10).
+"""
 
 from __future__ import annotations
 

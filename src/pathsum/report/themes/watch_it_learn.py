@@ -18,7 +18,7 @@ def section(results: Results, _: Figures) -> Section:
     text = (
         "Move the slider, or press play. On random tokens given twice, an induction head attends from each token of "
         "the second copy to the token after its earlier occurrence: a stripe appears parallel to the diagonal. The "
-        "dotted line is the onset.",
+        "dotted line marks the onset.",
     )
     return Section(TITLE, text, (Watch(TITLE, models),))
 

@@ -86,7 +86,7 @@ def _detail(claim: Claim, findings: Mapping[str, Finding], passing: int, known: 
     if notes:
         sentences.append(f"Models that do not pass: {'; '.join(notes)}.")
     if unsure:
-        names = unsure[0] if len(unsure) == 1 else f"{len(unsure)} models ({', '.join(unsure)})"
+        names = " and ".join(filter(None, (", ".join(unsure[:-1]), unsure[-1])))
         of = "every model" if 1 < len(unsure) == len(findings) else names
         sentences.append(f"The threshold lies within the 95 % interval of {of}.")
     return " ".join(sentences)

@@ -104,7 +104,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: these heads match more than the one token of the paper's mechanism. In {longer} of "
+        f"A surprise: these heads match more than the paper's one token. In {longer} of "
         f"{plural(len(rows), 'model')} they prefer an earlier match of two tokens to one of a single token.",
     )
 

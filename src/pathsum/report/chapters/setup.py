@@ -27,9 +27,8 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus = results.corpus
     text = (
-        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and on random tokens. They are judged on "
-        f"up to {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents, and on other random "
-        "tokens."
+        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and random tokens, and judged on up to "
+        f"{corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents and on other random tokens."
     )
     return Section.of(
         TITLE,
@@ -74,7 +73,7 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, a recipe tuned so that induction heads form. Square brackets "
-        "are 95 % intervals, unless noted, mostly by bootstrap over documents or windows of random tokens; “a to b” is "
-        "a range over models."
+        f"Limits: width {widths}, one corpus, a recipe tuned so that induction heads form. Square brackets: "
+        "95 % intervals unless noted, mostly by bootstrap over documents or windows of random tokens; “a to b”: range "
+        "over models."
     )

@@ -14,10 +14,10 @@ from pathsum.report.themes.calibration import TRUSTED, certain, trusted
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Why believe it"
-FOR = {  # what the questions of the agreement are about
+FOR = {  # how the questions of the agreement are printed
     agreed.COPIES: "copying",
     agreed.INDUCTION: "induction",
-    agreed.PREVIOUS: "attention to the previous token",
+    agreed.PREVIOUS: "previous-token attention",
     "K-edge": "key edges",
     "Q-edge": "query edges",
     "V-edge": "value edges",
@@ -59,8 +59,8 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        "Heads and edges are found by weights, by behavior or by intervention. Of those that at least one of the three "
-        f"finds, all three find {', '.join(parts)}.{_copies(items)}"
+        f"Of the heads and edges found by weights, behavior or intervention, all three find {', '.join(parts)}."
+        f"{_copies(items)}"
     )
 
 
@@ -72,7 +72,7 @@ def _found(items: Sequence[agreed.Judged], question: str) -> list[agreed.Judged]
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
     some = _found(items, question)
-    return f"{sum(i.agreed for i in some)} of {len(some)} for {FOR[question]}" if some else ""
+    return f"{sum(i.agreed for i in some)} of {len(some)} ({FOR[question]})" if some else ""
 
 
 def _copies(items: Sequence[agreed.Judged]) -> str:
@@ -91,8 +91,8 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    known = f"The outcome of {plural(len(outcomes), 'control')} is known in advance"
-    return f"{known}: {len(outcomes) - len(failed)} form induction heads, or form none, as expected{but}."
+    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a known outcome"
+    return f"{held} form induction heads, or form none, as expected{but}."
 
 
 def _exactness(results: Results) -> str:

@@ -66,7 +66,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
         )
     if kept := [share for share in alone.values.values() if share is not None]:
         text += (
-            f" But if everything except these two heads and this edge is resampled, only {span(kept)} of prefix "
+            f" But with everything except these two heads and this edge resampled, only {span(kept)} of prefix "
             "matching is left."
         )
     return text.strip()

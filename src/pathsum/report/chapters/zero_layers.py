@@ -41,8 +41,8 @@ def _retrained(registered: Preregistration) -> str:
     if not before:
         return ""
     return (
-        "Not blind: after a first verdict, these models were trained again with another recipe. Before, their losses "
-        f"were above the bigram model's by {before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
+        "Not blind: these models were trained again, with another recipe, after a first verdict. Excess losses before: "
+        f"{before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
     )
 
 

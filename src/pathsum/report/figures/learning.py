@@ -34,8 +34,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        "Thin lines: models; thick lines: their means, on a few windows that no verdict uses. Dots: the same models on "
-        f"the windows of the verdicts.{_differ(results)}{curriculum_caption(results)}"
+        "Lines: models (thin) and their means (thick), on a few windows that no verdict uses. Dots: on the windows of "
+        f"the verdicts{_differ(results)}.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -172,7 +172,7 @@ def _differ(results: Results) -> str:
     ]
     if not gaps:
         return ""
-    return f" On these, the loss drop differs by up to {number(max(gaps))} nats."
+    return f", where the loss drop differs by up to {number(max(gaps))} nats"
 
 
 def levels(results: Results) -> str:

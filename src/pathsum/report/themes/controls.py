@@ -81,7 +81,7 @@ def _expected(results: Results) -> str:
         if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
             said.append(f"{text} {' and '.join(names)}")
     if len(kinds) < len(results.controls):
-        said.append("may or may not rise in the others")
+        said.append("may do either in the others")
     return f"Prefix matching {', '.join(said)}." if said else ""
 
 

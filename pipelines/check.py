@@ -56,13 +56,13 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
 }
 SOME = "more than 0"
 NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what the name states
-    "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME, "train.tokens": SOME},
-    "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME, "train.tokens": SOME},
-    "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME, "train.tokens": SOME},
-    "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME, "train.tokens": SOME},
-    "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME, "train.tokens": SOME},
-    "questions": {"model.n_layers": 2, "corpus.questions": True, "train.tokens": SOME},
-    "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME, "train.tokens": SOME},
+    "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME},
+    "skips": {"corpus.n_skip_trigrams": SOME},
+    "two_back": {"corpus.two_back_spread": SOME},
+    "smeared": {"model.smeared_keys": True, "corpus.repeat_share": SOME},
+    "copies": {"corpus.repeat_share": SOME},
+    "questions": {"corpus.questions": True},
+    "lookups": {"corpus.n_answers": SOME},
     "untrained": {"train.tokens": 0},
 }
 
@@ -127,7 +127,7 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     ]
     complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models", wrong)
     complaints += [
-        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, because the name of this kind states it, got "
+        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, because its name says so, got "
         f"{given!r}; change it, or give the kind another name"
         for name, kind in values["synthetic_models"].items()
         if isinstance(kind, dict)
@@ -247,8 +247,8 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
             "train.warmup_steps: expected fewer steps than training has, because learning rates reach their values "
             f"after the warm-up ({_some(short)})"
         )
-    cells = values["cells"].values()
-    if values["train"]["momentum"] and all(cell["train"]["optimizer"] == "adamw" for cell in cells):
+    every = [*values["cells"].values(), *values["synthetic_models"].values()]
+    if all(config["train"]["optimizer"] == "adamw" for config in every):
         yield f"train.momentum = {values['train']['momentum']}: no model reads it, because none is trained with Muon"
     ours = [cell for name, cell in values["cells"].items() if name not in sweep["controls"]]
     for section in ("model", "train"):

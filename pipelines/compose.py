@@ -102,7 +102,7 @@ def _said(error: Exception) -> str:
     if re.search("requires --multirun|Ambiguous value", text):
         return (
             "ranges, choices and values separated by commas are sweeps, which only `python -m pipelines.train "
-            "--multirun` reads; write a list as [0, 1, 2]"
+            "--multirun` reads; write a list as [0, 1, 2], and text with commas as KEY='\"a,b\"'"
         )
     if "Config group override must be" in text:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"

@@ -253,7 +253,7 @@ class CellConfig(Frozen):
         return self
 
 
-UNREAD: dict[str, dict[str, object]] = {  # not read by synthetic models: the values that these settings must keep
+UNREAD: dict[str, dict[str, object]] = {  # synthetic models do not read these, so they keep these values
     "train": {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0},
     "corpus": {"seed": 0, "validation_share": 0.0},
 }
@@ -340,7 +340,7 @@ class TrackingConfig(Frozen):
     def _part_of_an_address(cls, name: str) -> str:
         if len(name) > 128 or re.search(r"[/\\#?%:]", name):
             raise ValueError(
-                r"expected at most 128 characters and none of / \ # ? % :, because W&B's addresses contain it"
+                r"expected at most 128 characters and none of / \ # ? % :, because this name is part of W&B's addresses"
             )
         return name
 

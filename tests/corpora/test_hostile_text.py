@@ -119,13 +119,22 @@ def test_a_file_with_two_hard_links_is_read_once(tmp_path: Path) -> None:
 
 def test_a_separator_of_line_feeds_in_files_with_carriage_returns_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\r\n\r\ntwo")
-    with pytest.raises(ValueError, match=r"got '\\n\\n'; lines end with \\r\\n in these files"):
+    with pytest.raises(ValueError, match=r"got '\\n\\n'; lines of .*/a end with \\r\\n; write"):
         list(text_documents([str(tmp_path)], r"\n\n"))
     assert list(text_documents([str(tmp_path)], r"\r\n\r\n")) == ["one", "two"]
 
 
-def test_a_pattern_below_a_missing_folder_matches_nothing(tmp_path: Path) -> None:
-    assert "no/**/*.txt: matches no file" in refusal(f"{tmp_path}/no/**/*.txt")
+@pytest.mark.parametrize("pattern", ["no/**/*.txt", "no/**", "file/**/*.txt"])
+def test_a_pattern_below_what_is_no_folder_matches_nothing(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "file").write_text("a")
+    assert f"{pattern}: matches no file" in refusal(f"{tmp_path}/{pattern}")
+
+
+def test_single_letters_that_nul_separates_are_no_utf_16(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a\0b\0c\0d\0e\0")
+    assert list(text_documents([str(tmp_path)], r"\0")) == [*"abcde"]
+    (tmp_path / "a").write_bytes(b"\0")
+    assert "is binary (NUL at byte 0)" in refusal(tmp_path)
 
 
 def test_a_device_is_no_text() -> None:

@@ -26,7 +26,7 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
     )
     assert f"over all pairs of tokens, is {' and '.join(scores)}." in variants
     assert (
-        "first copy helps: the gain is 0.20 more than from the control, and 0.30 more than from another passage"
+        "first copy helps: the gain exceeds that from the control by 0.20, and that from another passage by 0.30"
         in renamed
     )
     assert (
@@ -39,7 +39,7 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
 def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
     _, variants, _, renamed = section(only(FAILS), {}).paragraphs
     assert variants.count("is not shown to be matched: its follower") == 2
-    assert "first copy is not shown to help: the gain is 0.00 more" in renamed
+    assert "first copy is not shown to help: the gain exceeds that from the control by 0.00" in renamed
     assert "is not shown to be predicted better after the first copy" in renamed
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
     _, variants, _, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs

@@ -61,15 +61,16 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
             raise ValueError(f"corpus.paths: {path} changed while it was read; run again when nothing writes to it")
     if separator and not divided:
         with ordered[0].open("rb") as f:
-            other = r"lines end with \r\n in these files" if b"\r\n" in f.read(CHUNK) else "correct it"
-        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; {other}")
+            crlf = "\n" in separator and "\r" not in separator and b"\r\n" in f.read(CHUNK)
+        what = rf"lines of {ordered[0]} end with \r\n; write \r\n for \n" if crlf else "correct it"
+        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; {what}")
 
 
 def _identity(path: Path) -> object:
-    """Return device and inode of a file, or its path if it is gone."""
+    """Return device and inode of a file, or its path if it is gone or its file system has no inodes."""
     try:
         about = path.stat()
-        return about.st_dev, about.st_ino
+        return (about.st_dev, about.st_ino) if about.st_ino else os.path.realpath(path)
     except OSError:
         return os.path.realpath(path)
 
@@ -90,8 +91,11 @@ def _expand(pattern: str) -> tuple[list[Path], list[str]]:
     if not path.exists():
         at = next((i for i, part in enumerate(path.parts) if glob.has_magic(part)), len(path.parts))
         root = Path(*path.parts[:at])
-        if "**" in path.parts[at:] and root.exists() and (wrong := list(_unreadable(root, links=True))):
-            return [], wrong
+        if "**" in path.parts[at:]:
+            if not root.is_dir():
+                return [], []
+            if wrong := list(_unreadable(root, links=True)):
+                return [], wrong
         candidates = [Path(p) for p in glob.glob(str(path), recursive=True)]
     wrong = [complaint for c in candidates if c.is_dir() for complaint in _unreadable(c, links=False)]
     return [f for c in candidates for f in (_under(c) if c.is_dir() else [c])], wrong
@@ -139,7 +143,7 @@ def _unusable(path: Path, allow_nul: bool) -> str:
         with path.open("rb") as f:
             while True:
                 chunk = f.read(CHUNK)
-                if offset == 0 and (why := _other(chunk)):
+                if offset == 0 and (why := _other(chunk, allow_nul)):
                     return why
                 if not allow_nul and (nul := chunk.find(b"\0")) >= 0:
                     return (
@@ -159,7 +163,7 @@ def _unusable(path: Path, allow_nul: bool) -> str:
         return f"cannot be read ({error.strerror}); make it readable, or leave it out"
 
 
-def _other(start: bytes) -> str:
+def _other(start: bytes, allow_nul: bool) -> str:
     """Return what a file with the first bytes ``start`` is instead of UTF-8, or "" if nothing is known."""
     for mark, why in OTHER.items():
         if start.startswith(mark):
@@ -168,7 +172,12 @@ def _other(start: bytes) -> str:
         (1, "utf-16le"),
         (0, "utf-16be"),
     ):  # without a byte-order mark, in a script of one byte per letter
-        if start and start[first::2].count(0) > 0.8 * len(start[first::2]) and 0 not in start[1 - first :: 2]:
+        if (
+            not allow_nul
+            and len(start) >= 8
+            and start[first::2].count(0) > 0.8 * len(start[first::2])
+            and 0 not in start[1 - first :: 2]
+        ):
             return f"looks like UTF-16 without a byte-order mark; {CONVERT.format(name)}"
     return ""
 

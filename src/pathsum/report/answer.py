@@ -72,7 +72,8 @@ def _one(results: Results) -> str:
     return (
         f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: no head's prefix matching "
         f"(attention to the token after an earlier copy of the current one, 0 to 1) exceeds {number(max(scores), 3)}. "
-        f"By AMF's criterion, positive OV eigenvalues, {count(found, 'weights')} heads copy."
+        f"By AMF's criterion, positive OV eigenvalues, {count(found, 'weights')} heads copy; by behavior too, "
+        f"{sum(c.shown for c in found)}."
         if scores
         else "One layer: no head was measured."
     )
@@ -104,7 +105,7 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: these heads match more than the paper's one token. In {longer} of "
+        f"A surprise: these heads match more than one token. In {longer} of "
         f"{plural(len(rows), 'model')} they prefer an earlier match of two tokens to one of a single token.",
     )
 

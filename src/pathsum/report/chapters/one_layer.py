@@ -45,8 +45,8 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"{len(strongest)} skip-trigrams are chosen on half of the documents: the strongest of those more frequent "
-        f"than by chance. In the other half, {len(rows)} are frequent enough for a test, and "
+        f"{len(strongest)} skip-trigrams are chosen on half of the documents: each head's strongest of those more "
+        f"frequent than chance. In the other half, {len(rows)} are frequent enough for a test, and "
         f"{sum(r.confirmed for r in rows)} pass it. In each model, only {span(shares)} of these copy their source "
         f"(triples sampled from the text: {span(base)})."
     )
@@ -61,7 +61,7 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {weights} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} raise the logit of the "
-        f"next token, and {intervention} raise the loss on the second copy when ablated. The "
+        f"next token, and {intervention or 'none'} raise the loss on the second copy when ablated. The "
         f"two copies' losses differ by only {span(more)} nats. Positive eigenvalues mean only that "
         "attention to a token raises its logit on average."
     )

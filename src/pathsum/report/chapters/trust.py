@@ -91,8 +91,8 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
-    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a known outcome"
-    return f"{held} form induction heads, or form none, as expected{but}."
+    held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a predictable outcome"
+    return f"{held} turn out as predicted: induction heads form, or do not{but}."
 
 
 def _exactness(results: Results) -> str:

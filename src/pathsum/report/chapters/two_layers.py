@@ -56,8 +56,8 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            "The induction head's score prefers the token after the earlier copy. A share of "
-            f"{span(shares)} of this preference compares the query's current token with the key's previous token."
+            "The induction head's score prefers the token after the earlier copy. Of this preference, "
+            f"{span(shares)} comes from comparing the query's current token with the key's previous token."
         )
     if edge.values:
         text += (
@@ -66,7 +66,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
         )
     if kept := [share for share in alone.values.values() if share is not None]:
         text += (
-            f" But with everything except these two heads and this edge resampled, only {span(kept)} of prefix "
+            f" But with everything except these heads and this key edge resampled, only {span(kept)} of prefix "
             "matching is left."
         )
     return text.strip()
@@ -82,12 +82,12 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
         "kinds of edges can carry this preference: to the queries from previous-token heads, and to the keys from "
         f"heads that attend two tokens back. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
-        f"cutting either kind removes most of the preference, and leaves most of one-token matching.{_control(cells)}"
+        f"cutting either kind alone removes most of the preference and leaves most one-token matching.{_control(cells)}"
     )
 
 
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     kept = span([share for known in left for share in known])
-    where = f"Control, possible in {plural(len(left), 'model')}"
-    return f" {where}: without the edges of all other heads, {kept} of the preference is left." if left else ""
+    where = f"In {plural(len(left), 'model')}, the control is possible"
+    return f" {where}: cutting the edges of all other heads leaves {kept} of the preference." if left else ""

@@ -172,7 +172,7 @@ def _differ(results: Results) -> str:
     ]
     if not gaps:
         return ""
-    return f", where the loss drop differs by up to {number(max(gaps))} nats"
+    return f"; loss drops differ from the ends of the lines by up to {number(max(gaps))} nats"
 
 
 def levels(results: Results) -> str:

@@ -103,7 +103,7 @@ def mechanism_one(results: Results) -> Figure | None:
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"{cell.name}: the confirmed skip-trigram made of words with the largest total effect on the logit. "
+        f"{cell.name}: the confirmed skip-trigram with the largest total effect, of those from word to word. "
         f"After this source, the output follows {number(top.text_lift, 1)} times as often as the destination "
         "alone predicts."
     )

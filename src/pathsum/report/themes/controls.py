@@ -82,7 +82,7 @@ def _expected(results: Results) -> str:
             said.append(f"{text} {' and '.join(names)}")
     if len(kinds) < len(results.controls):
         said.append("may do either in the others")
-    return f"Prefix matching {', '.join(said)}." if said else ""
+    return f"Prefix matching {', '.join(said[:-1])}{', and ' * (len(said) > 1)}{said[-1]}." if said else ""
 
 
 def controls(results: Results) -> Figure | None:

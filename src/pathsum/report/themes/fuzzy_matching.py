@@ -116,10 +116,10 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
         "For an unchanged token after an unchanged token, the gain is "
         f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (from an exact copy "
         f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). For an unchanged token after a renamed one, the first "
-        f"copy {_verb(after, 'helps', 'is not shown to help', 'does not help')}: the gain is "
-        f"{over[FuzzyMeasure.AFTER]} more than from the control, and {another[FuzzyMeasure.AFTER]} more than from "
-        f"another passage; an exact copy gains {_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} there. Matches of "
-        "the tokens before the renamed token can contribute to this gain."
+        f"copy {_verb(after, 'helps', 'is not shown to help', 'does not help')}: the gain "
+        f"exceeds that from the control by {over[FuzzyMeasure.AFTER]}, and that from another passage by "
+        f"{another[FuzzyMeasure.AFTER]}; an exact copy gains {_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} "
+        "there. Matches of the tokens before the renamed token can contribute to this gain."
     )
     if new:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")

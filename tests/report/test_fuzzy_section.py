@@ -44,10 +44,10 @@ def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied(
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
     _, variants, _, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
     assert variants.count("is not matched: its follower") == 2
-    assert "first copy does not help: the gain is −1.00 more" in renamed
+    assert "first copy does not help: the gain exceeds that from the control by −1.00" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
     assert "that differs only in case is matched in 1 of 2 models" in mixed[1]
-    assert "first copy helps in 1 of 2 models: the gain is 0.00 to 0.20 more" in mixed[3]
+    assert "first copy helps in 1 of 2 models: the gain exceeds that from the control by 0.00 to 0.20" in mixed[3]
 
 
 def test_what_was_not_measured_is_not_stated() -> None:

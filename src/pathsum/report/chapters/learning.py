@@ -70,6 +70,6 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     unsure = sum(map(undecided, results.with_layers(2)))
     return (
         f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (zero "
-        f"or resample ablation, whichever removes less){more}. But the claim's threshold, {MOST}, lies within the "
+        f"or resample ablation, whichever removes less){more}. But the threshold, {MOST}, lies within the "
         f"95 % interval of {unsure} of {plural(len(shares), 'model')}."
     )

@@ -61,7 +61,7 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
-    seen = f", {late} of them after a verdict was seen" if late else ""
+    seen = f", {late} after a verdict was seen" if late else ""
     what, _, purpose = tuned.removesuffix(".").partition(": for ")
     purpose = f", for {purpose}" if purpose else ""
     return (

@@ -89,5 +89,5 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     kept = span([share for known in left for share in known])
-    where = f"In {plural(len(left), 'model')}, the control is possible"
-    return f" {where}: cutting the edges of all other heads leaves {kept} of the preference." if left else ""
+    where = f"Control, possible in {plural(len(left), 'model')}"
+    return f" {where}: cutting the edges of all other heads leaves {kept}." if left else ""

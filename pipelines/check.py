@@ -127,7 +127,7 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     ]
     complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models", wrong)
     complaints += [
-        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, because its name says so, got "
+        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, as the name of the kind says, got "
         f"{given!r}; change it, or give the kind another name"
         for name, kind in values["synthetic_models"].items()
         if isinstance(kind, dict)

@@ -441,8 +441,9 @@ def test_a_control_has_what_its_name_states(tmp_path: Path, override: str, said:
 )
 def test_a_kind_of_synthetic_models_has_what_its_name_states(tmp_path: Path, override: str, said: str) -> None:
     values = composed(tmp_path, f"++calibrate.synthetic_models.{override}")
+    named = re.escape(f"calibrate.synthetic_models.{said}")
     with pytest.raises(
-        ConfigError, match=f"{re.escape(f'calibrate.synthetic_models.{said}')}, because .*; change it, or give the kind"
+        ConfigError, match=f"{named}, as the name of the kind says, got .*; change it, or give the kind"
     ):
         check_valid(values, Preregistration())
 

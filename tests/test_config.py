@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from pathsum.config import (
+    UNREAD,
     CalibrateConfig,
     CellConfig,
     ConfigError,
@@ -90,7 +91,11 @@ CORPUS = {
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,
 }  # fmt: skip
-SYNTHETIC = {"corpus": CORPUS, "model": {**MODEL, "n_heads": 1}, "train": {**TRAIN.model_dump(), "autocast": False}}
+SYNTHETIC = {
+    "corpus": CORPUS,
+    "model": {**MODEL, "n_heads": 1},
+    "train": {**TRAIN.model_dump(), **UNREAD["train"]},
+}
 
 
 def test_a_document_of_a_synthetic_model_fills_a_window() -> None:
@@ -109,6 +114,7 @@ def test_a_single_layer_of_a_synthetic_model_has_one_head() -> None:
 
 @pytest.mark.parametrize(("section", "name", "given"), [
     ("train", "device", "cuda"), ("train", "autocast", True), ("train", "shuffled", True),
+    ("train", "curriculum_share", 0.5), ("train", "eval_windows", 32), ("train", "resume_every_seconds", 1.0),
     ("corpus", "seed", 5), ("corpus", "validation_share", 0.5),
 ])  # fmt: skip
 def test_what_synthetic_models_do_not_read_is_refused(section: str, name: str, given: object) -> None:

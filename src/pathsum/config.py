@@ -254,7 +254,15 @@ class CellConfig(Frozen):
 
 
 UNREAD: dict[str, dict[str, object]] = {  # synthetic models do not read these, so they keep these values
-    "train": {"device": "cpu", "autocast": False, "shuffled": False, "curriculum_tokens": 0},
+    "train": {
+        "device": "cpu",
+        "autocast": False,
+        "shuffled": False,
+        "curriculum_tokens": 0,
+        "curriculum_share": 0.05,
+        "eval_windows": 64,
+        "resume_every_seconds": 20.0,
+    },
     "corpus": {"seed": 0, "validation_share": 0.0},
 }
 

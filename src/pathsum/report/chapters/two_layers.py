@@ -66,7 +66,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
         )
     if kept := [share for share in alone.values.values() if share is not None]:
         text += (
-            f" But with everything except these heads and this key edge resampled, only {span(kept)} of prefix "
+            f" But with everything except these two heads and their key edge resampled, only {span(kept)} of prefix "
             "matching is left."
         )
     return text.strip()
@@ -89,5 +89,5 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     kept = span([share for known in left for share in known])
-    where = f"Control, possible in {plural(len(left), 'model')}"
-    return f" {where}: cutting the edges of all other heads leaves {kept}." if left else ""
+    where = f"As a control, possible in {plural(len(left), 'model')}"
+    return f" {where}, cutting the edges of all other heads leaves {kept} of the preference." if left else ""

@@ -112,10 +112,10 @@ def controls(results: Results) -> Figure | None:
                 ax.plot(x, y, color=symbols.FAINT, lw=0.9, alpha=0.5)
         shade_curricula(ax, results)
         ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING)
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=2)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=2, handlelength=2, frameon=False)
 
     caption = f"{_expected(results)} Thin lines: the models of the grid.{curriculum_caption(results)}"
-    return picture("controls", "Controls", caption, data, (8.0, 3.8), paint)
+    return picture("controls", "Controls", caption, data, (5.6, 4.8), paint)
 
 
 THEME = Theme(TITLE, section, figures=(controls,), sources={"controls": ("log", "summary")}, tables=("controls",))

@@ -34,7 +34,7 @@ def _text(results: Results) -> tuple[str, ...]:
         f"vocabulary. Of its held-out documents, {corpus.tuning_documents:,} are used for evaluation during training "
         f"and for choosing heads; the other {corpus.verdict_documents:,} are kept for the verdicts, which use up to "
         f"{corpus.judged_windows:,} windows from {corpus.judged_documents:,} of these documents, and no document "
-        f"supplies more than {number(100 * corpus.largest_document, 1)} % of the windows. On these windows a unigram "
+        f"supplies more than {number(100 * corpus.largest_document, 2)} % of the windows. On these windows a unigram "
         f"model has a loss of {number(corpus.unigram_loss_nats, 3)} nats per token, and the best smoothed bigram model "
         f"{number(corpus.bigram_loss_nats, 3)} ({corpus.bigram_smoothing})."
     )

@@ -45,8 +45,8 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     if not rows or not shares:
         return ""
     return (
-        f"{len(strongest)} skip-trigrams are chosen on half of the documents: each head's strongest of those more "
-        f"frequent than chance. In the other half, {len(rows)} are frequent enough for a test, and "
+        f"{len(strongest)} skip-trigrams are chosen on half of the documents: for each head, the strongest that "
+        f"are more frequent than chance. In the other half, {len(rows)} are frequent enough for a test, and "
         f"{sum(r.confirmed for r in rows)} pass it. In each model, only {span(shares)} of these copy their source "
         f"(triples sampled from the text: {span(base)})."
     )

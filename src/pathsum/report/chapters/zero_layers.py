@@ -52,6 +52,6 @@ def _surprise(results: Results) -> str:
         return ""
     return (
         "A surprise: in models with attention heads, W_U W_E still correlates with bigram statistics "
-        f"({span([s.bigram_correlation for s in deep])}). But chance is not 0: token frequencies alone reach "
-        f"{span([s.unigram_correlation for s in deep])}."
+        f"({span([s.bigram_correlation for s in deep])}; token frequencies alone reach "
+        f"{span([s.unigram_correlation for s in deep])})."
     )

@@ -136,8 +136,8 @@ class PlainTransformer(nn.Module):
         return read(F.rms_norm(x, x.shape[-1:])).unflatten(-1, (3, self.n_heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def patterns(self, tokens: Tensor) -> list[Tensor]:
-        """Return the attention pattern of each layer. The fused kernel does not return it, so it is computed
-        separately."""
+        """Return the attention patterns of each layer, (batch, head, query, key), computed without the fused kernel,
+        which does not return them."""
         x, found = self.embedding(tokens) + self.positions[: tokens.shape[1]], []
         for read, write in zip(self.read, self.write, strict=True):
             q, k, v = self.heads(read, x)

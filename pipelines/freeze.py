@@ -48,7 +48,7 @@ def freeze(path: Path, date: datetime.date, again: bool) -> None:
 
 
 def day(text: str) -> datetime.date:
-    """Parse a date for argparse. Raises ArgumentTypeError if it is not one."""
+    """Parse a date for argparse. Raises ArgumentTypeError if it is not YYYY-MM-DD, or out of range."""
     try:
         return TypeAdapter(Day).validate_python(text)
     except ValidationError as error:

@@ -164,8 +164,8 @@ def report_without(failed: list[str]) -> None:
 
 
 def models(jobs: int, left: set[str] | None = None) -> int:
-    """Train and extract every model that is out of date. Return the exit code. ``left`` is the result of ``stale``, if
-    known."""
+    """Train and extract every model that is out of date, ``jobs`` at a time (0: the default), after the stages that all
+    models share. Return the exit code. ``left`` is the result of ``stale``, if known."""
     left = stale() if left is None else left
     if left & SHARED and (code := dvc("repro", "statistics")):
         return code
@@ -246,7 +246,8 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 
 def require_graph() -> None:
-    """Raise ValueError unless this folder has stages, models, a git repository, and readable files of DVC.
+    """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, and a git repository
+    (not needed if DVC is set to ``no_scm``).
 
     In a folder without stages, DVC would say that everything is up to date.
     """
@@ -259,7 +260,8 @@ def require_graph() -> None:
             _ = path.name == ".dvcignore" or ConfigObj(lines)
         except (ConfigObjError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: expected a file of DVC, got something else ({error}); put it back") from error
-    if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in Path(".dvc/config").read_text():
+    settings = Path(".dvc/config").read_text() if Path(".dvc/config").is_file() else ""
+    if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
     if not isinstance(section(params(), "cells"), dict):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")

@@ -40,9 +40,10 @@ READ = ("model.", "train.", "corpus.", "tokenizer.", "tracking.", "hydra.", "hyd
 
 
 def ad_hoc(config: DictConfig, typed: Sequence[str]) -> dict[str, Any]:
-    """Return the configuration that the grid gives this model, changed by the ``typed`` overrides.
+    """Return the grid's configuration for this model, with the ``model.`` and ``train.`` overrides of the command line
+    (``typed``) applied.
 
-    Without such changes, the model shares its run with the grid.
+    If they change nothing, the run has the fingerprint of the grid's model, and a finished one is used again.
     """
     cell = grid.cell(config, config.model.n_layers, config.model.n_heads, config.seed)
     for key in (override.lstrip("+").partition("=")[0] for override in typed):

@@ -1,4 +1,5 @@
-"""Two detectors of skip-trigrams: the atlas, and a detector that uses the model alone, without counts in the text."""
+"""Two detectors of skip-trigrams: the atlas, which also tests the lift in the text, and one that tests only how the
+model's log P(output) changes."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def calibrate(models: Sequence[Tried]) -> list[CalibrationRow]:
 
 
 def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> CalibrationRow:
-    """Return precision and recall of one detector with their intervals. ``corpora`` holds its units in each synthetic
-    corpus.
+    """Return precision and recall of ``detector`` with their intervals. ``corpora`` holds, for each learned synthetic
+    corpus, the detector's units (present, found).
 
     ``not_learned`` is the number of models that were left out because they did not learn the rules of their text.
     """

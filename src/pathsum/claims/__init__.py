@@ -4,5 +4,5 @@ AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021).
 Induction Heads* (Olsson et al. 2022). A claim is judged on every model that it concerns. The verdict is "reproduced" if
 all of them pass, "partly" if some pass, "not" if none passes, and "not testable here" if there is no such model.
 
-A file that defines ``CLAIMS`` has the name of a theme. The section of that theme in the report shows the evidence.
+Each file that defines ``CLAIMS`` is named after a theme, a section of the report, which shows the evidence.
 """

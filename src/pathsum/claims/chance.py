@@ -1,4 +1,4 @@
-"""Chance levels: the value of each claim's measure without the effect, computed from the records."""
+"""Functions that give the chance level of a claim as text: what its measure would be without the effect it tests."""
 
 from __future__ import annotations
 

@@ -158,8 +158,8 @@ def change(
     """Return the change point of a curve's mean over windows, with its bootstrap interval; None if there is no change
     point.
 
-    ``curve`` has one row per checkpoint. The bend of the loss leaves out the first one, the untrained model. The
-    interval is missing for a single document."""
+    ``curve`` has one row per checkpoint and holds the quantity ``name``. For the loss, the first row (the untrained
+    model) is left out. The interval is None for a single document, or if too few draws have a change point."""
     find = CHANGES[name]
     if name == "loss_nats":
         tokens, curve = tokens[1:], curve[1:]

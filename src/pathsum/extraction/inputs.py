@@ -95,9 +95,9 @@ def trace_trained(
 
 
 def trace_model(model: AttentionOnly, n_ctx: int, data: EvalData, config: ExtractConfig) -> TracedModel:
-    """Trace ``model`` on held-out windows, and on windows of repeated random tokens that have at most ``n_ctx`` tokens.
+    """Trace ``model`` on held-out windows, and on windows of at most ``n_ctx`` repeated random tokens.
 
-    Costs two traces of windows × heads × pos² numbers."""
+    Each of the two traces has windows × pos × (d_vocab + heads × (pos + d_model)) numbers."""
     generator = torch.Generator().manual_seed(_SEED)
     repeated, block = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.present)
     with torch.no_grad():

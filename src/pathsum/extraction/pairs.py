@@ -54,9 +54,10 @@ class Pair:
 def pairs(
     model: Transformer, layer: int, parts: Float[Tensor, "path batch pos d_model"], names: Sequence[str], block: int
 ) -> Iterator[Pair]:
-    """Yield every pair of ``parts`` of what ``layer`` reads, head by head. The position bias is one more pair.
+    """Yield, for each head of ``layer``, what each pair of ``parts`` (query side, key side) contributes to its scores.
 
-    ValueError as in ``sides``."""
+    ``parts`` add up to what the layer reads, and ``names`` name them. Position vectors are one more part, and a nonzero
+    position bias is one more pair. ``block`` is the length of the repeated block. ValueError as in ``sides``."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)

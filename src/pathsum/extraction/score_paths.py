@@ -42,8 +42,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def path_pairs(trained: TrainedModel, layer: int) -> list[Pair]:
-    """Return what each pair of paths, and the position bias, contributes to the scores of a layer's heads on the
-    repeated tokens."""
+    """Return the contribution of each pair of paths, and of positions, to the attention scores of the heads of
+    ``layer`` on repeated random tokens. ValueError as in ``pairs``."""
     model, trace = trained.model, trained.repeated
     weights = model.weights()
     paths = paths_to(weights, layer)

@@ -23,9 +23,11 @@ PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     """Open the model in a safetensors file: a checkpoint of this project, or weights with TransformerLens's names.
 
-    The configuration of the latter is the entry ``config`` (JSON) of the file's metadata, or the file ``<name>.json``
-    or ``config.json`` in its folder. Warns about keys of the configuration that are not read and that may change what
-    the model computes. Raises FileNotFoundError if a file is missing, and ValueError if the weights cannot be read.
+    Weights with TransformerLens's names take their configuration from the entry ``config`` (JSON) of the file's
+    metadata, or from the file ``<name>.json`` or ``config.json`` in its folder. Warns about keys of the configuration
+    that are not read and that may change what the model computes. Raises FileNotFoundError if a file is missing, and
+    ValueError if the weights cannot be read or represented, or if a checkpoint differs from its manifest or has another
+    tokenizer than ``tokenizer_hash``.
     """
     if path.suffix in PICKLES:
         raise ValueError(

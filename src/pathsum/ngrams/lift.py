@@ -65,7 +65,7 @@ class Text:
         return Text(document[order], pos, windows[:, 2:].flatten()[order], starts, int(begins.sum()))
 
     def places(self, token: int) -> slice:
-        """Return the slice of the positions that hold ``token``."""
+        """Return the slice of ``document``, ``pos`` and ``nexts`` where ``token`` stands; empty if there is none."""
         if token + 1 >= len(self.starts):
             return slice(0, 0)
         return slice(int(self.starts[token]), int(self.starts[token + 1]))

@@ -53,8 +53,8 @@ class CompositionRow:
     def composes(self) -> bool:
         """Return whether the edge composes by COMPOSITION_RULE.
 
-        The score leaves out the mean write, because a head with uniform attention writes almost the same vector at
-        every position. Later heads align with this vector, but its removal does not raise the loss.
+        The direction of the mean write is left out: a head with uniform attention writes almost the same vector at
+        every position, and later heads read it strongly, yet removing it does not raise the loss.
         """
         return (
             self.varying > self.chance

@@ -37,8 +37,9 @@ class ContentRow:
     "circuits/content.py",
 )
 class ContentScoreRow:
-    """The part of a head's attention scores that comes from one offset group at the query and one at the key, on
-    repeated random tokens (docs/framework.md §2.5). All rows of a head add up to its scores."""
+    """What the content of one offset group at the query and of one at the key contributes to a head's attention scores,
+    on repeated random tokens (docs/framework.md §2.5). Over all rows of a head, the parts of its preference add up to
+    its preference, and the shares of variance to 1."""
 
     layer: int
     head: int

@@ -31,8 +31,7 @@ class HeadRoles:
 
 
 def scored(scores: Sequence[Sequence[float]], first: int = 0) -> dict[Place, float]:
-    """Return the score of each head by (layer, head), from lists ``scores[layer][head]`` that begin with layer
-    ``first``."""
+    """Return the scores by (layer, head). ``scores[i][head]`` is that of a head in layer ``first`` + i."""
     return {(layer, head): s for layer, heads in enumerate(scores, first) for head, s in enumerate(heads)}
 
 

@@ -2,8 +2,8 @@
 
 A state holds the weights, the optimizer state, the step, the fingerprint of the run, and the hashes of the log and of
 the checkpoints at this step. The file is in the safetensors format, followed by a sha256. The last two states are kept.
-A state is renamed to ``*.damaged`` if it is damaged, if it belongs to another run, or if the log or a checkpoint on
-disk has changed.
+When it is loaded, a state is renamed to ``*.damaged`` if it is damaged, belongs to another run, or does not match the
+log up to its step or the checkpoints on disk.
 """
 
 from __future__ import annotations

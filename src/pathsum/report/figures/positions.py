@@ -54,8 +54,8 @@ def loss_by_position(results: Results) -> Figure | None:
 
 
 def loss_drop_ends(n_ctx: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the two ranges of positions, each as its first and last, between which the in-context loss drop is taken
-    in windows of ``n_ctx`` predictions (docs/framework.md §6.1)."""
+    """Return the early and the late range of positions, each as (first, last), whose mean losses the in-context loss
+    drop compares in windows of ``n_ctx`` predictions (docs/framework.md §6.1). The ends are not rounded."""
     if n_ctx >= LONG_CONTEXT:
         return (50.0 - NEIGHBOURS, 50.0 + NEIGHBOURS), (500.0 - NEIGHBOURS, 500.0 + NEIGHBOURS)
     return (0.08 * n_ctx, 0.12 * n_ctx), (0.9 * n_ctx, 1.0 * n_ctx)

@@ -22,7 +22,7 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labeled
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the corpus, and compare the loss of zero-layer models with that of the best smoothed bigram model."""
+    """Describe the corpus, and compare zero-layer models with its bigrams: losses, and W_U W_E with log P."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 

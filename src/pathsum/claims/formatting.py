@@ -47,6 +47,11 @@ def number(value: float | int | None, digits: int = 2) -> str:
     return (f"{value:.1g}" if tiny else f"{value:.{digits}f}").replace("-", "−")
 
 
+def signed(value: float | int | None, digits: int = 2) -> str:
+    """Format a number like ``number``, with a plus sign if it is positive."""
+    return ("+" if value is not None and value > 0 else "") + number(value, digits)
+
+
 def span(values: Sequence[float | int], digits: int = 2) -> str:
     """Format the range of ``values`` as "low to high": one number if both print alike, a dash without values."""
     if not values:

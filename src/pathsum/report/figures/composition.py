@@ -53,7 +53,7 @@ def composition(results: Results) -> Figure | None:
         "Pale edges have such a score above chance, but do not compose (rule in the text). Other edges are not drawn. "
         f"Edges that compose, and edges below chance with the mean write included, in all models: {counts}. In AMF's "
         "diagram, the clearest edges lead from one previous-token head to keys of second-layer heads. The figure "
-        "shows, for each number of heads, the model with the lowest held-out loss; the CSV contains all models."
+        "shows, for each number of layers and heads, the model with the lowest held-out loss; the CSV has all models."
     )
     layers = max(c.summary.n_layers for c in shown)
     size = (12.6, 0.5 + len(shown) * (1.1 + 1.6 * (layers - 1)))

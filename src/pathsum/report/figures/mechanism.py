@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
-from pathsum.claims.formatting import head_label, number
+from pathsum.claims.formatting import head_label, number, signed
 from pathsum.claims.one_layer import confirmed
 from pathsum.records.ablations import AblationRow
 from pathsum.records.bigrams import BigramRow
@@ -95,17 +95,17 @@ def mechanism_one(results: Results) -> Figure | None:
         _box(ax, 9.3, 1.9, drawable(top.out), INK)
         ax.text(9.3, 1.25, "output", ha="center", fontsize=9)
         _arrow(ax, (6.75, 1.9), (8.55, 1.9), colour)
-        effect = f"attention × OV:\nlogit +{number(top.effect_logits, 1)}"
+        effect = f"attention × OV:\nlogit {signed(top.effect_logits, 1)}"
         ax.text(7.65, 2.1, effect, ha="center", fontsize=9.5, color=colour)
-        ax.text(7.6, 0.35, f"log P(output) +{number(top.change_nats, 1)} nats", ha="left", fontsize=10)
+        ax.text(7.6, 0.35, f"log P(output) {signed(top.change_nats, 1)} nats", ha="left", fontsize=10)
 
     columns = ["cell", "head", "source", "destination", "out", "qk_nats", "effect_logits", "change_nats"]
     values = (cell.name, head, *(getattr(top, name) for name in columns[2:]))
     data = pd.DataFrame([values], columns=columns)
     caption = (
-        f"{cell.name}: the confirmed skip-trigram with the largest total effect, of those from word to word. "
-        f"After this source, the output follows {number(top.text_lift, 1)} times as often as the destination "
-        "alone predicts."
+        f"{cell.name}: the confirmed skip-trigram with the largest total effect"
+        f"{', of those from word to word' if words else ''}. After this source, the output follows "
+        f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)
 

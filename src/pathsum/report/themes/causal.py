@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pathsum.claims.causal import edge_label
-from pathsum.claims.formatting import head_label, interval, number, span
+from pathsum.claims.formatting import head_label, interval, signed, span
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
@@ -116,14 +116,14 @@ def heads(cells: Sequence[Cell]) -> Table:
         [(c, Costs.of(c)) for c in cells],
         MODEL,
         Text("previous-token head", lambda _, x: head_label(*x.previous)),
-        Column("without it (nats)", lambda _, x: _signed(x.resampled.get(x.previous))),
+        Column("without it (nats)", lambda _, x: signed(x.resampled.get(x.previous))),
         Text("induction head", lambda _, x: head_label(*x.induction)),
-        Column("without it (nats)", lambda _, x: _signed(x.resampled.get(x.induction))),
+        Column("without it (nats)", lambda _, x: signed(x.resampled.get(x.induction))),
         Column(
             "without another head (median, nats)",
             lambda _, x: _median(v for at, v in x.resampled.items() if at not in (x.previous, x.induction)),
         ),
-        Column("exact pattern in the previous-token head (nats)", lambda _, x: _signed(x.perfect.get(x.previous))),
+        Column("exact pattern in the previous-token head (nats)", lambda _, x: signed(x.perfect.get(x.previous))),
         Column(
             "exact pattern in another first-layer head (nats)",
             lambda _, x: span([v for at, v in x.perfect.items() if at != x.previous]),
@@ -150,8 +150,8 @@ def edges(cells: Sequence[Cell]) -> Table:
             "other edges of this kind (median, nats)",
             lambda c, kind, by: _median(a.second_copy_nats for a in _resampled(c, kind) if a is not by["resample"]),
         ),
-        Column("rise of the held-out loss (nats)", lambda _, __, by: _signed(by["resample"].loss_nats)),
-        Column("change of prefix matching", lambda _, __, by: _signed(by["resample"].prefix_matching)),
+        Column("rise of the held-out loss (nats)", lambda _, __, by: signed(by["resample"].loss_nats)),
+        Column("change of prefix matching", lambda _, __, by: signed(by["resample"].prefix_matching)),
         caption="For each kind of edge (K, Q, V), the edge whose resample ablation raises the loss on the second copy "
         "most: the rise by ablation method (nats per token, 95 % intervals). Last three columns, under resample "
         "ablation: the median rise over the other edges of this kind, and the change of the held-out loss and of the "
@@ -195,13 +195,9 @@ def _second_copy(a: AblationRow) -> str:
     return interval(a.second_copy_nats, a.second_copy_low, a.second_copy_high)
 
 
-def _signed(value: float | None) -> str:
-    return "–" if value is None else ("+" if value > 0 else "") + number(value)
-
-
 def _median(values: Iterable[float]) -> str:
     known = list(values)
-    return _signed(statistics.median(known) if known else None)
+    return signed(statistics.median(known) if known else None)
 
 
 THEME = Theme(TITLE, section, figures=(ablations,), tables=("ablations", "terms"))

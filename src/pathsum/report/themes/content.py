@@ -160,7 +160,8 @@ def content_scores(results: Results) -> Figure | None:
         return None
     small = [c for c in models if c.name in results.controls and c.name.startswith(SMALL)][:1]
     shown = [*[c for c in models if c.name in results.cells][: MOST_MODELS - len(small)], *small]
-
+    if not shown:
+        return None
     shares = [s for c in results.cells.values() if (s := share(of_induction_head(c), CURRENT, PREVIOUS)) is not None]
     caption = (
         "Attention score (before the softmax) of the best induction head for the token after the earlier occurrence of "

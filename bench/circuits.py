@@ -3,8 +3,8 @@
 The weights are random: d_model = 768, 12 heads, d_head = 64. Each measurement runs in a separate process, so that its
 peak memory is measured alone. "Theirs" is the direct method. For the largest entries, it is topk on every block of
 rows, timed on some rows and scaled up. For eigenvalues, it uses the d_model × d_model product instead of the d_head ×
-d_head product, timed on one head and scaled up. Both methods run in turn in one process, ours first. Memory is that of
-our first run.
+d_head product, timed on one head and scaled up. Both methods run in turn in one process, ours first. Memory is the peak
+of the process up to the end of our first run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Timed(NamedTuple):
     ours: float  # seconds
     theirs: float  # seconds of the direct method
     ratio: float  # theirs / ours
-    peak_gib: float  # of our first run
+    peak_gib: float  # of the process, up to the end of our first run
 
 
 def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
@@ -49,7 +49,7 @@ def random_model(d_vocab: int, n_heads: int) -> tuple[Weights, torch.Tensor]:
 
 
 def top_entries_of_a_head(d_vocab: int) -> Timed:
-    """Time the search for the 1,000 largest entries of the OV and the QK circuit of one head."""
+    """Time the search for the 1,000 largest entries of a head's OV circuit and the 1,000 largest of its QK circuit."""
     weights, unigram = random_model(d_vocab, 1)
     head = weights.layers[0][0]
 

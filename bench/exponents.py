@@ -41,7 +41,7 @@ def growth() -> str:
 
 
 def dropped(fits: list[Mapping[str, Any]]) -> str:
-    """Return a sentence that names the exponents left out, and why."""
+    """Return a note on which exponents (``fits``) are left out, and why; "" if there are none."""
     if not fits:
         return ""
     names = "; ".join(" in ".join(_subject(f)) for f in fits)

@@ -65,7 +65,8 @@ SECONDS = 1.5  # least total time of the measured training steps
 
 
 def step(shape: Shape) -> tuple[float, float]:
-    """Return the shortest time of a training step, in seconds, and its peak memory, in MiB.
+    """Return the shortest time of a training step, in seconds, and the peak memory beyond that of making the model, in
+    MiB.
 
     Other work on the machine affects the shortest time least.
     """
@@ -78,13 +79,13 @@ def step(shape: Shape) -> tuple[float, float]:
 
 
 def cost(work: Callable[[], object]) -> tuple[float, float]:
-    """Run ``work`` and return its time in seconds and its peak memory in MiB."""
+    """Run ``work``. Return its time in seconds, and by how much it raises the peak memory of the process, in MiB."""
     before = peak_mb()
     return seconds(work), peak_mb() - before
 
 
 def extraction(shape: Shape) -> tuple[float, float]:
-    """Measure the time (s) and peak memory (MiB) of the extraction of an untrained model.
+    """Return the time (s) and peak memory (MiB) of the extraction of an untrained model.
 
     Another process makes the model, because the peak memory of initialization could exceed that of extraction.
     """
@@ -93,12 +94,12 @@ def extraction(shape: Shape) -> tuple[float, float]:
 
 
 def all_untrained(shapes: Sequence[Shape], folder: Path) -> list[tuple[Any, ...]]:
-    """Return the arguments of ``extract`` for an untrained model of each shape."""
+    """Make an untrained model of each shape in ``folder``. Return the arguments of ``extract`` for each."""
     return [untrained(shape, folder / shape.name) for shape in shapes]
 
 
 def extract_last(cells: Sequence[tuple[Any, ...]]) -> tuple[float, float]:
-    """Extract all ``cells`` in turn, and measure only the last. The others warm up the libraries."""
+    """Extract all ``cells`` in turn, and return the cost of the last. The others warm up the libraries."""
     return [cost(lambda cell=cell: extract(*cell)) for cell in cells][-1]  # type: ignore[misc]
 
 
@@ -117,8 +118,10 @@ def untrained(shape: Shape, run: Path) -> tuple[Any, ...]:
 
 
 def tokenizing(megabytes: int) -> tuple[float, float]:
-    """Measure the training of a tokenizer and the writing of token files, on ``megabytes`` of text in documents of 100
-    kB."""
+    """Return the time (s) and peak memory (MiB) of training a tokenizer and writing token files.
+
+    The text has ``megabytes`` MB, in documents of 100 kB.
+    """
     words = [f"{'bcdfgklmnprst'[i % 13]}{'aeiou'[i % 5]}{i:x}" for i in range(5000)]
     config = TokenizerConfig(d_vocab=1024, train_bytes=1_000_000)
     with tempfile.TemporaryDirectory() as folder:
@@ -140,10 +143,10 @@ def zipf(count: int, n: int, seed: int = 0) -> np.ndarray:
 
 
 def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
-    """Measure ``what`` with the size ``axis`` set to ``size``.
+    """Measure ``what`` with the size ``axis`` set to ``size``. Return a row of growth.csv, with ``peak_mb`` in MiB.
 
-    For a training step, subtract ``floor_mb`` (MiB), the memory of the smallest model, and add the operations and bytes
-    by count.
+    For a training step, ``floor_mb`` (MiB), the memory of the smallest model, is subtracted, and the row has the
+    operations and bytes by count.
     """
     counted: dict[str, float | None] = {"flop": None, "bytes": None}
     if what == "step":
@@ -159,10 +162,10 @@ def measure(what: str, axis: str, size: int, floor_mb: float) -> dict[str, Any]:
 
 
 def fit(found: Sequence[dict[str, Any]], of: str, count: str, limit: float) -> dict[str, Any]:
-    """Fit the exponent of the column ``of`` along one axis, with its 95 % interval (Student's t), and that of the
-    column ``count``.
+    """Fit the exponent of the column ``of`` in the size, with its 95 % interval (Student's t), to the rows of one axis.
 
-    In the result, a ``limit`` of None means growth faster than any power.
+    ``counted`` in the result is the exponent of the column ``count``, or None if that column is empty. ``limit`` is the
+    exponent in the limit of large sizes. In the result, None stands for growth faster than any power.
     """
     x = np.log([m["size"] for m in found])
     exponent, low, high = (round(v, 2) + 0.0 for v in slopes(np.log([m[of] for m in found]), x)[0])

@@ -55,7 +55,7 @@ def write(folder: Path) -> None:
 def compare(folder: Path) -> None:
     """Compare the logits of this project with those in ``folder``, print the differences, and exit.
 
-    The exit status is 1 if a difference exceeds TOLERANCE.
+    The exit status is 1 if a difference exceeds TOLERANCE or if there are no models.
     """
     from pathsum.imported.open_weights import open_weights
 

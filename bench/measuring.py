@@ -34,7 +34,8 @@ def peak_mb() -> float:
 
 
 def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
-    """Run ``work`` in a new process, so that its peak memory is measured alone. Return its result.
+    """Run ``work`` in a new process with THREADS torch threads, so that its peak memory is measured alone. Return its
+    result.
 
     The process is forked from a server that has imported the module ``preloaded`` and has computed nothing.
     """
@@ -45,8 +46,8 @@ def alone(preloaded: str, work: Callable[..., T], *args: object) -> T:
 
 
 def machine(device: str, threads: int = THREADS) -> str:
-    """Return the name of the processor or GPU with the conditions of a measurement: threads or type of products, and
-    torch."""
+    """Return the conditions of a measurement: the name of the processor or GPU, the type of its products, the number of
+    threads (CPU only), and the version of torch."""
     if device == "cuda":
         return f"{torch.cuda.get_device_name()}, bfloat16 products, torch {torch.__version__}"
     return f"{describe(torch.device(device)).name}, threads: {threads}, torch {torch.__version__}"

@@ -1,4 +1,4 @@
-"""Compute the memory that each profile needs from its sizes: `python -m bench.memory`"""
+"""Compute the memory that each profile needs, from the sizes of its models: `python -m bench.memory`"""
 
 from __future__ import annotations
 

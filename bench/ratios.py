@@ -60,7 +60,8 @@ def bound(found: Mapping[str, Any], key: str) -> str:
 
 
 def ratios(results: Results, stage: str, command: str) -> str:
-    """Return a Markdown table of the rows whose names begin with ``stage``, or how ``command`` measures them."""
+    """Return a Markdown table of the rows whose names begin with ``stage``. If there are none, return a note that names
+    the ``command`` that measures them."""
     rows = [
         (
             named(name),
@@ -84,7 +85,7 @@ def installing(results: Results) -> str:
 
 
 def draw_ratios(results: Results, path: Path) -> None:
-    """Draw one bar per ratio to ``path``. Bars that are lower bounds are hatched."""
+    """Draw one bar per ratio, and write the figure to ``path``. Bars that are lower bounds are hatched."""
     shown = {name: found for name, found in results.items() if found["ratio"] is not None}
     labels = [
         f"{named(name)}:\n{re.split('[:;,]', MEANING[name.split('.')[-1]])[0].replace('`', '')}" for name in shown

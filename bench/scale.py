@@ -1,10 +1,11 @@
 """Measure how the cost of the pipeline itself grows with the number of models: `python -m bench.scale 100 1000 10000`
 
 In a scratch copy of the project, with the smoke profile, training and extraction are replaced by the copy of one small
-file. What remains is the work of composition, checks, DVC and the run store. Times are processor seconds of one core,
-so that other work on the machine does not count. A command that exceeds the time limit is recorded as null, and
+file. What remains is the work of composition, checks, DVC and the run store. Times are processor times (sums over all
+cores), so that other work on the machine does not count. A command that exceeds the time limit is recorded as null, and
 commands that need its result are left out. The exponent is the slope of log time on log number of models, between the
-two largest numbers with a measured time. Writes scale.json.
+last two numbers with a measured time, so give the numbers in ascending order. What each training process does with the
+whole corpus is measured separately, by number of tokens. Writes scale.json.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ FORCED = ("dvc", "repro", "--single-item", "--force", "train@smeared", "extract@
 
 
 def prepare(folder: Path, models: int) -> None:
-    """Copy the project to ``folder``, configured for ``models`` two-layer models that no stage trains."""
+    """Copy the project to ``folder``, configured for ``models`` models that are not trained: stages only copy a file.
+
+    CONTROLS of them are controls, and the others have two layers.
+    """
     copy_tree(folder)
     tuned = set(read_preregistration(PREREGISTERED).protocol.tuning_seeds)
     seeds = [seed for seed in range(models + len(tuned)) if seed not in tuned][: models - CONTROLS]
@@ -67,7 +71,7 @@ def _edit(path: Path, old: str, new: str) -> None:
 
 
 def seconds(folder: Path, *command: str) -> float | None:
-    """Return the processor time of a command in ``folder``, in seconds. None if it runs longer than LIMIT.
+    """Return the processor time of a command in ``folder``, in seconds. None if it runs for more than LIMIT seconds.
 
     Raises CalledProcessError if it fails.
     """
@@ -93,7 +97,7 @@ def _children() -> float:
 
 
 def make_all(folder: Path) -> None:
-    """Write what all stages of the scratch copy would write."""
+    """Write what all stages of the scratch copy but `check` would write."""
     for shared in ("tokens", "statistics"):
         (folder / "data" / shared).mkdir(parents=True, exist_ok=True)
         (folder / "data" / shared / "made").touch()
@@ -105,8 +109,8 @@ def make_all(folder: Path) -> None:
 
 
 def store(folder: Path, models: int) -> dict[str, float]:
-    """Return the seconds to name a run by its fingerprint, and to look up that it is not finished, among ``models``
-    runs."""
+    """Return the processor seconds to compute the fingerprint of a run, and to find that the run is not finished, in a
+    run store with ``models`` runs."""
     cell = load(CellConfig, json.loads((folder / "data" / "config" / "cells" / "smeared.json").read_text()), "cell")
     code = training_code()
     for run in range(models):
@@ -164,7 +168,7 @@ def corpus(name: str, tokens: int) -> dict[str, Any]:
 
 
 def exponents(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the exponent of each time and size in the number of models, between the two largest numbers with a
+    """Return the exponent of each time and file size in the number of models, between the last two rows that have a
     value."""
     found = {}
     for name in {key: None for row in rows for key in row if key != "models"}:

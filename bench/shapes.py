@@ -26,7 +26,7 @@ class Shape:
     n_ctx: int = 256
     d_vocab: int = 1024
     device: str = "cpu"
-    positions: str = "relative"
+    positions: str = "relative"  # read only by bench/memory.py
 
     @property
     def tokens(self) -> int:

@@ -48,7 +48,7 @@ def part(names: Names) -> str:
 
 
 def microseconds(step: Step, count: int) -> list[Counter[Names]]:
-    """Run ``step`` ``count`` times under the profiler. Return the time of each operation in each run."""
+    """Run ``step`` ``count`` times under the profiler. Return, for each run, the time of each operation in µs."""
     with profile(activities=[ProfilerActivity.CPU]) as run:
         for _ in range(count):
             with record_function(STEP):

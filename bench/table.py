@@ -34,7 +34,7 @@ def by_hand(results: Results) -> str:
 
 
 def step_profile() -> str:
-    """Return a table of the parts of a training step, with the largest possible gain if each took no time."""
+    """Return a table of the parts of a training step: the share of time, and the largest gain if the part took none."""
     if not (path := HERE / "step_profile.json").exists():
         return NOT_MEASURED.format("python -m bench.step_profile")
     found = json.loads(path.read_text())
@@ -50,7 +50,7 @@ def step_profile() -> str:
 
 
 def untested(found: Mapping[str, Any]) -> str:
-    """Return a sentence on which profiles' training steps were not measured on a GPU."""
+    """Return which of the profiles gpu and paper have training steps that were not measured on a GPU."""
     left = [f"`{shape}`" for shape in ("gpu", "paper") if not any(n.startswith(f"train_step.{shape}.") for n in found)]
     if not left:
         return "The training steps of `gpu` and `paper` were measured on the GPU that is named above."

@@ -16,8 +16,8 @@ NAMES = {"ours": "ours", "paper_recipe": "the paper's recipe", "plain_loop": "a 
 
 
 def band(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the range of x that all ``curves`` (x, y) share, and on it their mean and half of its 95 % interval
-    (Student's t; 0 for one curve)."""
+    """Return 200 values of x in the range that all ``curves`` (x, y) share. Also return, at these values, the mean of
+    the curves and half the width of its 95 % interval (Student's t; 0 for one curve)."""
     x = np.linspace(max(c[0][0] for c in curves), min(c[0][-1] for c in curves), 200)
     y = np.array([np.interp(x, *curve) for curve in curves])
     n = len(curves)
@@ -26,7 +26,7 @@ def band(curves: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.nd
 
 
 def draw(points: pd.DataFrame, path: Path) -> None:
-    """Draw prefix matching against tokens seen and against seconds to ``path``.
+    """Draw prefix matching against tokens seen and against training time, and write the figure to ``path``.
 
     Thin lines are single seeds. Thick lines are the mean of each recipe, with its 95 % interval.
     """

@@ -39,7 +39,7 @@ from pipelines.paths import params
 
 @dataclass
 class Mixture(Text):
-    """Windows of two texts: each window of a batch is from ``windows`` with probability ``share``, else from
+    """Windows of two texts: each window of a batch comes from ``windows`` with probability ``share``, otherwise from
     ``other``."""
 
     other: Windows
@@ -61,7 +61,7 @@ class Mixture(Text):
 def tokenized(
     corpora: dict[str, CorpusConfig], config: TokenizerConfig, n_ctx: int, folder: Path
 ) -> dict[tuple[str, str], Windows]:
-    """Return the windows of each corpus and part, such as ("code", "train").
+    """Return the windows of each corpus and part, such as ("code", "train"). Write their token files to ``folder``.
 
     One tokenizer, trained on the training documents of all corpora, encodes them. Raises ValueError if a corpus has no
     documents for training or for tuning.

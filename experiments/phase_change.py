@@ -74,9 +74,9 @@ RECIPES = {"paper_recipe": paper_recipe, "plain_loop": plain_loop}
 
 
 def race(first: Run, others: Sequence[Run], times: float) -> None:
-    """Train ``first`` and ``others`` in turn until each has its phase change or its recipe ends.
+    """Train ``first`` and ``others`` in turn, each until its phase change or the end of its recipe.
 
-    Each of ``others`` stops after ``times`` times the seconds that ``first`` took in all.
+    Each of ``others`` stops at the latest after ``times`` times the seconds that ``first`` took in all.
     """
 
     def may_advance(run: Run) -> bool:
@@ -121,7 +121,8 @@ def table(races: Sequence[Race]) -> pd.DataFrame:
 
 
 def tune(text: Text, recipes: list[str], rates: list[float], seconds: float) -> None:
-    """Train each of ``recipes`` with each of ``rates`` for ``seconds``, with one seed, and print the results."""
+    """Train each of ``recipes`` with each of ``rates`` and seed 0, until the phase change or for ``seconds``, and print
+    the results."""
     runs = [(lr, RECIPES[recipe](0, text, lr)) for recipe in recipes for lr in rates]
     take_turns([run for _, run in runs], lambda run: run.seconds < seconds)
     for lr, run in runs:

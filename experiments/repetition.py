@@ -10,17 +10,18 @@ from pathsum.ngrams.smoothing import BigramTable, best_smoothing
 
 HELD_OUT = 256  # windows
 ROUNDS = 100  # steps of expectation maximization
-CLASSES = 7  # classes of tokens, by the number of earlier occurrences in the window
+CLASSES = 7  # classes of tokens, by the number of earlier occurrences in the window: 0, 1, 2–3, 4–7, …, at least 32
 
 
 def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
     """Return by how much an ideal induction head that matches one token reduces the loss of a one-layer model, in nats
     per token.
 
-    Two mixture models are compared by their loss on held-out windows. The first mixes the best smoothed bigram model
-    with the unigram frequencies of the window up to the current token. The second adds a third distribution: the tokens
-    that followed earlier occurrences of the current token in the window. The mixture weights depend on the number of
-    these occurrences. There are about 30 of them, fitted on the same held-out windows.
+    Two mixture models are compared by their loss on held-out windows. The first stands for a one-layer model: it mixes
+    the best smoothed bigram model with the unigram frequencies of the window up to the current token. The second adds a
+    third distribution: the tokens that followed earlier occurrences of the current token in the window. The mixture
+    weights depend on the number of these occurrences. They have at most 21 degrees of freedom in all, and are fitted on
+    the same held-out windows.
     """
     counts = pair_counts(train, d_vocab)
     table = BigramTable.of(counts.toarray(), np.asarray(counts.sum(axis=0)).ravel())
@@ -41,8 +42,11 @@ def induction_saving(train: Windows, val: Windows, d_vocab: int) -> float:
 
 
 def _mixture_loss(p: np.ndarray, of: np.ndarray) -> float:
-    """Return the mean loss of the best mixture of the rows of ``p`` [model, token], in nats. Each class ``of`` tokens
-    has its own mixture weights."""
+    """Return the mean loss of the best mixture of the rows of ``p`` [distribution, token], in nats.
+
+    ``p`` holds probabilities of the next token. ``of`` is the class of each token, and each class has its own mixture
+    weights.
+    """
     total = 0.0
     for k in np.unique(of):
         mine = p[:, of == k]

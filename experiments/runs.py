@@ -121,7 +121,10 @@ def default_cell() -> tuple[ModelConfig, TrainConfig]:
 
 
 def suite(about: dict[str, Any], model: ModelConfig, train: TrainConfig, text: Text, steps: float = math.inf) -> Run:
-    """Return a run of the suite's transformer with the suite's training step, seeded by ``about["seed"]``."""
+    """Return a run of the suite's transformer with the suite's training step, seeded by ``about["seed"]``.
+
+    ``steps`` is the length of the recipe and of its learning-rate schedule. Without it, the rates do not decay.
+    """
     network = Transformer(model, text.d_vocab, torch.Generator().manual_seed(about["seed"]))
     opts, span = optimizers(network, train), 10**9 if math.isinf(steps) else int(steps)
     autocast = train.autocast and product_dtype("cpu") == torch.bfloat16

@@ -79,7 +79,7 @@ def dilution() -> str:
 
 
 class Late(NamedTuple):
-    """Numbers of models on repetitive prose, and how many had their phase change later than the law predicts."""
+    """Counts of models on repetitive prose: those whose phase change came later than the law predicts, and all."""
 
     late: int
     beyond: int  # later than the 95 % interval of the prediction
@@ -87,7 +87,10 @@ class Late(NamedTuple):
 
 
 def late(found: Mapping[str, Any]) -> Late:
-    """Count the late models on the most repetitive windows of prose, which are not part of the fit."""
+    """Count the late models among those on the most repetitive windows of prose, which are not part of the fit.
+
+    A model without a phase change counts with its tokens seen.
+    """
     counts = Late(0, 0, 0)
     for part, predicted in found.get("chosen", {}).items():
         cells = [c for c in found["cells"] if not c["share"] and c["repetitive"] == float(part)]
@@ -101,7 +104,10 @@ def late(found: Mapping[str, Any]) -> Late:
 
 
 def _verdict(found: Mapping[str, Any]) -> str:
-    """State whether the law of mixtures holds on the most repetitive windows of prose."""
+    """Return whether the law of mixtures holds on the most repetitive windows of prose; "" without models on these.
+
+    The law does not hold if more than half of these models are late.
+    """
     counts = late(found)
     if not counts.models:
         return ""

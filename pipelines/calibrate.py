@@ -22,7 +22,7 @@ Job = tuple[str, SyntheticModelConfig, tuple[int, ...], ExtractConfig]
 def run_detectors(job: Job) -> list[Tried]:
     """Train a model on each synthetic corpus of one kind, and run every detector on it. Uses one thread.
 
-    The result is None for a model that has not learned its text.
+    Return, for each model, its units (present, found) by detector, or None if it has not learned its text.
     """
     torch.set_num_threads(1)
     return [tried(model) for model in train_synthetic(*job)]

@@ -160,7 +160,7 @@ def check_composed(values: dict[str, Any]) -> None:
 
 
 def _absent_sections(values: dict[str, Any]) -> list[str]:
-    """Return a complaint for each section that params.yaml lacks, or that has no settings."""
+    """Return a complaint for each section that params.yaml lacks, or that does not hold settings by name."""
     return [
         f"{name}: expected settings by name, got {values.get(name, 'nothing')!r}; run `make params`"
         for name in SECTIONS
@@ -217,7 +217,7 @@ def _contradictions(config: dict[str, Any], stated: dict[str, Any]) -> Iterator[
 
 
 def _controls() -> set[str]:
-    """Return the names of the controls that some file of conf/ defines."""
+    """Return the names of the controls that the files in conf/sweep/ and conf/profile/ define."""
     files = [read_yaml(path) for folder in ("sweep", "profile") for path in Path("conf", folder).glob("*.yaml")]
     sections = [file.get("sweep", file) for file in files if isinstance(file, dict)]
     found = [section.get("controls") for section in sections if isinstance(section, dict)]
@@ -225,7 +225,7 @@ def _controls() -> set[str]:
 
 
 def without_effect(values: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each setting that changes no model of the grid, and one for warm-ups longer than training."""
+    """Yield a line for each setting that changes no model of the grid, and one if a warm-up lasts all of training."""
     sweep, model = values["sweep"], values["model"]
     for name in set(sweep["overrides"]) - set(values["cells"]):
         reader = "no command" if "D" in name else "only pipelines.train"

@@ -42,7 +42,7 @@ def git(*arguments: str) -> str | None:
 
 
 def metrics(text: str, where: str) -> Metrics:
-    """Parse ``text`` as a metrics.json. Raises ValueError, which names ``where`` it was read, if it is not one."""
+    """Parse ``text`` as a metrics.json. Raises ValueError, naming the source ``where``, if it is not one."""
     try:
         return check(json.loads(text), where)
     except json.JSONDecodeError as error:

@@ -86,7 +86,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _said(error: Exception) -> str:
-    """Return what the libraries say, without their internals, and what to do where they do not say it."""
+    """Return the message of ``error`` without the internals of the libraries, or, where it does not say what to do, a
+    message that does."""
     text = str(error) or "Hydra refuses one of these settings; see its documentation"
     if "Error merging override" in text and (key := getattr(error.__cause__, "full_key", None)) and "=[" in text:
         return f"{key}: expected settings by name, got a list"

@@ -48,8 +48,9 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Return the profile of each corpus by the name of its row: NAME, or NAME@PROFILE if the profile is not the
     default.
 
-    Raises ValueError if a text is not given as NAME=GLOB, if a profile does not exist, if a name of --only is not in
-    conf/corpora.yaml, or if a name cannot name a folder.
+    Raises ValueError if a text is not given as NAME=GLOB or NAME@PROFILE=GLOB, if its name is in conf/corpora.yaml or
+    cannot name a folder, if a profile does not exist, if a name of --only is not in conf/corpora.yaml, or if there is a
+    --separator but no text.
     """
     listed = _listed(Path("conf/corpora.yaml"))
     names = ", ".join(listed)
@@ -81,7 +82,8 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _listed(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the corpora of conf/corpora.yaml. Raises ValueError unless each has a name for a folder and settings."""
+    """Read the corpora of conf/corpora.yaml. Raises ValueError if a name cannot name a folder, or if the settings of a
+    corpus are not a profile or set controls."""
     found = read_yaml(path) or {}
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected corpora by name, got {found!r}; see its first lines")

@@ -140,8 +140,8 @@ def _mend_lock() -> None:
 
 
 def _drop_strangers() -> None:
-    """Drop each stage of dvc.lock whose results are not from a run here with the same dependencies, as after a wrong
-    merge. The run cache lists the results of these runs. A stage without an entry there is kept."""
+    """Drop each stage of dvc.lock whose dependencies were used in a run here, but with other results, as after a wrong
+    merge. The run cache lists the dependencies and results of these runs."""
     wrong = []
     for name, stage in read_yaml(LOCK).get("stages", {}).items():
         key, value = _hashes(stage)
@@ -179,7 +179,8 @@ def _copy() -> bytes | None:
 
 
 def _mend_rwlock() -> None:
-    """Drop the entries of processes that have ended, even if another program now has the same process id."""
+    """Drop the entries of processes that have ended, even if another program now has the same process id. Drop all
+    entries if the file is damaged."""
     try:
         held = json.loads(RWLOCK.read_text())
         kept = {

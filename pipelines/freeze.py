@@ -29,7 +29,8 @@ HEAD = """\
 def freeze(path: Path, date: datetime.date, again: bool) -> None:
     """Write the claims of the code, frozen on ``date``, to ``path``. ``again`` discards earlier claims and changes.
 
-    Raises ValueError if the file has no protocol, or if it has been frozen before and ``again`` is false.
+    Raises ValueError if the file lacks the tuning seeds or the statements of the protocol, or if it has been frozen
+    before and ``again`` is false.
     """
     before = read_preregistration(path)
     if before.frozen and not again:

@@ -27,7 +27,7 @@ def read_settings(path: Path) -> Any:
 def read_preregistration(path: Path) -> Preregistration:
     """Read the frozen claims from ``path``. Nothing is frozen if the file does not exist.
 
-    Raises ValueError if the file is empty, and ConfigError with every mistake in it.
+    Raises ValueError if the file is empty or is not valid YAML, and ConfigError with every mistake in it.
     """
     if not path.exists():
         return Preregistration()

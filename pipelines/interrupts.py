@@ -1,6 +1,6 @@
 """Ctrl-C: a command ends at once, with one line and exit code 130, and leaves no process running.
 
-Stored results survive a kill at any moment, so an interrupt needs no cleaning up. It kills the processes that the
+Stored results survive a kill at any moment, so nothing has to be cleaned up. An interrupt kills the processes that the
 command has started, and then ends the command.
 """
 
@@ -14,15 +14,15 @@ from contextlib import suppress
 from multiprocessing import current_process, parent_process
 from types import FrameType
 
-PARENT = "PATHSUM_PARENT"  # variable with the id of the process that starts stages, or the workers of a sweep
+PARENT = "PATHSUM_PARENT"  # environment variable: id of the process that starts stages, or the workers of a sweep
 INTERRUPTED = 130  # exit code of an interrupted process, as in shells
 
 
 def listen() -> None:
-    """End this process at an interrupt (SIGINT), even during an import or a long call of a library.
+    """From now on, end this process at an interrupt (SIGINT), even during an import or a long call of a library.
 
-    The signal is blocked in this process and in all that it starts, and one thread waits for it. If the signal is
-    already blocked or ignored, nothing is done: the command that started this process handles it.
+    The signal is blocked in this process and in all that it starts, and one thread waits for it. If the signal was
+    blocked or ignored before, no thread waits: the command that started this process handles it.
     """
     blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     if not blocked and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -44,7 +44,11 @@ def end_with_parent() -> None:
 
 
 def _orphaned() -> bool:
-    """Return whether the process that started this one has ended. Ask multiprocessing, or use the variable PARENT."""
+    """Return whether the process that started this one has ended.
+
+    A spawned worker of multiprocessing knows that process. Otherwise its id is in the environment variable PARENT.
+    Return False if neither names it.
+    """
     if current_process().name.startswith("SpawnProcess"):
         started_by = parent_process()
         return started_by is not None and not started_by.is_alive()
@@ -56,7 +60,7 @@ def _orphaned() -> bool:
         os.kill(given, 0)  # raises if there is no such process
     except ProcessLookupError:
         return True
-    return above == 1  # the process has ended, and nobody has asked for its exit code
+    return above == 1  # the process has ended, but its exit code has not been read yet
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -34,7 +34,7 @@ CALIBRATION = Path("data/calibration.parquet")
 CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
-SO_FAR = "PATHSUM_SO_FAR"  # variable with the stages that are out of date, for a report before all models are made
+SO_FAR = "PATHSUM_SO_FAR"  # environment variable: the stages out of date, for a report before all models are made
 EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package
 
 
@@ -68,9 +68,9 @@ def section(values: dict[str, Any], *path: str) -> Any:
 
 
 def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
-    """Return the name of the model on a command line. Raises ValueError unless it is one name in params.yaml.
+    """Return the only argument, the name of a model. Raises ValueError unless params.yaml (``values``) has this model.
 
-    If the command line asks for help, print the docstring of the command, and end.
+    If the command line asks for help, print the docstring of the command, and exit.
     """
     show_help(sys.modules["__main__"].__doc__)
     cells = section(values, "cells")
@@ -84,16 +84,16 @@ def model_of(arguments: Sequence[str], values: dict[str, Any]) -> str:
 
 
 def show_help(text: str | None) -> None:
-    """Print ``text``, the docstring of a command, and end if the command line asks for help."""
+    """If the command line asks for help, print ``text``, the docstring of the command, and exit."""
     if {"-h", "--help"} & set(sys.argv[1:]):
         print((text or "").strip())
         sys.exit()
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file, ten times as fast with libyaml (if available) as with PyYAML's own parser.
+    """Return the content of a YAML file. Raises ValueError, with the place of the error, if it is not YAML.
 
-    Raises ValueError, with the place of the error, if it is not YAML.
+    The parser is libyaml if available, which is ten times as fast as PyYAML's own.
     """
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -123,7 +123,8 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
     """Run a block as a stage, with a fixed number of torch threads, so that results are the same bit for bit.
 
     If ``threads`` is 0, torch is not loaded. If ``arguments`` is false, a command line with arguments is refused. A
-    mistake of the user ends the process with one message, and an interrupt without one. Neither prints a traceback.
+    mistake of the user, or too little memory or disk, ends the process with one message and exit code 1. An interrupt
+    ends it without a message, with exit code 130. Neither prints a traceback; other errors do.
     """
     try:
         if not arguments and len(sys.argv) > 1:
@@ -148,7 +149,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the message of an error, with what to do about a file or memory that is not there."""
+    """Return the message of an error. It says what to do about a file or package, a killed process, or low memory."""
     if isinstance(error, OSError) and error.filename and error.errno:
         return _about_file(error, Path(os.fsdecode(error.filename)))
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:

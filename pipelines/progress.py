@@ -23,9 +23,10 @@ class Progress:
         self.done = 0.0
 
     def line(self, name: str, summary: Path, failed: bool) -> str:
-        """Return the line of the model ``name``, whose records have this ``summary``, and count its work as done.
+        """Return the line of the model ``name``, and count its work as done. The first line has the heading above it.
 
-        The first line has the heading above it.
+        ``summary`` is the path of the model's summary.json. The line says "failed" if ``failed`` is true or this file
+        cannot be read.
         """
         self.done += self.work[name]
         share = self.done / sum(self.work.values())
@@ -43,7 +44,7 @@ def row(entries: Iterable[str]) -> str:
 
 
 def _work(cell: Mapping[str, Any]) -> float:
-    """Return the work of training and extracting a model, in arbitrary units: tokens · (1 + layers), and a constant."""
+    """Return the work of training and extracting a model, in arbitrary units: tokens · (1 + layers) plus a constant."""
     return float(cell["train"]["tokens"] * (1 + cell["model"]["n_layers"]) + 1e6)
 
 

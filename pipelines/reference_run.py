@@ -38,7 +38,7 @@ def fingerprint(weights: Mapping[str, str]) -> str:
 
 
 def read_reference_run(path: Path) -> ReferenceRun:
-    """Read a reference run. Raises ConfigError, with every mistake in the file."""
+    """Read a reference run. Raises ValueError if the file is not YAML, and ConfigError with every mistake in it."""
     return load(ReferenceRun, read_settings(path), str(path))
 
 

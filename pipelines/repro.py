@@ -1,9 +1,14 @@
 """`make repro` and `make sweep`: compute every result that is out of date, JOBS models at a time, and then the report.
 
+python -m pipelines.repro [JOBS] [--models | --report | --tokens]
+
+--models computes the models without the report. --report writes the report again from stored records. --tokens writes
+only the tokens.
+
 Each model has its own `dvc repro` process, and DVC's locks protect dvc.lock. JOBS is by default as many as cores and
-memory allow: on two cores a grid took 27 minutes, and 32 minutes one model at a time (docs/log/speed.md). If a
-model fails, the other models and the report are still made. The report lists the missing models, and the exit code is
-not 0.
+memory allow, or one on a GPU: on two cores, a grid of 13 models took 27 minutes, and 32 minutes one model at a time
+(docs/log/speed.md). If a model fails, the other models and the report are still made. The report lists the missing
+models, and the exit code is not 0.
 """
 
 from __future__ import annotations
@@ -48,9 +53,10 @@ CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux contain
 
 
 def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None = None) -> int:
-    """Run DVC on repaired files and return its exit code.
+    """Run DVC with ``arguments`` and return its exit code. The files of DVC are repaired before and after.
 
-    Stages use ``threads`` torch threads, and draw their progress bar in the terminal line ``line``.
+    Stages use ``threads`` torch threads, and draw their progress bar in the terminal line ``line``. ``out`` is the
+    standard output of DVC, as in ``subprocess.run``.
     """
     mend()
     extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
@@ -79,7 +85,8 @@ def told(code: int) -> int:
 def at_a_time() -> int:
     """Return the default number of models that are processed at a time.
 
-    On a GPU it is one, otherwise one per core and per 2.5 GiB of memory (a model of the default grid needs 1.7 GiB).
+    With a GPU it is one. Otherwise it is the number of cores, but at most one per 2.5 GiB of memory (a model of the
+    default grid needs 1.7 GiB).
     """
     import torch  # takes two seconds, so it is imported only if a result is out of date
 
@@ -109,7 +116,8 @@ def status() -> set[str]:
 def cells(stages: set[str]) -> list[str]:
     """Return the models whose training or extraction is among ``stages``, in the order in which they are computed.
 
-    The smallest trained models of two layers and of one layer come first, for early results, then the largest models.
+    The two-layer model and the one-layer model with the fewest heads come first, for early results (untrained models do
+    not count). The others follow, from the most layers and heads to the fewest.
     """
     declared = params()["cells"]
     found = [name for name in declared if stages & {f"train@{name}", f"extract@{name}"}]
@@ -195,7 +203,8 @@ def repro(jobs: int) -> int:
 def report(_: int) -> int:
     """Write the report again from stored records, also before all models are made. Return the exit code.
 
-    Configuration, calibration and verdicts are renewed first if they are out of date."""
+    Before that, the check stage is run if it is out of date. If all models are made, calibration and verdicts are also
+    renewed if they are out of date. Otherwise results that are out of date are left out (``report_so_far``)."""
     left = stale()
     if "check" in left and (code := dvc("repro", "--single-item", "check")):
         return code

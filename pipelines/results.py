@@ -22,7 +22,8 @@ LIBRARIES = ("torch", "tokenizers", "numpy", "pandas", "seaborn")
 def read_results(folder: Path = Path()) -> Results:
     """Read all records of the project in ``folder``. Models without records are listed in ``Results.missing``.
 
-    Raises ValueError for damaged records.
+    Raises ValueError for damaged records. If the environment variable SO_FAR is set, models that are out of date,
+    damaged or being made count as missing, and ValueError is raised if tokens or statistics are out of date.
     """
     values, circuits, statistics = params(folder), folder / CIRCUITS, folder / STATISTICS
     cells, declared = section(values, "cells"), section(values, "sweep", "controls")
@@ -55,7 +56,11 @@ def _stages(name: str) -> set[str]:
 
 
 def _records_of(name: str, project: Path, so_far: bool) -> Cell | None:
-    """Return the records of a model. With ``so_far``, None if they or the model are being made."""
+    """Return the records of a model. Raises ValueError if they are damaged or those of another model.
+
+    With ``so_far``, return None if they are damaged or missing, or if the model has no manifest: another process may be
+    making them.
+    """
     folder = project / CIRCUITS / name
     try:
         cell = read_cell(folder)

@@ -17,7 +17,10 @@ MARK = ".git/pathsum-copy"  # of a folder that this command has made
 
 
 def copy_tree(folder: Path) -> None:
-    """Copy the current working tree to ``folder``. If it is an existing copy, DVC then reruns what has changed.
+    """Copy the current working tree to ``folder``.
+
+    In an earlier copy, conf/, pipelines/ and src/ are replaced, other files are overwritten, and results are kept, so
+    that DVC reruns only what has changed.
 
     Raises ValueError for a folder with other content, whose code and configuration the copy would replace.
     """

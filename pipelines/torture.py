@@ -3,9 +3,10 @@
 python -m pipelines.torture --minutes 10 --seed 1 [--graph FOLDER]
 
 FOLDER is a finished smoke graph (pipelines/smoke.sh FOLDER); without it, one is made. Each round deletes the results of
-some stages and disturbs `make repro` several times. Each time, a process is killed (-9) or the command is interrupted
-(-2), at a random moment or while dvc.lock is written. Then stored files are truncated, flipped, emptied, deleted or
-filled with zeros. The last repetition must succeed with the same bytes. The seed determines everything except timing.
+some stages and disturbs `make repro` one to three times. Each time, a process is killed (-9) or the command is
+interrupted (-2), at a random moment or when dvc.lock is written. Then up to three stored files are truncated, emptied,
+deleted or filled with zeros, or one of their bits is flipped. An undisturbed repetition must then succeed and give the
+same bytes. The seed determines everything except timing.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def main(minutes: float, seed: int, graph: Path | None, folder: Path) -> None:
 
 
 def one_round(work: Path, graph: Path, chance: random.Random) -> None:
-    """Delete results, disturb the command that makes them again, and compare. Raises Different."""
+    """Delete results, disturb the command that makes them again, and repeat it undisturbed.
+
+    Raises Different if the repetition fails or gives other bytes than ``graph``.
+    """
     stages = read_yaml(work / "dvc.lock")["stages"]
     names = chance.sample(sorted(stages), chance.randint(1, 3))
     print(f"round: {', '.join(names)} to be made", flush=True)
@@ -95,9 +99,9 @@ def forget(work: Path, names: list[str]) -> None:
 
 
 def disturb(work: Path, chance: random.Random) -> None:
-    """Start the command, kill or interrupt one of its processes at a random moment, and wait until all have ended.
+    """Start the command, kill one of its processes or interrupt the command, and wait until all processes have ended.
 
-    Raises Different for a wrong exit code or a process that still runs.
+    Raises Different for a wrong exit code after an interrupt, or for a process that still runs after GONE seconds.
     """
     moment, seconds = chance.choice(MOMENTS), chance.uniform(0, LONG)
     sent, whom = chance.choice((signal.SIGKILL, signal.SIGINT)), chance.random()
@@ -122,7 +126,10 @@ def disturb(work: Path, chance: random.Random) -> None:
 
 
 def wait_for(moment: str, seconds: float, command: subprocess.Popen[str], work: Path) -> None:
-    """Wait for one of MOMENTS, or until the command ends."""
+    """Wait for one of MOMENTS, or until the command ends.
+
+    The moment is ``seconds`` after the start of the command or of a stage, or at most 0.1 s after dvc.lock changes.
+    """
     lock, begun = work / "dvc.lock", time.monotonic()
     before = lock.stat().st_mtime_ns if lock.exists() else 0
     while command.poll() is None:
@@ -156,7 +163,7 @@ def words(process: psutil.Process) -> list[str]:
 
 
 def damage(work: Path, chance: random.Random) -> None:
-    """Truncate, empty or delete a random stored file, flip a bit of it, or fill it with zeros."""
+    """Damage a random stored file: truncate, empty or delete it, flip one of its bits, or fill it with zeros."""
     place = work / chance.choice(DAMAGED)
     files = sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
     at, where, how = chance.random(), chance.random(), chance.choice(("truncate", "flip", "empty", "fill", "delete"))

@@ -29,7 +29,7 @@ MOST_THREADS = 256  # with thousands, the system refuses to start threads, and t
 
 
 def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
-    """Train the model ``cell`` in the run store, unless its run is finished. Return the folder of the run.
+    """Train the model of configuration ``cell`` in the run store, unless its run is finished. Return the run's folder.
 
     ``name`` is the name of the model in the progress bar and in tracking. If another process trains the same run, wait
     for it. Of several processes started by torchrun, only the main one locks the run and writes.

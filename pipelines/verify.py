@@ -1,4 +1,4 @@
-"""Stage `verify`: judge every claim on every model, and write the verdicts and reports/metrics.json."""
+"""Stage `verify`: judge every claim on the stored records, and write the verdicts and reports/metrics.json."""
 
 from __future__ import annotations
 

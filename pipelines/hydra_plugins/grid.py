@@ -1,8 +1,8 @@
 """OmegaConf resolvers that expand conf/ into complete configurations: ``grid`` into one per model, and
 ``synthetic_models`` into one per kind of synthetic corpus.
 
-`make params`, `dvc exp run` and the check stage load this module before they compose conf/. A cell is the configuration
-of one model.
+`make params`, `dvc exp run`, the check stage and pipelines.train load this module before they compose conf/. A cell is
+the configuration of one model.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def cell_name(n_layers: int, n_heads: int, seed: int, d_head: int | None = None)
 
 
 def cell(config: DictConfig, n_layers: int, n_heads: int, seed: int, d_head: int | None = None) -> DictConfig:
-    """Return the complete configuration of one model, with its changes in ``sweep.by_layers`` and
-    ``sweep.overrides``."""
+    """Return the complete configuration of one model (seed, model, train), with the changes to it in
+    ``sweep.by_layers`` and ``sweep.overrides``."""
     overrides = config.sweep.overrides.get(cell_name(n_layers, n_heads, seed, d_head), {})
     width = {} if d_head is None else {"model": {"d_head": d_head}}
     return _merged(_plain(config, n_layers, n_heads, seed), width, overrides)
@@ -44,7 +44,7 @@ def _other_widths(model: DictConfig, sweep: SweepConfig) -> list[tuple[int, int]
     """Return (n_heads, d_head) for each width in ``sweep.d_head`` other than ``model.d_head``.
 
     n_heads is chosen so that n_heads · d_head equals ``sweep.n_heads[0]`` · ``model.d_head``. Raises ValueError if no
-    such number exists.
+    such number exists, or if ``model.d_head`` is not a whole number.
     """
     if sweep.d_head and not isinstance(model.d_head, int):
         raise ValueError(f"model.d_head: expected a whole number, got {model.d_head!r}")

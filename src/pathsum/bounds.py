@@ -115,5 +115,5 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, the
     "Protocol": {"tuning_seeds": SEED},
     "ReferenceRun": {"minutes": Bound(1, 10**6, "minutes")},
 }
-MOST_WEIGHTS = 10**10  # of the attention heads of a model
+MOST_WEIGHTS = 10**10  # in the attention heads of one model
 MOST_TOKENS_PER_STEP = 2**24  # train.batch · model.n_ctx

@@ -1,7 +1,8 @@
 """The typed and immutable configuration of a run.
 
-``load(kind, values, where)`` is the only way to create one. It refuses unknown keys, missing values, `???` and numbers
-outside the bounds of ``pathsum.bounds``, and reports all of them at once. ``conf/`` gives the reason for each default.
+``load(kind, values, where)`` creates one from parsed values. It refuses unknown keys, settings that are missing or
+`???`, and numbers outside the bounds of ``pathsum.bounds``, and reports all of them at once. ``conf/`` gives the reason
+for each default.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ PUBLISHED = datetime.date(2021, 12, 22)  # Elhage et al. 2021; nothing of this p
 
 
 def _day(value: Any) -> datetime.date:
-    """Return ``value``, a date or a text of the form YYYY-MM-DD, as a date. Raises ValueError for anything else."""
+    """Return ``value``, a date or a text of the form YYYY-MM-DD, as a date.
+
+    Raises ValueError for anything else, and for a date before ``PUBLISHED`` or after 2100-01-01.
+    """
     try:  # fromisoformat reads 20261122 and 2026-W47 as well
         written = isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value)
         day = datetime.date.fromisoformat(value) if written else value
@@ -84,7 +88,8 @@ class PythonCorpus(Frozen):
 
 
 class TextCorpus(Frozen):
-    """Local text files, given as paths or globs. A file is one document, or several if ``separator`` splits it."""
+    """Local text files, named by paths, folders or globs. A file is one document, or several if ``separator`` splits
+    it."""
 
     source: Literal["text"]
     name: Name
@@ -116,8 +121,8 @@ class SyntheticCorpus(Frozen):
     seed: int
     n_words: int  # distinct words
     zipf: float  # exponent of the words' frequencies
-    bigram_spread: float  # nats, effect of the current word on the next
-    two_back_spread: float  # nats, effect of the word before the current one on the next
+    bigram_spread: float  # nats, standard deviation of the effect of the current word on the next
+    two_back_spread: float  # nats, standard deviation of the effect of the word before the current one on the next
     n_skip_trigrams: int
     questions: Flag  # whether the text has the rule "question"
     n_answers: int  # number of answers that all lookups share; 0 for no lookups
@@ -196,7 +201,7 @@ class TrainConfig(Frozen):
     decay_attention: float  # decoupled weight decay of the attention matrices
     decay_embedding: float  # decoupled weight decay of W_E and W_U
     warmup_steps: int
-    decay_share: float  # share of the steps, at the end, over which the learning rate falls linearly to 0
+    decay_share: float  # share of the steps, at the end, over which the learning rate falls linearly toward 0
     device: Literal["auto", "cpu", "cuda"]  # auto: a GPU if there is one, otherwise the CPU
     autocast: Flag  # bf16 matrix products where the hardware has them; float32 elsewhere
     n_log_evals: int  # log-spaced evaluations, before the linearly spaced ones
@@ -225,7 +230,7 @@ class TrainConfig(Frozen):
 
 
 def _whole_steps(train: TrainConfig, model: ModelConfig) -> None:
-    """Raise ValueError if training, or its curriculum, is shorter than one step."""
+    """Raise ValueError if training, or its curriculum, is shorter than one step. 0 tokens are allowed."""
     step = train.batch * model.n_ctx
     for name in ("tokens", "curriculum_tokens"):
         if 0 < (given := getattr(train, name)) < step:
@@ -236,7 +241,7 @@ def _whole_steps(train: TrainConfig, model: ModelConfig) -> None:
 
 
 class CellConfig(Frozen):
-    """The complete configuration of one model of the grid."""
+    """The complete configuration of one model: of the grid, of a control or of a synthetic model."""
 
     seed: int
     model: ModelConfig
@@ -338,7 +343,7 @@ class ExtractConfig(Frozen):
 class TrackingConfig(Frozen):
     """The settings of logging to Weights & Biases (W&B)."""
 
-    mode: Literal["offline", "online", "disabled", "off"]
+    mode: Literal["offline", "online", "disabled", "off"]  # off: W&B is not used; the others are modes of W&B
     project: Name
     group: str
     entity: str  # "" = the account's default
@@ -354,15 +359,16 @@ class TrackingConfig(Frozen):
 
 
 class SweepConfig(Frozen):
-    """The models of the grid: its axes, and the settings that differ by number of layers or for single models."""
+    """The models to train: the axes of the grid, the settings that differ by number of layers or for single models, and
+    the controls."""
 
     n_layers: tuple[int, ...] = Field(min_length=1)
     n_heads: tuple[int, ...] = Field(min_length=1)
-    d_head: tuple[int, ...]  # further head widths; n_heads is such that n_heads · d_head is that of n_heads[0]
+    d_head: tuple[int, ...]  # further head widths; n_heads then keeps n_heads · d_head at its value for n_heads[0]
     seeds: tuple[int, ...] = Field(min_length=1)
-    by_layers: dict[int, dict[str, Any]]
-    overrides: dict[str, dict[str, Any]]
-    controls: dict[str, dict[str, Any]]  # by name: changes to the model with its n_layers, n_heads[0] and seeds[0]
+    by_layers: dict[int, dict[str, Any]]  # by number of layers: changes to all models, and controls, with that number
+    overrides: dict[str, dict[str, Any]]  # by name of a model of the grid: changes to it
+    controls: dict[str, dict[str, Any]]  # by name: changes to the model with n_heads[0], seeds[0] and these n_layers
 
     @field_validator("controls", mode="before")
     @classmethod
@@ -404,8 +410,8 @@ class SweepConfig(Frozen):
 
     @model_validator(mode="after")
     def _changes_are_settings(self) -> SweepConfig:
-        """Refuse changes of settings that do not exist and, except in ``controls``, of those that the name of a model
-        states (``NAMED``)."""
+        """Refuse changes of settings that do not exist. In ``by_layers`` and ``overrides``, also refuse changes of the
+        settings that the name of a model states (``NAMED``)."""
         known = {"model": [*ModelConfig.model_fields], "train": [*TrainConfig.model_fields]}
         named = "the name of a model states it; choose models with sweep.n_layers, n_heads, d_head and seeds"
         complaints = [
@@ -439,7 +445,8 @@ C = TypeVar("C", bound=Frozen)
 def load(kind: type[C], values: Any, where: str) -> C:
     """Return ``values`` as a configuration of type ``kind``.
 
-    Raises ConfigError with all problems. ``where`` is the name of ``values`` in the messages.
+    Raises ConfigError, which lists all problems. A condition on several settings is checked only if all settings of
+    their sections are valid. ``where`` is the name of ``values`` in the messages.
     """
     complaints = [f"{where}.{path}: has no value yet (???); set it in conf/" for path in missing(values)]
     try:

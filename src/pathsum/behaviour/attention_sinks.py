@@ -34,8 +34,7 @@ def forbidden(pattern: Float[Tensor, "*batch query key"], key: int) -> Float[Ten
 
 
 def uniform_share(pos: int) -> float:
-    """Return the attention to the first token under uniform causal attention, the mean of 1/(i + 1) over queries
-    i = 1 … pos − 1.
+    """Return the attention to the first token under uniform causal attention, in windows of ``pos`` positions.
 
-    0..1."""
+    It is the mean of 1/(i + 1) over queries i = 1 … pos − 1."""
     return (1 / torch.arange(2.0, pos + 1)).mean().item()

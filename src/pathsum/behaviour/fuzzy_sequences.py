@@ -45,8 +45,8 @@ class Alike:
         Both tokens of a pair must occur at least ``RAREST`` times in the training text. A kind of variant needs
         2 · ``FEWEST`` ordered pairs, and at most ``MOST`` of them are sampled. The unrelated token is the variant of
         another pair of the same kind, from another family. It has the form of this pair's variant: lower case or not,
-        leading space or not, one letter or more. It is sampled from the ``NEAREST`` such tokens in frequency. A pair
-        without such a token is left out.
+        leading space or not, one letter or more. It is sampled from the ``NEAREST`` such tokens in frequency. Pairs
+        without such a token are left out and do not count.
         """
         common = [i for i, word in enumerate(words) if counts[i] >= RAREST and _LETTERS.fullmatch(word)]
         forms, logs = {i: _form(words[i]) for i in common}, counts.clamp(min=1).log().tolist()
@@ -103,7 +103,7 @@ def draw_trials(alike: Alike, pos: int, generator: torch.Generator) -> Trials:
     """Sample a window for each query: BOS, ``pos`` − 2 different fillers, and the query.
 
     The follower is a random filler, but never the first one, because the token before it is replaced and must not be
-    BOS. Needs at least ``pos`` − 2 different fillers.
+    BOS. ``alike`` must have at least ``pos`` − 2 fillers; this is not checked.
     """
     n = len(alike.query)
     drawn = torch.multinomial(alike.fillers.double().expand(n, -1), pos - 2, generator=generator)

@@ -53,10 +53,10 @@ def labels(scores: Sequence[Score]) -> tuple[str, ...]:
     """Return the behaviors of a head: those whose interval lies above the threshold, which is at least three times
     chance.
 
-    A behavior with several tests (named after a colon) must pass all of them, and a missing test counts as failed.
-    Induction has three tests, on different kinds of windows, because a head of another kind may pass one of them. For
-    example, a head that always attends block − 1 tokens back passes on repeated random tokens. A score without a
-    threshold gives no label.
+    If a behavior has several tests, such as "induction: uniform", the head must pass all of them, and a missing test
+    counts as failed. Induction has three tests, on different kinds of windows, because a head of another kind may pass
+    one of them. For example, a head that always attends block − 1 tokens back passes on repeated random tokens. A score
+    without a threshold gives no label.
     """
     tested: dict[str, bool] = {}
     for score in scores:

@@ -29,9 +29,9 @@ def keys_of_previous_token(model: SyntheticModel) -> Iterator[Unit]:
 
 def compares_with_previous(rows: list[ContentScoreRow]) -> bool:
     """Return whether at least half of a head's preference compares the query's current token with the key's previous
-    token.
+    token. False if the whole preference is below ``PREFERS_NATS``.
 
-    The whole preference must be at least ``PREFERS_NATS`` (docs/framework.md §2.4, §2.5).
+    ``rows`` are all pairs of offsets of the head. See docs/framework.md §2.4 and §2.5.
     """
     whole = sum(row.preference_nats for row in rows)
     part = sum(row.preference_nats for row in rows if (row.query, row.key) == ("0", "1"))

@@ -31,9 +31,10 @@ def edge_effects(
     """Return the effect of each edge on the loss of the targets at ``places``, in nats (docs/framework.md §11.2).
 
     An edge is removed by path patching: the second-layer head reads the mean of the first-layer head's write (mean
-    ablation), or this write in another window (resample ablation). ``places`` is a mask over ``windows[:, 1:]``.
-    Attention patterns are recomputed, and the norm before the second layer keeps its scale (docs/framework.md §5.9).
-    Costs one trace, and one second layer per kind of edge, set of first-layer heads and replacement.
+    ablation), or this write in another window (resample ablation), whichever gives the lower loss. ``places`` is a mask
+    over ``windows[:, 1:]``. Attention patterns are recomputed, and the norm before the second layer keeps its scale
+    (docs/framework.md §5.9). Costs one trace, and one second layer per kind of edge, set of first-layer heads and
+    replacement.
     """
     clean, effects = Run(model, windows[:, :-1]), dict[Edge, float]()
     early, late = (range(output.shape[1]) for output in clean.trace.outputs)
@@ -56,9 +57,9 @@ def late_head_effects(
     """Return the effect of each second-layer head on the loss of the targets at ``places``, in nats
     (docs/framework.md §11.2).
 
-    An ablated head writes its mean output (mean ablation), or its output in another window (resample ablation).
-    ``places`` is a mask over ``windows[:, 1:]``. Costs one trace, and one unembedding per set of ablated heads and
-    replacement.
+    An ablated head writes its mean output (mean ablation), or its output in another window (resample ablation),
+    whichever gives the lower loss. ``places`` is a mask over ``windows[:, 1:]``. Costs one trace, and one unembedding
+    per set of ablated heads and replacement.
     """
     clean = Run(model, windows[:, :-1])
 
@@ -72,9 +73,9 @@ def _effects(without: Callable[[set[T]], list[Run]], parts: set[T], windows: Ten
     """Return the effect of each part (edge or head) on the loss, by the formula of docs/framework.md §11.2.
 
     The effect is the larger of two rises of the loss: when the part is removed from the full model, and when it is
-    removed from the model without all other ``parts``. The second rise reveals parts whose work another part also does.
-    ``without`` returns the runs without a set of parts, one run per ablation method. The run with the lowest loss is
-    used, because unusual activations can do damage of their own.
+    removed after all other ``parts``. The second rise reveals parts whose work another part also does. ``without``
+    returns the runs without a set of parts, one run per ablation method. The run with the lowest loss is used, because
+    unusual activations can do damage of their own.
     """
     targets = windows[:, 1:][places].long()
 
@@ -93,8 +94,8 @@ def _replacements(clean: Run, layer: int) -> tuple[Float[Tensor, "batch head pos
 
 
 def _patched(clean: Run, kind: str) -> list[Patched]:
-    """Return the activations of second-layer heads that do not read a set of first-layer heads through edges of one
-    ``kind``.
+    """Return the activations of all second-layer heads when their queries, keys or values (``kind``) do not read a set
+    of first-layer heads.
 
     There is one mapping for each of the two replacements. Its keys are all non-empty sets of first-layer heads.
     """

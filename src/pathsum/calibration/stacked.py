@@ -1,4 +1,5 @@
-"""Train many small models in one set of tensors. Each ends, up to rounding, with the weights of separate training.
+"""Train many small models in one set of tensors. Up to rounding, each gets the weights that it would get if trained
+alone.
 
 A model of a synthetic corpus is too small to keep a processor busy. If models were trained one after another, most of
 the time would be overhead.

@@ -88,8 +88,8 @@ class SyntheticModel:
     data: EvalData
     config: ExtractConfig
     curve: Curve
-    edges: dict[Edge, float]  # effect of each edge on the loss at all rules' places, nats; empty unless two layers
-    late: dict[int, float]  # effect of each second-layer head on the same loss, in nats
+    edges: dict[Edge, float]  # effect of each edge on the loss at all rules' places, nats; empty if no edges or rules
+    late: dict[int, float]  # effect of each second-layer head on the same loss, nats; empty where ``edges`` is
 
     @cached_property
     def labels(self) -> list[LabelRow]:
@@ -195,7 +195,7 @@ def _evaluate(text: SyntheticWindows, model: Transformer, curve: Curve) -> None:
 
 
 def _number(*what: object) -> int:
-    """Return a random seed for each combination of kind of corpus, seed and use, so that no two share random
+    """Return a seed below 2⁴⁸, a hash of ``what``: kind of corpus, seed and use. No two combinations share random
     numbers."""
     return int.from_bytes(hashlib.sha256(" ".join(map(str, what)).encode()).digest()[:6], "big")
 

@@ -68,7 +68,8 @@ class SpuriousCost:
 def occurrences(windows: Int[Tensor, "batch window"]) -> Occurrences:
     """List all occurrences of all skip-trigrams in ``windows`` (docs/framework.md §3.8).
 
-    Needs memory for batch · pos² numbers, and sorts half as many."""
+    Each window must begin with BOS; every other BOS begins a new document. Needs memory for batch · pos² numbers, and
+    sorts half as many."""
     tokens, nexts = windows[:, :-1], windows[:, 1:]
     places = torch.arange(tokens.shape[1], device=windows.device)
     begins = tokens == tokens[:, :1]
@@ -96,10 +97,10 @@ def source_weight(
 ) -> Float[Tensor, "n"]:
     """Return, for each occurrence, the weight with which a head moves the source to the destination.
 
-    The weight is s_final[q] Σ_k A[q, k] s_read[k] over the positions k < q that hold the source, with frozen norm
-    scales s_read = ``read`` and s_final = ``final``. Multiplied by the source's column of ``ov_circuit``, the weight
-    gives the source's contribution to the logits. In the first layer this is the whole contribution. In later layers it
-    leaves out what earlier heads wrote at the source. See docs/framework.md §3.8."""
+    The weight is s_final[q] Σ_k A[q, k] s_read[k] over the positions k < q of the document that hold the source, with
+    frozen norm scales s_read = ``read`` and s_final = ``final``. Multiplied by the source's column of ``ov_circuit``,
+    the weight gives the source's contribution to the logits. In the first layer this is the whole contribution. In
+    later layers it leaves out what earlier heads wrote at the source. See docs/framework.md §3.8."""
     mixing = (final[:, :, None] * pattern * read[:, None, :]).tril(-1)
     merged = torch.zeros_like(mixing).scatter_add_(-1, at.first[:, None, :].expand_as(mixing), mixing)
     return merged[at.window, at.query, at.key]

@@ -98,8 +98,8 @@ def compare_with_corpus(direct: LowRank, counts: CountRows, smoothing: float, bl
 
 
 def top_pairs(direct: LowRank, counts: CountRows, k: int, smoothing: float, block: int = 256) -> list[BigramPair]:
-    """Return the ``k`` most frequent pairs of the corpus, most frequent first, with their log-probabilities in the
-    corpus and by the direct path. Costs and errors as in ``compare_with_corpus``."""
+    """Return the ``k`` most frequent pairs of the corpus (or all that occur, if fewer), most frequent first, with their
+    log-probabilities in the corpus and by the direct path. Costs and errors as in ``compare_with_corpus``."""
     best: list[BigramPair] = []
     for rows in _rows_of_pairs(direct, counts, smoothing, block):
         for i in rows.counts.flatten().topk(min(k, rows.counts.numel())).indices.tolist():

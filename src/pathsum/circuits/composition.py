@@ -48,8 +48,8 @@ def reader(late: Head, kind: str) -> LowRank:
 def composition(early: Head, late: Head, kind: str) -> float:
     """Return the composition score ‖R W_OV^early‖_F / (‖R‖_F ‖W_OV^early‖_F), with R the ``reader`` of the late head.
 
-    0..1, and 0 if a head is zero. If R and W_OV are partial isometries of rank r, and R reads exactly the subspace that
-    W_OV writes, the score is 1/√r. ValueError for an unknown ``kind``. See docs/framework.md §4.1."""
+    0..1, and 0 if R or W_OV^early is zero. If both are partial isometries of rank r, and R reads exactly the subspace
+    that W_OV^early writes, the score is 1/√r. ValueError for an unknown ``kind``. See docs/framework.md §4.1."""
     R, W_OV = reader(late, kind), early.W_OV
     size = R.norm() * W_OV.norm()
     return (R.after(W_OV).norm() / size).item() if size > 0 else 0.0

@@ -33,7 +33,7 @@ def copying_eigenvalues(weights: Weights, W_OVs: Sequence[LowRank]) -> list[Comp
     """Return the eigenvalues of W_U W_OV W_E, with ``W_U`` centered over the vocabulary, for each of ``W_OVs``.
 
     Positive real parts mean that attending to a token raises its own logit. Each W_OV is that of a head, of a virtual
-    head or of several heads together (``joint_OV``). The eigenvalues are computed from the d_head × d_head matrix
+    head or of several heads together (``joint_OV``). The eigenvalues are computed from the rank × rank matrix
     W_V W_E W_U W_O, which has the same non-zero eigenvalues. In nats. Costs d_vocab · d_model² once, and
     d_model² · d_head for each W_OV. ValueError for weights in a precision below float32, or with NaN or infinity. See
     docs/framework.md §3.5."""

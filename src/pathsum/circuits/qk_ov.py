@@ -53,7 +53,8 @@ def top_entries(table: LowRank, k: int, block: int = 256) -> TopEntries:
     """Return the ``k`` largest entries of a table, or all if there are fewer. Equal entries are ordered by row, then by
     column.
 
-    Costs rows · columns · rank operations, and block × columns numbers of memory. ValueError if ``k`` < 1."""
+    Costs rows · columns · rank operations, and about max(k, block × columns) numbers of memory. ValueError if
+    ``k`` < 1."""
     if k < 1:
         raise ValueError(f"expected k ≥ 1 entries, got k = {k}")
     n_rows, n_columns = table.shape

@@ -39,8 +39,8 @@ def overlap(early: Head, late: Head, kind: str) -> tuple[float, float, float]:
     """Return ‖P W_OV^early‖_F² / ‖W_OV^early‖_F², and its exact mean and standard deviation under random rotations.
 
     P projects onto the row space of the late head's ``reader``. The share is in 0..1. Unlike a composition score, it
-    does not depend on how strongly the late head reads each direction. Returns (0, 0, 0) if either head is zero.
-    ValueError for an unknown ``kind``. See docs/framework.md §3.15."""
+    does not depend on how strongly the late head reads each direction. Returns (0, 0, 0) if the ``reader`` or
+    W_OV^early is zero. ValueError for an unknown ``kind``. See docs/framework.md §3.15."""
     _, gains, read = reader(late, kind).svd()
     U, S, _ = early.W_OV.svd()
     read = read[gains > gains.max() * torch.finfo(gains.dtype).eps * read.shape[1]]  # singular value > 0

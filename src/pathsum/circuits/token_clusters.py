@@ -1,9 +1,9 @@
 """Describe an OV (output-value) circuit by groups of tokens: those of one eigenvector, and those that are read and
 written along one singular direction (docs/framework.md §3.11 and §3.12).
 
-An eigenvector is a mixture of tokens that the circuit maps to a multiple of itself. A singular vector is a mixture of
-tokens that it maps to another mixture. See "copying: eigenvalue analysis" in A Mathematical Framework for Transformer
-Circuits (AMF).
+An eigenvector is a weighted sum of tokens that the circuit maps to a multiple of itself. A singular direction is a pair
+of directions in the residual stream: one that W_OV reads, and one that it then writes. See "copying: eigenvalue
+analysis" in A Mathematical Framework for Transformer Circuits (AMF).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def singular_directions(
 
     These are the ``k`` tokens of ``sources`` (ids) with the largest entries of v_iᵀ W_E (read) and of W_U u_i
     (written). The mean is subtracted from each: over ``sources`` for the first, over the vocabulary for the second. The
-    sign of u_i and v_i is such that the entry of v_iᵀ W_E with the largest absolute value is positive. Returns at most
+    sign of u_i and v_i is such that, after this, the largest absolute entry of v_iᵀ W_E is positive. Returns at most
     ``directions`` entries, the largest singular value first, and none for a zero head. Costs
     d_vocab · d_model · directions. ValueError unless ``k`` is from 1 to the number of sources. See
     docs/framework.md §3.12."""

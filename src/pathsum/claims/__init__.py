@@ -4,5 +4,5 @@ AMF is *A Mathematical Framework for Transformer Circuits* (Elhage et al. 2021).
 Induction Heads* (Olsson et al. 2022). A claim is judged on every model that it concerns. The verdict is "reproduced" if
 all of them pass, "partly" if some pass, "not" if none passes, and "not testable here" if there is no such model.
 
-Each file that defines ``CLAIMS`` is named after a theme, a section of the report, which shows the evidence.
+Each file that defines ``CLAIMS`` is named after a theme: the section of the report that shows the evidence.
 """

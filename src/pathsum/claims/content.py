@@ -27,7 +27,7 @@ def of_induction_head(cell: Cell) -> list[ContentScoreRow]:
 
 
 def share(rows: list[ContentScoreRow], query: str, key: str) -> float | None:
-    """Return the share of a head's preference (docs/framework.md §2.4) from one pair of offsets: ``query`` and ``key``.
+    """Return the share of one pair of offsets, ``query`` and ``key``, in a head's preference (docs/framework.md §2.4).
 
     ``rows`` are all pairs of the head. None if the whole preference is not positive.
     """
@@ -56,7 +56,8 @@ def order(cell: Cell, n: int) -> TermRow | None:
 def virtual_heads_little(cell: Cell) -> Finding:
     """Judge whether content that two heads moved reduces the loss less than content that one head or no head moved.
 
-    The 95 % interval for two heads must lie below the intervals for one head and for none.
+    The 95 % interval for two heads must lie below the intervals for one head and for none. Loss reductions are at own
+    norm scales (docs/framework.md §2.7).
     """
     none, one, two = (hops(cell, n) for n in range(3))
     if none is None or one is None or two is None or two.own_scale_nats is None:

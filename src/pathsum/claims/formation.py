@@ -16,8 +16,8 @@ def change_of(cell: Cell, quantity: str) -> ChangePointRow | None:
 
 
 def by_onset(results: Results) -> tuple[list[Cell], list[Cell]]:
-    """Return two lists of models: those in which prefix matching rises during training, and those in which it does
-    not."""
+    """Return two lists of models of the grid: those in which prefix matching has a change-point, and those in which it
+    has none. Models without rows of ``FormationRow`` are in neither list."""
     known = [c for c in results.cells.values() if c.rows(FormationRow)]
     formed = [c for c in known if change_of(c, "prefix_matching") is not None]
     return formed, [c for c in known if change_of(c, "prefix_matching") is None]

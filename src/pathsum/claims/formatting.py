@@ -30,7 +30,7 @@ def _model(name: re.Match[str]) -> str:
 
 
 def millions(tokens: float | int) -> str:
-    """Format a number of tokens, from 100,000 on in millions with one decimal."""
+    """Format a number of tokens. Numbers of 100,000 or more are in millions with one decimal."""
     return (f"{tokens / 1e6:.1f} M" if abs(tokens) >= 1e5 else f"{tokens:,.0f}").replace("-", "−")
 
 
@@ -53,7 +53,8 @@ def signed(value: float | int | None, digits: int = 2) -> str:
 
 
 def span(values: Sequence[float | int], digits: int = 2) -> str:
-    """Format the range of ``values`` as "low to high": one number if both print alike, a dash without values."""
+    """Format the range of ``values`` as "low to high", as one number if both ends print alike, or as a dash if there
+    are no values."""
     if not values:
         return "–"
     low, high = number(min(values), digits), number(max(values), digits)

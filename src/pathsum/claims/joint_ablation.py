@@ -9,8 +9,8 @@ from pathsum.claims.judging import Claim, Finding, each, within
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell
 
-MATCHES = 0.1  # prefix matching from which extraction counts a head as an induction head
-MOST = 0.5  # half of the loss drop: more than all else together
+MATCHES = 0.1  # least prefix matching of a head that extraction counts as an induction head
+MOST = 0.5  # least share of the loss drop that must be lost
 
 
 def at_the_end(cell: Cell) -> list[JointAblationRow]:
@@ -38,7 +38,8 @@ def as_many(rows: list[JointAblationRow]) -> list[JointAblationRow]:
 
 
 def undecided(cell: Cell) -> bool:
-    """Return whether half of the loss drop lies within the 95 % interval of what an ablation of the claim removes."""
+    """Return whether half of the loss drop lies within the 95 % interval of the part that zero or resample ablation of
+    the induction heads removes."""
     return any(within(MOST * r.loss_drop_nats, r.loss_drop_lost_low, r.loss_drop_lost_high) for r in ablations(cell))
 
 

@@ -19,8 +19,8 @@ OWN = "this suite"  # the section of a claim that is in neither paper
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one model for a claim: the value of the measure (None: not measured), whether it passes, and a
-    note."""
+    """The result of one model for a claim: the value of the measure (None: not measured, or undefined for this model),
+    whether the model passes, and a note."""
 
     value: float | None
     passes: bool
@@ -100,8 +100,8 @@ def _range(known: list[str]) -> str:
 
 
 def each(n_layers: int | None, find: Callable[[Cell], Finding]) -> Callable[[Results], dict[str, Finding]]:
-    """Return a function that applies ``find`` to every model of the grid with ``n_layers`` layers (None: to all
-    models)."""
+    """Return a function that applies ``find`` to each model of the grid, or only to those with ``n_layers`` layers if
+    that is not None. It returns the findings by name of the model."""
 
     def evaluate(results: Results) -> dict[str, Finding]:
         cells = results.cells.values() if n_layers is None else results.with_layers(n_layers)

@@ -46,7 +46,7 @@ CORPUS_METRICS = (
 
 
 def metrics(results: Results, claims: Sequence[ClaimResult]) -> dict[str, Any]:
-    """Return the content of metrics.json, rounded to six significant digits.
+    """Return the content of metrics.json, with all numbers but integers rounded to six significant digits.
 
     ``onset_tokens`` is None for a model without a phase change.
     """

@@ -49,7 +49,8 @@ def copying_heads(cell: Cell) -> list[Copying]:
 
 
 def count(found: Sequence[Copying], kind: str) -> str:
-    """Format how many heads pass ``kind``, a field of ``Copying``, as "2 of 4". Heads where it is None do not count."""
+    """Format how many heads copy by ``kind``, a field of ``Copying``, as "2 of 4". Heads with None in this field are in
+    neither number."""
     known = [answer for c in found if (answer := getattr(c, kind)) is not None]
     return f"{sum(known)} of {len(known)}"
 
@@ -67,7 +68,7 @@ def _copying_heads(cell: Cell) -> Finding:
 
 
 def copying_share(cell: Cell) -> float | None:
-    """Return the share (0 to 1) of copying skip-trigrams among those listed that the judging documents confirm.
+    """Return the share (0 to 1) of copying skip-trigrams among the listed ones that the judging documents confirm.
 
     None if these documents confirm no skip-trigram.
     """
@@ -87,9 +88,9 @@ def _no_induction(cell: Cell) -> Finding:
 
 
 def passing_share(tallies: Sequence[SkipTrigramTallyRow]) -> float | None:
-    """Return the share (0 to 1) of copying candidates among all that are beyond chance in both halves of the documents.
+    """Return the share (0 to 1) of copying candidates among those that pass.
 
-    None if there are no such candidates.
+    A candidate passes if both halves of the documents contain it beyond chance. None if no candidate passes.
     """
     passing = sum(t.passing for t in tallies)
     return sum(t.passing_copying for t in tallies) / passing if passing else None

@@ -11,7 +11,7 @@ from pathsum.records.formation import ChangePointRow, FormationRow
 from pathsum.records.results import Cell, Results
 
 GAP = 0.2  # nats; least difference of the loss drop between two layers and one
-BEFORE, AFTER = 0.15, 0.3  # nats: the loss drop is below the former before the phase change, above the latter after it
+BEFORE, AFTER = 0.15, 0.3  # nats; the loss drop must be below BEFORE before the phase change and above AFTER after it
 
 
 def _loss_drop_gap(results: Results) -> dict[str, Finding]:
@@ -46,8 +46,9 @@ def _onset_only_with_two(results: Results) -> dict[str, Finding]:
 def across_onset(cell: Cell) -> tuple[Evaluation, Evaluation] | None:
     """Return the last evaluation before the phase change and the first one after it (docs/framework.md §6.5).
 
-    At the former, the best prefix-matching score is below a tenth of its final value for the last time. From the latter
-    on, it is at least nine tenths of that value. None without an onset.
+    The evaluation before it is the last one with a best prefix-matching score below a tenth of the final value, or the
+    first of all evaluations if none is below. The evaluation after it is the first one from which on the score is at
+    least nine tenths of the final value. None without an onset.
     """
     if cell.summary.onset_tokens is None:
         return None
@@ -72,7 +73,7 @@ def formed_across_onset(cell: Cell) -> tuple[FormationRow, FormationRow] | None:
 def icl_loss_drop_before_onset(cell: Cell) -> float | None:
     """Return the loss drop at ICL's positions (docs/framework.md §6.2) before the phase change, in nats per token.
 
-    None without an onset, or if windows are too short.
+    None if ``formed_across_onset`` returns None, or if windows are too short.
     """
     around = formed_across_onset(cell)
     return around[0].icl_loss_drop_nats if around else None

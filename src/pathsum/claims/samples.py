@@ -18,9 +18,9 @@ def held_out(results: Results, _: Sequence[Cell]) -> str:
 
 
 def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
-    """Return a function that formats the range over models of the numbers from ``count``, with ``of`` after it.
+    """Return a function that formats the range of the numbers that ``count`` gives for the models, followed by ``of``.
 
-    Values of None are left out.
+    Values of None are left out. If no number is left, the function returns a dash.
     """
 
     def sample(_: Results, cells: Sequence[Cell]) -> str:
@@ -32,8 +32,8 @@ def over(count: Callable[[Cell], Iterable[int | None]], of: str) -> Sample:
 
 
 def setting(name: str, of: str, most: Callable[[Results], float] = lambda _: math.inf) -> Sample:
-    """Return a function that formats the setting ``name`` of extraction, or ``most`` if that is smaller, with ``of``
-    after it."""
+    """Return a function that formats the setting ``name`` of extraction, limited to at most ``most``, followed by
+    ``of``. The function returns a dash if the provenance does not contain the setting."""
 
     def sample(results: Results, _: Sequence[Cell]) -> str:
         wanted = results.provenance.get("extract", {}).get(name)

@@ -8,7 +8,7 @@ from pathsum.claims.judging import Claim, Finding, each
 from pathsum.records.results import Cell
 from pathsum.records.sufficiency import SufficiencyRow
 
-MOST = 0.5  # half of the prefix matching: more than all else together
+MOST = 0.5  # least share of the prefix matching that must remain
 
 
 def kept(cell: Cell) -> SufficiencyRow | None:

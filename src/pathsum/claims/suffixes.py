@@ -12,7 +12,7 @@ from pathsum.records.suffixes import SuffixCutRow, SuffixMatchRow
 
 NONE, CONTROL = "none", "control: other heads → queries and keys"
 QUERY_EDGE, KEY_EDGE = "previous token → queries", "two back → keys"
-ONE_TOKEN = "all but current × previous"  # ablated: queries then read the embedding only, keys previous-token heads too
+ONE_TOKEN = "all but current × previous"  # without these edges, queries read no head, keys only previous-token heads
 RIVALS, LONGER_RIVALS = "two against one", "three against two"
 LEFT = 0.5  # ablation must leave less than this share of the advantage, but more than this share of one-token matching
 
@@ -31,7 +31,10 @@ def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
 
 
 def of_induction_head(cell: Cell, condition: str) -> SuffixMatchRow | None:
-    """Return the attention of the head of ``uncut`` under ``condition`` (the lengths of the two matches), or None."""
+    """Return the attention of the induction head under ``condition`` (the lengths of the two matches), or None.
+
+    The induction head is that of ``uncut``.
+    """
     place = (head.layer, head.head) if (head := uncut(cell)) else None
     rows = [r for r in cell.rows(SuffixMatchRow) if (r.layer, r.head) == place and r.condition == condition]
     return next(iter(rows), None)

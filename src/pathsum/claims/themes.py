@@ -1,4 +1,4 @@
-"""The themes (sections of the report), in order. A package that treats a theme has a file of the same name."""
+"""The themes (sections of the report), in order. In each package, the module about a theme has the theme's name."""
 
 THEMES = (
     "heads_and_edges",

@@ -10,7 +10,7 @@ from pathsum.records.results import Cell, Results
 
 BIGRAM = "zero_layer_bigram"  # id of the claim
 TOLERANCE = 0.05  # nats; largest difference from the bigram model's loss, in either direction
-CORRELATION = 0.5  # of the direct path with the corpus's bigrams
+CORRELATION = 0.5  # least correlation of the direct path with the corpus's bigrams
 
 
 def _zero_layer_bigram(cell: Cell) -> Finding:

@@ -27,7 +27,7 @@
 | ``word``     | position of a word in a document, from 0                       |              |
 | ``one``      | a batch of a single window                                     |              |
 | ``pair``     | counted pair of tokens                                         |              |
-| ``path``     | path through heads; ``path_`` is a second such axis             |              |
+| ``path``     | path through heads; ``path_`` is a second such axis            |              |
 | ``part``     | summand of the residual stream: embedding or write of one head |              |
 | ``group``    | group of routes, by hops or by offset (docs/framework.md §2.5) |              |
 | ``model``    | index of a model, where models are stacked and trained at once |              |
@@ -35,7 +35,7 @@
 | ``cut``      | one ablated edge or path                                       |              |
 | ``trial``    | one intervention: what is replaced, and by which method        |              |
 | ``kind``     | which of several counts or sums                                |              |
-| ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis   |              |
+| ``rank``     | inner axis of a thin product; ``rank_`` is a second such axis  |              |
 | ``top``      | index in a list of the largest values                          |              |
 | ``token``    | position in a token stream, or token identity                  |              |
 | ``rows``     | any matrix's rows                                              |              |

@@ -58,8 +58,8 @@ class LowRank:
         return torch.linalg.svdvals(r_left @ r_right.mT)
 
     def svd(self) -> tuple[Float[Tensor, "write rank"], Float[Tensor, "rank"], Float[Tensor, "rank read"]]:
-        """Return U, S and Vᵀ with U diag(S) Vᵀ = self, in descending order of S. Costs two thin products more than
-        ``singular_values``."""
+        """Return U, S and Vᵀ with U diag(S) Vᵀ = self, in descending order of S. Costs two more thin products than
+        ``singular_values``, and singular vectors of the rank × rank matrix."""
         (q_left, r_left), (q_right, r_right) = torch.linalg.qr(self.left), torch.linalg.qr(self.right.mT)
         U, S, V_T = torch.linalg.svd(r_left @ r_right.mT, full_matrices=False)
         return q_left @ U, S, V_T @ q_right.mT

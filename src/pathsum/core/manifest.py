@@ -22,7 +22,7 @@ def sha256(path: Path) -> str:
 def write_manifest(folder: Path, hashes: Mapping[str, str] | None = None, name: str = "") -> None:
     """Write the manifest of ``folder``: the ``hashes`` of its files by relative path, and a ``name`` for their content.
 
-    With ``hashes`` = None, all files are hashed, except drafts (``.draft``) and the manifest itself.
+    With ``hashes`` = None, all files are hashed, except drafts (``.draft``) and files named ``manifest.json``.
     """
     if hashes is None:
         files = [p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST and p.suffix != ".draft"]
@@ -36,7 +36,7 @@ def _of_both(hashes: Mapping[str, str], name: str) -> str:
 
 def read_manifest(folder: Path) -> tuple[dict[str, str], str]:
     """Return the hashes that the manifest lists, and its name. Raises FileNotFoundError if there is no manifest, and
-    ValueError if it has changed since it was written."""
+    ValueError if the manifest has changed since it was written."""
     match json.loads((folder / MANIFEST).read_bytes()):
         case {"files": dict(hashes), "name": str(name), "sha256": str(own)} if own == _of_both(hashes, name):
             return hashes, name

@@ -60,7 +60,7 @@ def local_or_hub(named: str, *wanted: str) -> Path:
     does not begin with a slash, "." or "~", and does not end in one of SUFFIXES. For a hub id, all files ``wanted`` are
     downloaded and the path of the first is returned. No downloaded code is run. Raises ModuleNotFoundError if
     ``huggingface_hub`` is missing, FileNotFoundError if there is no such repository or file, and ConnectionError if the
-    hub cannot be reached.
+    hub cannot be reached or refuses the request.
     """
     path = Path(named).expanduser()
     if path.exists() or path.suffix in SUFFIXES or named.count("/") != 1 or named.startswith(("/", ".", "~")):

@@ -16,8 +16,8 @@ def python_documents(distributions: Sequence[str]) -> Iterator[str]:
 
     Blank files and exact duplicates are left out. Before the first document, every file is compared with the sha256 in
     the RECORD of its wheel, so that equal versions give equal bytes on every machine. Raises FileNotFoundError, which
-    lists all distributions that are not installed. Raises ValueError, which lists all files that differ or cannot be
-    decoded, and also for a distribution without a RECORD.
+    lists all distributions that are not installed. Raises ValueError, which lists all files that differ, are
+    missing or cannot be decoded, and also for a distribution without a RECORD.
     """
     absent = [name for name in distributions if not _installed(name)]
     if absent:
@@ -49,7 +49,8 @@ def _installed(name: str) -> bool:
 def _recorded_sources(name: str) -> list[tuple[Path, str, str]]:
     """Return (path, sha256, ``name==version``) of each ``.py`` file of a distribution.
 
-    Files outside site-packages are left out: they are scripts that the installer wrote.
+    Files outside site-packages are left out: they are scripts that the installer wrote. Raises ValueError if there is
+    no RECORD.
     """
     distribution = metadata.distribution(name)
     who = f"{distribution.metadata['Name']}=={distribution.version}"

@@ -188,9 +188,9 @@ def _truth(config: SyntheticCorpus) -> SyntheticTruth:
 
 
 def _with_shares(logits: Float64[Tensor, " word"], shares: list[tuple[list[int], float]]) -> Float64[Tensor, " word"]:
-    """Return log-frequencies of words, in which each list in ``shares`` gets its share, divided evenly among its words.
+    """Return log-frequencies, up to a constant, that give each list of words in ``shares`` its share of all words.
 
-    All other words keep their relative frequencies.
+    The share is divided evenly among the words of the list. All other words keep their relative frequencies.
     """
     shares = [(words, share) for words, share in shares if words]
     named = [word for words, _ in shares for word in words]

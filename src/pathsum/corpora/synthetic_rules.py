@@ -51,7 +51,8 @@ class SkipTrigrams:
 
 
 class Questions:
-    """The rule that ``asker`` is followed by the word before the latest ``marker``. Each marker answers once."""
+    """The rule that ``asker`` is followed by the word before the latest ``marker``. Each occurrence of the marker
+    answers only once."""
 
     def __init__(self, marker: int, asker: int, n: int) -> None:
         self.marker, self.asker = marker, asker

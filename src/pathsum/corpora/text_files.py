@@ -10,7 +10,7 @@ from pathlib import Path
 
 CHUNK = 1 << 20  # bytes read at a time
 CONVERT = "convert it, e.g. `iconv -f {} -t utf8`, or leave it out"
-OTHER = {  # first bytes of files that are often given for text: what to do with them; the longest come first
+OTHER = {  # first bytes of files that are often given instead of UTF-8 text, with the advice; the longest come first
     codecs.BOM_UTF32_LE: f"is UTF-32; {CONVERT.format('utf32')}",
     codecs.BOM_UTF32_BE: f"is UTF-32; {CONVERT.format('utf32')}",
     codecs.BOM_UTF16_LE: f"is UTF-16; {CONVERT.format('utf16')}",
@@ -24,14 +24,14 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     r"""Yield the documents of the files, folders and globs in ``paths``. Blank documents are skipped.
 
     A folder stands for every file below it, except hidden files and files in hidden or linked folders. Files come in
-    sorted order, and a file that several ``paths`` or links lead to comes once. A byte-order mark at its beginning is
-    not read. A file is one document if ``separator`` is "", otherwise the separator splits it. In ``separator``,
-    ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
+    sorted order, and a file that several ``paths`` or links lead to comes once. A byte-order mark at the beginning of a
+    file is left out. A file is one document if ``separator`` is "", otherwise the separator splits it. In
+    ``separator``, ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
 
-    Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing or a glob
-    has no match. Otherwise it is ValueError: for files that are empty, binary or not UTF-8, and for folders that cannot
-    be listed completely. Later, a file that has changed since then raises ValueError, and so does a separator that
-    occurs in no file.
+    Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing, a folder
+    has no files or a glob has no match. Otherwise it is ValueError: for files that are empty, binary, unreadable or not
+    UTF-8, and for folders that cannot be listed completely. Later, a file that has changed since then raises
+    ValueError, and so does a separator that occurs in no file.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)

@@ -28,8 +28,8 @@ def tokenize_corpus(corpus: CorpusConfig, config: TokenizerConfig, n_ctx: int, f
     """Write the tokenizer and the token files of a corpus to ``folder``. Return the header of each token file.
 
     The files are ``tokenizer.json``, and ``train.bin``, ``tuning.bin`` and ``verdict.bin`` with their headers. The text
-    is read once, into temporary files in ``folder``. So memory does not grow with it, and the tokenizer and the token
-    files see the same text even if it is generated or streamed.
+    is read once, into temporary files in ``folder``. Memory therefore does not grow with the text, and the tokenizer
+    and the token files see the same text even if it is generated or streamed.
 
     Raises ValueError if a part has too few documents, or no more than ``n_ctx`` tokens, and the errors of ``documents``
     and ``train_tokenizer``. Earlier results in ``folder`` are then unchanged.
@@ -83,8 +83,11 @@ def _shown(source: Iterator[str], title: str, total: int | None = None) -> Itera
 
 
 def _interruptible(work: Callable[[], R]) -> R:
-    """Return the result of ``work``. Compiled code notices no interrupt, so it runs in a thread that ends with the
-    process."""
+    """Return the result of ``work``, or raise its exception.
+
+    Compiled code does not react to an interrupt (Ctrl-C). ``work`` therefore runs in a daemon thread, and the main
+    thread, which waits for it, can be interrupted.
+    """
     done: list[R | Exception] = []
 
     def run() -> None:

@@ -91,7 +91,7 @@ def documents_of(tokens: Integer[np.ndarray, "token"], n_ctx: int) -> Int64[Tens
     """Return the document of each window, as an index from 0.
 
     Each document of ``tokens`` begins with BOS. A window that spans several documents is assigned to the one with the
-    most tokens in it, and in a tie to the earliest of these.
+    most tokens in the window, and in a tie to the earliest of these.
     """
     rows = (np.cumsum(tokens == BOS) - 1)[: len(tokens) // n_ctx * n_ctx].reshape(-1, n_ctx)
     return torch.tensor([int(row[0] + np.bincount(row - row[0]).argmax()) for row in rows])

@@ -1,1 +1,3 @@
-"""Compute the records of a trained model: each file computes the tables of one topic, and ``cell`` combines them."""
+"""Compute the records of a trained model. Modules with a function ``tables`` compute those of one topic each, and
+``cell`` combines them.
+"""

@@ -39,7 +39,7 @@ from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, Ski
 from pathsum.records.tokens import word_of
 
 AREA = 1 << 22  # largest number of entries of a head's patterns that are examined, to bound memory and time
-CANDIDATES = 300  # skip-trigrams per head, those with the largest effect, that are counted in the text
+CANDIDATES = 300  # skip-trigrams per head, those with the largest summed effect, that are counted in the text
 CROSSED = 60  # skip-trigrams per head whose spurious combinations are examined
 ENOUGH = 30  # fewest places with source … destination that a spurious skip-trigram needs
 DRAWN = 6000  # occurrences sampled from the text for the base rate of copying
@@ -107,7 +107,7 @@ def tables(trained: TracedModel, data: EvalData, config: ExtractConfig) -> dict[
 
 
 def same_words(words: Sequence[str]) -> Int[Tensor, "vocab"]:
-    """Number the tokens so that tokens that differ only in case and a leading space share a number."""
+    """Give each token a number, the same for tokens that differ only in case and leading spaces."""
     numbers: dict[str, int] = {}
     return torch.tensor([numbers.setdefault(word_of(w), len(numbers)) for w in words])
 
@@ -145,10 +145,11 @@ def _copying(triples: Sequence[Triple], words: Int[Tensor, "vocab"]) -> int:
 
 
 def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judge: Text) -> tuple[float | None, int]:
-    """Return the share of copying among triples of the text that pass both tests, and the number of these triples.
+    """Return the share of copying among sampled triples that pass both tests, and the number of these triples.
 
-    ``DRAWN`` occurrences are sampled from the text. The share is None if no triple passes. Costs the counts of at most
-    ``DRAWN`` triples: 0.4 s for 800 windows of 256 tokens."""
+    ``DRAWN`` occurrences are sampled from ``at``, with replacement, and each distinct triple counts once. The tests are
+    those on the ``chooser`` and on the ``judge`` text. The share is None if no triple passes. Costs the counts of at
+    most ``DRAWN`` triples: 0.4 s for 800 windows of 256 tokens."""
     if not len(at.out):
         return None, 0
     drawn = torch.randint(len(at.out), (DRAWN,), generator=torch.Generator().manual_seed(_SEED))
@@ -160,8 +161,10 @@ def _base_rate(at: Occurrences, words: Int[Tensor, "vocab"], chooser: Text, judg
 
 
 def _bugs(suspects: list[Suspect], suspect_counts: list[Counts]) -> Iterator[tuple[int, Suspect, Counts]]:
-    """Yield, for each head, the costliest suspects that the text contains no more often than expected, each with its
-    rank and counts."""
+    """Yield the costliest suspects of each head, at most ``BUGS``, each with its rank and counts.
+
+    A suspect needs a positive price and, in the judging documents, at least ``ENOUGH`` places and no more hits than
+    expected. ``suspects`` must be sorted by cost within each head."""
     listed: dict[tuple[int, int], int] = {}
     for suspect, c in zip(suspects, suspect_counts, strict=True):
         circuits, _, cost = suspect

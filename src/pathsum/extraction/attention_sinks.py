@@ -62,7 +62,8 @@ def _sets(layer: int, n_heads: int) -> list[list[Place]]:
 def _losses(
     run: Run, heads: Sequence[Place], trial: str, windows: Int[Tensor, "batch window"]
 ) -> Float[Tensor, "batch"]:
-    """Return the loss of each window if ``trial`` changes the patterns of ``heads``, in nats per token."""
+    """Return the mean loss of each window over every second position if ``trial`` changes the patterns of ``heads``, in
+    nats per token."""
     change, key = TRIALS[trial]
     for head in heads:
         run = run.force_pattern(head, change(run.pattern(head), key))

@@ -1,4 +1,4 @@
-"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure the loss after each layer
+"""Score and label the behaviors of each head (docs/framework.md §5.7), and measure the logit-lens loss after each layer
 (docs/framework.md §3.17).
 """
 
@@ -62,7 +62,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Measure:
-    """The scores of all heads for one behavior, by window, with their chance level."""
+    """The scores of heads (of one layer, or of all layers) for one behavior, by window, with their chance levels."""
 
     behaviour: str
     values: Float[Tensor, "head batch"]
@@ -79,7 +79,7 @@ def by_layer(measured: Iterable[Sequence[Measure]]) -> list[Measure]:
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``labels`` (the behaviors of each head) and ``lens`` (the loss after each layer)."""
+    """Return the records ``labels`` (behaviors of each head) and ``lens`` (logit-lens loss after each layer)."""
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         read = reads(trained.model, data.windows[:, :-1], trained.natural)
@@ -104,8 +104,8 @@ def label_rows(
 ) -> list[LabelRow]:
     """Score every head for every behavior, and label it (docs/framework.md §5.7).
 
-    Half of the documents choose each head's offset, and the other half scores it. Behaviors that are scored on a single
-    document have no rows."""
+    Half of the documents choose each head's offset, and the other half scores it. Behaviors that are scored on fewer
+    than two documents have no rows."""
     documents, patterns = data.window_documents, trained.natural.patterns
     judged = documents.unique(return_inverse=True)[1] % 2 == 1
     best = [best_offset(pattern[~judged]) for pattern in patterns]
@@ -178,8 +178,8 @@ def _on_repeats(trained: TrainedModel) -> list[Measure]:
 def _by_frequency(
     trained: TrainedModel, data: EvalData, config: ExtractConfig, generator: torch.Generator
 ) -> list[Measure]:
-    """Score induction on repeated random tokens that are sampled by corpus frequency. Unlike in text, no token predicts
-    another."""
+    """Score induction on repeated random tokens that are sampled by corpus frequency. Unlike in text, the tokens of a
+    block are independent."""
     n_ctx = trained.model.config.n_ctx
     tokens, _ = repeated_random(config.repeated_windows, n_ctx, len(data.words), generator, data.unigram)
     keys, patterns = followers(tokens), trained.model.trace(tokens).patterns
@@ -201,7 +201,9 @@ def _after(
     keys: Bool[Tensor, "batch query key"],
     documents: Int[Tensor, "n"] | None = None,
 ) -> Measure:
-    """Score the attention to ``keys``, the followers of earlier occurrences of the current token. Without
+    """Score the attention to ``keys``, the followers of earlier occurrences of the current token.
+
+    Windows without such a key are left out, so ``documents`` must hold the documents of the other windows only. Without
     ``documents``, windows count as independent."""
     values = after_earlier(shown.pattern, keys)
     chance = after_earlier(shown.even.expand(len(keys), -1, -1, -1), keys).mean(-1)

@@ -27,7 +27,7 @@ from pathsum.statistics.rotation import random_rotation
 
 WINDOWS = 12  # of text, and of repeated tokens; an intervention then takes about 50 ms on one thread
 METHODS = ("zero", "mean", "resample")
-CONTROL = "rotated"  # removes a write of the same pattern and size, but in random directions
+CONTROL = "rotated"  # removes the head's write rotated at random: a write of the same size in random directions
 RECOMPUTED, FROZEN = "recomputed", "frozen"
 _SEED = 2021
 
@@ -98,7 +98,7 @@ class Trial:
     """One intervention, by the columns that describe it in the record ``ablations``."""
 
     target: str  # head, edge, virtual or pattern
-    place: Place  # the head, or the late head of an edge
+    place: Place  # the head, or the late head of an edge or a virtual head
     method: str
     patterns: str = RECOMPUTED
     kind: str | None = None  # Q, K or V, of an edge
@@ -109,8 +109,7 @@ class Trial:
 class Measured:
     """The losses and scores under an intervention, as Python numbers.
 
-    Small tensors that stay allocated after a trial would fragment the memory that its logits free and that the next
-    trial needs."""
+    Small tensors that outlive a trial would fragment the memory that the logits of the next trial need."""
 
     loss: list[float]  # on held-out text, by window; nats per token
     loss_drop: float  # in-context loss drop on held-out text, nats
@@ -178,7 +177,7 @@ def _heads(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Yield a run for every edge and method (path patching), and one for every virtual head.
+    """Yield the runs of every edge (path patching) and of every virtual head, for each method.
 
     A virtual head is removed by patching its edge of kind V while the patterns stay frozen."""
     for early in benches[0].clean.places:
@@ -195,8 +194,8 @@ def _edges(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
 
 
 def _patterns(benches: Benches) -> Iterator[tuple[Trial, Runs]]:
-    """Yield, for each first-layer head, a run in which it is a perfect previous-token head; none if no later layer
-    could read it."""
+    """Yield, for each first-layer head, the runs in which this head attends to the previous token only. Yield nothing
+    for a model with fewer than two layers."""
     for place in benches[0].clean.places if len(benches[0].means) > 1 else []:
         if place[0] == 0:
             runs = tuple(b.clean.force_pattern(place, _previous_token(b.clean.tokens.shape[1])) for b in benches)
@@ -222,7 +221,7 @@ def edge_contrasts(
     The difference is the rise of the second copy's loss without the K-edge minus the rise without the other edge,
     paired by window. In nats, with a 95 % bootstrap interval over windows. Both heads come from ``roles``, chosen on
     other data. Other edges are all edges except the K-edges of the previous-token head. The strongest is chosen on
-    these windows, which can only make the difference smaller. No rows if there is no such K-edge. See
+    these windows, which can only make the difference smaller. No rows if there is no such K-edge, or no other edge. See
     docs/framework.md §5.9."""
     rows = []
     edges = [(trial, values) for trial, values in zip(trials, rise, strict=True) if trial.target == "edge"]

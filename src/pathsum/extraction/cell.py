@@ -56,7 +56,7 @@ def extract(
 ) -> Cell:
     """Return all records of the model with these ``checkpoints`` (in order of training) and this evaluation ``log``.
 
-    The model runs in float32, except in exactness checks (float64)."""
+    The model runs in float32, except in exactness checks (float64). Errors as in ``load_checkpoint``."""
     model = load_checkpoint(checkpoints[-1], data.tokenizer_hash)
     trained = trace_trained(model, cell, log, data, config, checkpoints)
     tables: dict[str, list[Any]] = {}
@@ -116,8 +116,9 @@ def held_out_intervals(model: Transformer, data: EvalData) -> dict[str, Any]:
     """Return losses on the verdict windows, each with its 95 % bootstrap interval over documents, in nats per token.
 
     They are ``val_loss``, ``in_context_loss_drop`` (docs/framework.md §6.1), ``icl_loss_drop`` (docs/framework.md §6.2)
-    and ``bigram_excess``, the loss minus that of the bigram model, paired by window. The last two are left out if
-    undefined. Keys end in _nats, _low and _high."""
+    and ``bigram_excess``, the loss minus that of the bigram model, paired by window. ``icl_loss_drop`` is left out if
+    windows are too short for it, and ``bigram_excess`` if ``data`` has no losses of the bigram model. Keys end in
+    _nats, _low and _high."""
     losses = token_losses(model, data.held_out)
     values = {
         "val_loss": losses.mean(1),

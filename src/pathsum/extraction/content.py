@@ -33,8 +33,10 @@ Errors = dict[tuple[int, int], float]  # largest relative error, by layer and he
 
 @torch.no_grad()
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``content`` and ``content_scores``. The latter is empty for rotary positions and smeared keys
-    (``pairs.add_up``)."""
+    """Return the records ``content`` and ``content_scores``.
+
+    ``content_scores`` has no rows for rotary positions, for smeared keys (``pairs.add_up``), or with fewer than two
+    layers."""
     model, windows, documents = trained.model, data.windows[:WINDOWS], data.window_documents[:WINDOWS]
     error, by_head = group_errors(copy.deepcopy(model).double(), data.windows[: config.exactness_windows, :-1])
     trace = model.trace(windows[:, :-1])
@@ -61,8 +63,8 @@ def content_rows(
 ) -> list[ContentRow]:
     """Measure the loss reduction by each group: added to the groups before it, and removed from the sum of all groups.
 
-    ``trace`` is the run on ``windows``, which come from ``documents``. ``error`` is the result of the exactness check.
-    See docs/framework.md §2.6."""
+    Groups by hops are also added at their own norm scales. ``trace`` is the run on the inputs of ``windows``, which
+    come from ``documents``. ``error`` is the result of the exactness check. See docs/framework.md §2.6 and §2.7."""
     tokens, targets, weights = windows[:, :-1], windows[:, 1:], model.weights()
     *_, end = reads(weights, tokens, trace.patterns, trace.scales, grouping)
     parts = F.linear(end, weights.W_U)

@@ -55,7 +55,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
     """Return the records ``formation``, ``changes`` and ``token_losses``.
 
     ``formation`` has a row for the first checkpoint and for each settled checkpoint (from 5 % of training on),
-    ``changes`` has the change point of each quantity, and ``token_losses`` has a row for each settled checkpoint."""
+    ``changes`` has a row for each quantity with a change point, and ``token_losses`` has a row for each settled
+    checkpoint."""
     pair, log, settled = final_pair(trained), trained.log, trained.settled
     kept = sorted({0, *settled})
     each, single = [], []
@@ -96,7 +97,9 @@ def measure(
 ) -> Values:  # fmt: skip
     """Measure each quantity at one checkpoint: one value per window, but only one in all for K-composition.
 
-    ``losses`` are those on held-out text. Without a ``pair`` (``final_pair``), only losses are measured."""
+    ``losses`` are those on held-out text. Without a ``pair`` (``final_pair``), only losses and loss drops are measured.
+    The key edge and K-composition are left out if the induction head is in the first layer, and the loss drop at the
+    positions of ICL (In-context Learning and Induction Heads) if windows are too short for it."""
     found = {
         "loss_drop_nats": torch.tensor([in_context_loss_drop(row) for row in losses], dtype=torch.float64),
         "loss_nats": losses.mean(1),
@@ -132,8 +135,9 @@ def key_edge(clean: Run, previous: int, late: Place, block: int) -> Float[Tensor
     """Measure how much of the preference for the token after a match depends on the edge from a first-layer head to the
     keys of a later head.
 
-    It is the preference (docs/framework.md §2.4) in log A, minus that with another window's writes on the edge. In
-    nats, for each window. See "how induction heads work" in A Mathematical Framework for Transformer Circuits (AMF)."""
+    ``previous`` is the number of the first-layer head. The result is the preference (docs/framework.md §2.4) in log A,
+    minus that with another window's writes on the edge. In nats, for each window. See "how induction heads
+    work" in A Mathematical Framework for Transformer Circuits (AMF)."""
     other = clean.output((0, previous)).roll(1, 0)
     without = clean.patch_edge((0, previous), late, "K", other).replaced[late].pattern
     tiny = torch.finfo(without.dtype).tiny

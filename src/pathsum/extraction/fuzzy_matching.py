@@ -35,8 +35,9 @@ Values = Iterator[tuple[str, str, Float[Tensor, "n"], Int[Tensor, "n"]]]  # kind
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``fuzzy_matching``; no rows for fewer than two layers.
 
-    If the vocabulary has too few similar pairs, only gains on copies are measured. Match scores are computed only for
-    an induction head in the second layer whose attention scores are sums over pairs (``pairs.add_up``)."""
+    If the vocabulary has too few similar pairs, only gains on copies are measured. Attention and log-probabilities are
+    left out if sequences would be shorter than ``SHORTEST`` tokens. Match scores are computed only for an induction
+    head in the second layer whose attention scores are sums over pairs (``pairs.add_up``)."""
     place, generator = HeadRoles.of(trained.log).induction, torch.Generator().manual_seed(_SEED)
     if place is None or len(trained.weights.layers) < 2:
         return {"fuzzy_matching": []}
@@ -82,8 +83,10 @@ def by_weights(trained: TrainedModel, place: Place, alike: Alike, present: Bool[
 
 
 def _by_kind(alike: Alike, shown: Float[Tensor, "rows n"], plain: str | None, over: str) -> Values:
-    """Yield the values of equal tokens, variants and unrelated tokens for each kind of variant, and the first two minus
-    the third."""
+    """Yield, for each kind of variant, the values of equal tokens, variants and unrelated tokens (the rows of
+    ``shown``), and the first two minus the third.
+
+    ``plain`` is the measure of the values, which are left out if it is None; ``over`` is that of the differences."""
     for kind in FuzzyKind.VARIANTS:
         some = torch.tensor([k == kind for k in alike.kinds])
         if not some.any():
@@ -115,8 +118,8 @@ def renamed_copies(model: Transformer, data: EvalData, generator: torch.Generato
     passage.
 
     The copy is exact or made by ``rename``. Each value is the mean over positions of one kind (``scored``) in one
-    passage, in nats per token. In the controls, another passage stands before the copy, or the same tokens in random
-    order."""
+    passage, in nats per token. In the controls, another passage stands before the renamed copy, or the same passage
+    with its tokens in random order. The gain minus that of each control is yielded too."""
     block = model.config.n_ctx // 2
     passages = data.windows[:PASSAGES, 1 : 1 + block]
     documents = data.window_documents[:PASSAGES]

@@ -88,8 +88,8 @@ def trials(heads: list[Place], others: list[list[Place]], last: bool) -> list[Tr
 def compared(tried: Sequence[Trial], drops: Float[Tensor, "trial batch"]) -> list[int]:
     """Return, for each trial, the index of the ablation of the induction heads with which it is compared.
 
-    It is the one by the same method. The control that removes writes in random directions is compared with the method
-    with the smallest mean reduction (``drops``) of the in-context loss drop."""
+    It is the one by the same method. The control that removes writes in random directions is compared with the ablation
+    that reduces the in-context loss drop least. ``drops`` holds the reduction by each trial in each window."""
     ours = {method: i for i, (kind, _, method) in enumerate(tried) if kind == INDUCTION and method != CONTROL}
     least = min(ours.values(), key=lambda i: drops[i].mean().item())
     return [ours.get(method, least) for _, _, method in tried]

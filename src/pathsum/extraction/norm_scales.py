@@ -27,7 +27,7 @@ from pathsum.statistics.bootstrap import mean_intervals
 from pathsum.statistics.rotation import random_rotation
 
 WINDOWS, STEP = 12, 8  # losses at every eighth position, 32 per window, are enough for a mean
-MOST_PATHS = 20  # largest number of pairs of heads, enough for four heads per layer; more would take seconds
+MOST_PATHS = 20  # largest number of pairs of heads (two layers of four heads have 16); more would take seconds
 _SEED = 2027
 Stream = Float[Tensor, "batch pos d_model"]
 Scale = Float[Tensor, "batch pos"]
@@ -88,9 +88,10 @@ def joined(clean: Run, path: Path, *, own: bool) -> tuple[Stream, Stream]:
 def _losses(
     model: Transformer, x: Stream, scale: Scale | None, W_U: Float[Tensor, "vocab d_model"], targets: Tensor
 ) -> Float[Tensor, "batch"]:
-    """Return the loss of each window if the residual stream ``x`` is unembedded, in nats per token.
+    """Return the mean loss of each window over every eighth position if the residual stream ``x`` is unembedded, in
+    nats per token.
 
-    The final norm takes the given ``scale``, or that of ``x`` if it is None."""
+    The final norm has the given ``scale``; if ``scale`` is None, it has the scale of ``x``."""
     scale = model.normalise(x)[1] if scale is None else scale
     some = slice(STEP - 1, None, STEP)
     return window_losses(F.linear((x * scale[..., None])[:, some], W_U), targets[:, some])

@@ -41,8 +41,8 @@ class Pair:
     shares: Float[Tensor, "batch"]  # share of the variance of the scores over keys
 
     def share(self, whole: Float[Tensor, "batch"], generator: torch.Generator) -> Interval | None:
-        """Return this pair's share of the head's ``whole`` preference, with its interval; None if the whole is not
-        positive."""
+        """Return this pair's share of the head's ``whole`` preference, with its 95 % bootstrap interval over windows;
+        None unless the mean of ``whole`` is positive."""
         return ratio_interval(self.nats, whole, independent(whole), generator) if whole.mean() > 0 else None
 
     def summary(self) -> tuple[float, float, float]:
@@ -56,8 +56,9 @@ def pairs(
 ) -> Iterator[Pair]:
     """Yield, for each head of ``layer``, what each pair of ``parts`` (query side, key side) contributes to its scores.
 
-    ``parts`` add up to what the layer reads, and ``names`` name them. Position vectors are one more part, and a nonzero
-    position bias is one more pair. ``block`` is the length of the repeated block. ValueError as in ``sides``."""
+    ``parts`` add up to what the layer reads, and ``names`` name them. Position vectors, if the model has any, are one
+    more part. A nonzero position bias is one more pair. ``block`` is the length of the repeated block. ValueError as in
+    ``sides``."""
     names, preference = [*names, POSITION], preference_contrast(block).expand(parts.shape[1], -1, -1)
     for h, head in enumerate(model.weights().layers[layer]):
         queries, keys, bias = sides(model.attention(layer), h, head, parts)
@@ -100,7 +101,8 @@ def add_up(model: ModelConfig) -> bool:
 def sides(attention: Attention, h: int, head: Head, parts: Float[Tensor, "path batch pos d_model"]) -> Sides:
     """Return the queries and the keys of each part, and the position bias by distance.
 
-    Position vectors are one more part. ValueError if scores cannot be split into pairs (``add_up``)."""
+    Position vectors, if there are any, are one more part. ValueError if scores cannot be split into pairs
+    (``add_up``)."""
     if not attention.bilinear or attention.smear is not None:
         raise ValueError(
             "expected positions that add to what heads read or to scores, got rotary positions or smeared keys; such "

@@ -26,8 +26,8 @@ from pathsum.records.score_paths import MatchingRow, ScorePathRow
 
 
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
-    """Return the records ``score_paths`` and ``matching``; no rows for rotary positions and smeared keys
-    (``pairs.add_up``)."""
+    """Return the records ``score_paths`` and ``matching``; no rows for rotary positions, for smeared keys
+    (``pairs.add_up``), or with fewer than two layers."""
     model = trained.cell.model
     if not add_up(model):
         return {"score_paths": [], "matching": []}
@@ -70,8 +70,9 @@ def paths_to(weights: Weights, layer: int) -> list[Path]:
 def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Tensor, "vocab"]) -> MatchingRow:
     """Measure token matching on the pair of paths that contributes most to a head's preference.
 
-    ``mine`` are all pairs of the head. Half of the repeated windows choose the pair. The other half gives its share of
-    the preference, and the weights give its matching positivity. See docs/framework.md §5.5."""
+    ``mine`` are all pairs of the head. Pairs with positions are not candidates. Half of the repeated windows choose the
+    pair. Its share of the preference is given for this half and for the other one, and its matching positivity comes
+    from the weights. See docs/framework.md §5.5."""
     weights = trained.model.weights()
     paths = {path_name(path): path for path in all_paths(weights)}
     best = max((p for p in mine if POSITION not in (p.query, p.key)), key=lambda p: _halves(p)[0])
@@ -88,6 +89,6 @@ def matching_row(trained: TrainedModel, mine: Sequence[Pair], unigram: Float[Ten
 
 
 def _halves(pair: Pair) -> tuple[float, float]:
-    """Return the mean preference on the half of the windows that chooses, and on the other half."""
+    """Return the mean contribution to the preference on the half of the windows that chooses, and on the other half."""
     half = len(pair.nats) // 2
     return pair.nats[:half].mean().item(), pair.nats[half:].mean().item()

@@ -209,7 +209,7 @@ def _ablated(clean: Run, late: Place, edges: Edges, method: str) -> Run:
 
 
 def _share(part: Float[Tensor, "batch"], whole: Float[Tensor, "batch"], generator: torch.Generator) -> Columns:
-    """Return ``part`` as a share of ``whole``, paired by sequence, with its interval; no values unless the interval of
-    ``whole`` lies above 0."""
+    """Return ``part`` as a share of ``whole``, paired by sequence, with its interval; ``NO_INTERVAL`` unless the
+    interval of ``whole`` lies above 0."""
     (interval,) = mean_intervals(whole[None], independent(whole), generator)
     return ratio_interval(part, whole, independent(whole), generator) if interval.low > 0 else NO_INTERVAL

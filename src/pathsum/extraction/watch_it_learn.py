@@ -55,8 +55,11 @@ def tables(trained: TrainedModel, data: EvalData, _: ExtractConfig) -> dict[str,
 
 
 def passages(data: EvalData, n_ctx: int) -> list[Passage]:
-    """Return two passages: a random block given twice, and the start of the held-out window whose start repeats the
-    most pairs of tokens."""
+    """Return two passages of at most ``LENGTH`` tokens: BOS and a random block given twice, and the start of a held-out
+    window.
+
+    The last token of the second copy may be cut off. The window with the most repeated bigrams in its start, each
+    counted once, is chosen."""
     length = min(LENGTH, n_ctx)
     starts = data.windows[:, :length]
     pairs = starts[:, 1:-1] * len(data.words) + starts[:, 2:]

@@ -75,8 +75,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 
 def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.Generator) -> list[JointCopyingRow]:
-    """Compare copying by groups of heads with similar patterns with copying by other sets of heads of the same layer
-    (docs/framework.md §3.7)."""
+    """Measure joint copying by each group of heads with similar patterns, by the best single head of the group, and by
+    other sets of as many heads of its layer (docs/framework.md §3.7)."""
     present = data.unigram.nonzero().squeeze(-1)
     rows = []
     for layer, heads in enumerate(trained.weights.layers):
@@ -109,7 +109,7 @@ def joint_copying_rows(trained: TrainedModel, data: EvalData, generator: torch.G
 
 def bandwidth_rows(weights: Weights) -> list[BandwidthRow]:
     """Measure the effective rank of each head's W_OV and W_QK, and of W_E and W_U about their means over tokens
-    (docs/framework.md §3.15)."""
+    (docs/framework.md §3.15). No rows for a model without layers."""
     if not weights.layers:
         return []
     d_model = len(weights.W_E)

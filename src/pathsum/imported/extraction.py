@@ -43,9 +43,9 @@ def extract_tables(
     """Return the summary of a model and its tables by name, computed on ``tokens`` (0 is BOS, beginning of sequence).
 
     The tables are those of ``extraction.framework`` and of ``extraction.atlas``. ``words`` are the printed tokens by
-    id. Windows have ``context`` tokens, or as many as the model allows if that is less. Tables are computed in float32,
-    and the exactness check in float64. Raises ValueError if windows have fewer than 8 tokens, or if ``tokens`` fit into
-    one window.
+    id. Windows have ``context`` tokens, or as many as the model allows if that is less. There are fewer windows than in
+    ``config`` where traces would be too large. Tables are computed in float32, and the exactness check in float64.
+    Raises ValueError if windows have fewer than 8 tokens, or if ``tokens`` fit into one window.
     """
     n_ctx = min(context, model.n_ctx)
     if n_ctx < 8:

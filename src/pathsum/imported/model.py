@@ -117,8 +117,8 @@ class Rotation:
 
 @dataclass(frozen=True)
 class TransformerLensModel:
-    """A model that was read from weights of TransformerLens: folded weights (``circuits.folding``), and all that
-    these do not contain, such as biases and position vectors."""
+    """A model that was read from weights of TransformerLens: folded weights (``circuits.folding``), and all that they
+    do not contain, such as biases and position vectors."""
 
     folded: Weights
     queries: tuple[Float[Tensor, "head pos d_head"], ...]  # added to each layer's queries: biases and positions
@@ -137,8 +137,8 @@ class TransformerLensModel:
     def trace(self, tokens: Int[Tensor, "batch pos"]) -> Trace:
         """Return the logits with every pattern, head output and norm scale.
 
-        Head outputs leave out the constant part of a head's write (from b_V), which is among the extras. Raises
-        ValueError if a window is longer than the context, or for an id that the model does not have.
+        Head outputs leave out the constant part of a head's write (from b_V and the norm's bias), which is among the
+        extras. Raises ValueError if a window is longer than the context, or for an id that the model does not have.
         """
         pos, d_vocab = tokens.shape[1], self.folded.W_E.shape[1]
         if tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < d_vocab:

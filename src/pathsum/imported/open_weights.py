@@ -25,9 +25,9 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
     Weights with TransformerLens's names take their configuration from the entry ``config`` (JSON) of the file's
     metadata, or from the file ``<name>.json`` or ``config.json`` in its folder. Warns about keys of the configuration
-    that are not read and that may change what the model computes. Raises FileNotFoundError if a file is missing, and
-    ValueError if the weights cannot be read or represented, or if a checkpoint differs from its manifest or has another
-    tokenizer than ``tokenizer_hash``.
+    that are not read and that may change what the model computes. Raises FileNotFoundError if a file is missing. Raises
+    ValueError if the weights cannot be read or represented, if a checkpoint differs from its manifest, or if the
+    tokenizer that it was trained with does not have the hash ``tokenizer_hash``.
     """
     if path.suffix in PICKLES:
         raise ValueError(
@@ -58,7 +58,7 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
 def _require_listed(path: Path) -> None:
     """Raise ValueError if the manifest in the parent of the checkpoint's folder lists another hash for this file. A
-    copy without a manifest is accepted."""
+    file that no manifest lists is accepted."""
     folder = path.absolute().parent.parent
     if not (folder / MANIFEST).is_file():
         return

@@ -63,10 +63,11 @@ DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """Raise ValueError if some settings, parameter names or shapes cannot be represented. The message lists all of
-    them.
+    """Raise ValueError if some settings, numbers, parameter names or shapes cannot be represented. The message lists
+    all of them.
 
-    Invalid numbers are listed alone, because the other checks depend on the numbers."""
+    Invalid numbers are listed alone, because the other checks depend on the numbers. Too large products of weights are
+    listed only if nothing else is wrong."""
     complaints = (
         _number_complaints(state, config)
         or (_setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config))
@@ -87,7 +88,8 @@ def n_layers_of(state: Mapping[str, Tensor]) -> int:
 
 
 def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Return a message for each setting and each tensor that does not hold the numbers it should."""
+    """Return a message for each setting that is out of bounds, for each tensor that does not hold finite floating-point
+    numbers, and for a layer number that is too large."""
     found = [
         f"{name}: expected {bound}, got {config[name]!r}; correct the configuration"
         for name, bound in NUMBERS.items()
@@ -113,7 +115,7 @@ def _floating(tensor: Tensor) -> bool:
 
 
 def _product_complaints(state: Mapping[str, Tensor]) -> list[str]:
-    """Return a message for each layer whose products of weights may exceed the range of float32.
+    """Return a message for each QK and each OV circuit of a layer that may have entries above ``LARGEST``.
 
     The product of the norms of the factors is an upper bound of the entries."""
     norm = {name: tensor.double().norm().item() for name, tensor in state.items() if ".W_" in name}
@@ -200,8 +202,10 @@ def _why_not(name: str) -> str:
 
 
 def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> list[str]:
-    """Return a message for each parameter with a wrong shape. Sizes follow from W_E, the first layer's W_Q and the
-    context."""
+    """Return a message for each parameter with a wrong shape, each size in the configuration that differs from that of
+    the weights, and each attention mask that is not causal.
+
+    Sizes follow from W_E, the first layer's W_Q and the context."""
     if "embed.W_E" not in state or state["embed.W_E"].dim() != 2:
         return ["embed.W_E: expected d_vocab × d_model numbers, from which the other sizes follow"]
     d_vocab, d_model = state["embed.W_E"].shape

@@ -82,8 +82,9 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    BOS is id 0. Warns if the tokenizer knows a smaller share than ``WARNED`` of the characters. Raises ValueError if it
-    knows a smaller share than ``LEAST_KNOWN``, ValueError for blank text, and the errors of ``text_documents``.
+    ``bos`` is the tokenizer's id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if the tokenizer
+    knows a smaller share than ``WARNED`` of the characters. Raises ValueError if the share is smaller than
+    ``LEAST_KNOWN``, if the text is blank, or if the tokenizer cannot encode it, and the errors of ``text_documents``.
     """
     try:
         documents = list(text_documents([pattern], ""))

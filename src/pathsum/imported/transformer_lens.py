@@ -25,7 +25,8 @@ from pathsum.imported.refusals import NORMS, n_layers_of, refuse
 def from_transformer_lens(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> TransformerLensModel:
     """Return the model of a state dict and its configuration, folded in float64.
 
-    Raises ValueError with a list of everything that cannot be represented.
+    Raises ValueError with a list of what cannot be represented (``refuse``), or if a stored table of rotary positions
+    does not follow from the configuration.
     """
     refuse(state, config)
     written_in = torch.promote_types(state["embed.W_E"].dtype, torch.float32)

@@ -1,1 +1,1 @@
-"""Interventions on a run of the model: ablation, activation patching and path patching."""
+"""Interventions on a run of the model: ablation, activation patching, path patching and forced patterns."""

@@ -27,8 +27,8 @@ CHUNK = 128  # positions whose logits are in memory at the same time: half a meg
 class HeadActivation:
     """The pattern of a head and its writes to the residual stream.
 
-    ``mixed``, if given, is the pattern times the values. ``output`` must then be W_O times ``mixed``. Losses cost less
-    with it.
+    ``mixed``, if given, is the pattern times the values. ``output`` must then be W_O times ``mixed``. With ``mixed``,
+    losses can cost less (``Run.losses``).
     """
 
     pattern: Float[Tensor, "batch query key"]
@@ -238,8 +238,8 @@ class Run:
     ) -> Float[Tensor, "batch pos d_model"]:
         """Return the write of a head under the attention pattern ``pattern``.
 
-        By default the head reads the residual stream at the norm scale of the run without intervention; ``x`` and
-        ``scale`` replace them. For a given scale, the result is linear in ``x``.
+        By default, the head reads the residual stream of the run without intervention, at the norm scale of that run.
+        ``x`` replaces this stream, and ``scale`` this scale. For a given scale, the result is linear in ``x``.
         """
         layer, head = place
         heads, x = self.model.attention(layer), self.streams[layer] if x is None else x
@@ -252,8 +252,8 @@ class Run:
 
         This is the procedure of Elhage et al. 2021 ("term importance"): patterns are frozen, and each head reads the
         stream of the previous order. Norm scales are those of the included paths. Without a norm, the logits of the
-        streams are the running sums of ``paths.by_order``. The last stream is that of the model. Costs n_layers + 1
-        runs.
+        streams are the running sums of ``paths.by_order``. The last stream is that of the model. Interventions are
+        ignored. Costs n_layers + 1 runs.
         """
         reads, writes = [], [torch.zeros_like(self.streams[0])] * len(self.model.layers)
         for _ in range(len(self.model.layers) + 1):

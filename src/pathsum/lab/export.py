@@ -27,7 +27,8 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` implements the positions and the norm of ``config``, and its keys are not smeared."""
+    """Return whether ``model.js`` can run a model of this ``config``. It implements the positions in POSITIONS, the
+    norms ``rms`` and ``none``, and no smeared keys."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 
@@ -35,9 +36,10 @@ def runs_on_page(config: ModelConfig) -> bool:
 def export(
     models: Mapping[str, Transformer], tokenizer: Tokenizer, windows: Int[Tensor, "batch window"]
 ) -> dict[str, Any]:
-    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` by name.
+    """Return the data of the lab, ready for JSON: the tokenizer, passages of text, and ``models`` with their names.
 
-    ``windows`` are held-out text. They give the passages and the mean values of the heads (``mean_values``)."""
+    Each model must pass ``runs_on_page``, which is not checked. ``windows`` are held-out text. The first PASSAGES of
+    them give the passages, and all of them the mean values of the heads (``mean_values``)."""
     inputs = windows[:, :-1]
     return {
         "tokenizer": packed_tokenizer(tokenizer),
@@ -55,7 +57,8 @@ def half_precision(model: Transformer) -> Transformer:
 
 
 def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]) -> dict[str, Any]:
-    """Return the sizes of ``model``, and its weights and mean values (``mean_values``), ``packed`` as one text."""
+    """Return the name and sizes of ``model``, and its weights, position biases and mean values (``mean_values``) in
+    ``packed`` form."""
     arrays = [model.W_E.mT, model.W_U]
     for layer, mean in enumerate(mean_values(model, inputs[:, : model.config.n_ctx])):
         heads = model.attention(layer)
@@ -67,9 +70,9 @@ def packed_model(name: str, model: Transformer, inputs: Int[Tensor, "batch pos"]
 
 
 def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Float[Tensor, "head pos d_head"]]:
-    """Return, for each layer, each head's mean of A v over windows, at each position.
+    """Return, for each layer, the mean over windows of each head's A v (attention pattern times values), by position.
 
-    W_O maps it to the mean write of the head, ``Run.mean_output`` (docs/framework.md §5.8). Costs one forward pass.
+    W_O maps this mean to the head's mean write, ``Run.mean_output`` (docs/framework.md §5.8). Costs one forward pass.
     """
     x, means = model.embed(inputs), []
     for layer in range(len(model.layers)):
@@ -82,7 +85,9 @@ def mean_values(model: Transformer, inputs: Int[Tensor, "batch pos"]) -> list[Fl
 
 
 def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the printed tokens by id, the id of each byte, and the merges in order: two ids and the merged id."""
+    """Return the printed tokens by id, the id of each byte, and the merges in order.
+
+    The merges are a flat list of ids, three for each merge: the two tokens and the merged token."""
     ids, bytes_of = tokenizer.get_vocab(), token_bytes(tokenizer)
     letters = {b: i for i, b in enumerate(bytes_of)}
     pairs = json.loads(tokenizer.to_str())["model"]["merges"]
@@ -94,7 +99,8 @@ def packed_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def packed(arrays: Iterable[Tensor]) -> str:
-    """Return the numbers as float16, compressed with zlib, in base64: all high bytes first, then all low bytes.
+    """Return the numbers of ``arrays`` as one string: float16, all high bytes before all low bytes, compressed with
+    zlib and encoded in base64.
 
     Raises ValueError if a number is not finite in float16."""
     numbers = np.concatenate([a.detach().numpy().astype("<f2").ravel() for a in arrays])

@@ -3,7 +3,7 @@
 
 Each head adds ``Σ_k A[q, k] W_OV x_k`` at position q, where x_k is the normalized residual stream at position k.
 Positions affect the pattern ``A`` alone. Position schemes are subclasses (``pathsum.model.positions``), which define
-what positions add to queries, keys and scores.
+how positions change queries, keys and scores.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class Attention(nn.Module):
         return (q @ k.mT + self.position_scores(q.shape[2])).softmax(-1)
 
     def position_scores(self, pos: int) -> Float[Tensor, "head query key"]:
-        """Return what positions alone add to the scores, in nats: the bias by distance, and −∞ for future keys."""
+        """Return what is added to the products of queries and keys, in nats: the bias by distance, and −∞ for future
+        keys."""
         at = torch.arange(pos, device=self.W_Q.device)
         distance = at[:, None] - at
         return self.position_bias(pos)[:, distance.clamp(min=0)].masked_fill(distance < 0, -math.inf)

@@ -59,11 +59,12 @@ def top_bigrams(bigram: sparse.csr_array, top_k: int) -> list[tuple[tuple[int, i
 def skip_trigrams(
     windows: Windows, bigram: sparse.csr_array, top_k: int
 ) -> list[tuple[tuple[int, int, int], int, float]]:
-    """Return the ``top_k`` skip-trigrams source … dest → out whose source is most informative about out.
+    """Return at most ``top_k`` skip-trigrams source … dest → out, those whose source is most informative about out.
 
     Each entry is (ids, number of places, log P(out | dest, source before) in nats). A place is a position of dest → out
-    with the source anywhere earlier in the window. The rank is by places · (log P(out | dest, source
-    before) − log P(out | dest)), the log-likelihood that the source adds. All sources are counted for the PAIRS most
+    with the source anywhere earlier in the window. The rank is by the log-likelihood that the source adds,
+    places · (log P(out | dest, source before) − log P(out | dest)). Skip-trigrams are left out if this is not positive,
+    if the source is BOS, or if they have fewer than MIN_COUNT places. Sources are counted only for the PAIRS most
     frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over the text. Memory:
     2 · PAIRS · d_vocab counts."""
     d_vocab = bigram.shape[0]

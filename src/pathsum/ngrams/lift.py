@@ -41,13 +41,13 @@ class Counts:
 
 @dataclass(frozen=True)
 class Text:
-    """The positions of each token in some windows, without position 0, the beginning-of-sequence token (BOS).
+    """The positions of each token in some windows, except the first and the last position of each window.
 
-    A window may contain the end of a document. BOS begins the next document. The parts of a document in two windows
-    count as two documents."""
+    The first holds the beginning-of-sequence token (BOS), and the last has no next token. A window may contain the end
+    of a document. BOS begins the next document. The parts of a document in two windows count as two documents."""
 
     document: Int[Tensor, "n"]  # document number of each position; positions are sorted by token
-    pos: Int[Tensor, "n"]
+    pos: Int[Tensor, "n"]  # position in the window − 1
     nexts: Int[Tensor, "n"]  # next token
     starts: Int[Tensor, "k"]  # index of each token's first entry, then the total number of entries
     documents: int
@@ -72,7 +72,7 @@ class Text:
 
 
 def counts(text: Text, triples: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """Count the places and hits of each of ``triples``: those with the source earlier in the document, and all.
+    """Count the places and hits of each of ``triples``, given as the ids (source, destination, out).
 
     Costs one step per position of each triple's destination."""
     first = {}

@@ -71,7 +71,8 @@ def repeat_losses(
 
 
 def check_repeated(tokens: Int[Tensor, "batch pos"], block: int) -> None:
-    """Raise ValueError unless each window is BOS and a block of ``block`` ≥ 2 tokens twice, without another BOS."""
+    """Raise ValueError unless each window is BOS and a block of ``block`` ≥ 2 tokens twice, without another BOS. The
+    first token of the first window counts as BOS."""
     _check_length(tokens.shape[-1], block)
     start, first, second = tokens[:, :1], tokens[:, 1 : block + 1], tokens[:, block + 1 :]
     if not (first == second).all():

@@ -15,6 +15,6 @@ class BalanceRow:
 
     reader: int  # layer that reads the stream; n_layers stands for the unembedding
     part: str  # embedding, all writes of a layer (L0) or of a head (L0H1)
-    norm: float  # root mean square over positions, before the normalization of the reader
+    norm: float  # root mean square over positions of ‖part‖, before the normalization of the reader
     power_share: float  # Σ ‖s part‖² / Σ ‖s x‖², with s the norm scale of the reader
     projection_share: float  # Σ s² ⟨part, x⟩ / Σ ‖s x‖²; embedding and layers add up to 1

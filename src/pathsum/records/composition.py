@@ -53,8 +53,8 @@ class CompositionRow:
     def composes(self) -> bool:
         """Return whether the edge composes by COMPOSITION_RULE.
 
-        The direction of the mean write is left out: a head with uniform attention writes almost the same vector at
-        every position, and later heads read it strongly, yet removing it does not raise the loss.
+        The rule leaves out the direction of the mean write. A head with uniform attention writes almost the same vector
+        at every position. Later heads read this vector strongly, but its removal does not raise the loss.
         """
         return (
             self.varying > self.chance

@@ -35,7 +35,7 @@ class CorpusSummary:
     unigram_loss_nats: float  # of the smoothed unigram model on the judged windows
     bigram_loss_nats: float  # of the best smoothed bigram model on the judged windows
     bigram_smoothing: str  # smoothing method and its constant, chosen on tuning documents (docs/framework.md §3.1)
-    repeated_share: float  # share of trigrams in the judged windows that occur earlier in the same window, 0..1
+    repeated_share: float  # share of tokens of the judged windows that end a trigram seen earlier in the window, 0..1
 
 
 @record(
@@ -47,10 +47,10 @@ class CorpusSummary:
     stage="statistics",
 )
 class NGramRow:
-    """A frequent n-gram of the training text."""
+    """A frequent unigram or bigram of the training text, or a skip-trigram whose source is informative."""
 
     kind: str  # unigram | bigram | skip_trigram (source … destination → out)
     tokens: str  # printable, joined by U+241F
     ids: str  # token ids, joined by spaces
-    count: int
+    count: int  # occurrences in the training text; of skip-trigrams, in a sample of its windows
     log_prob_nats: float  # log-probability of the last token given the tokens before it

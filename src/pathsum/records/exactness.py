@@ -10,9 +10,13 @@ from pathsum.records.registry import record
     "circuits/paths.py",
 )
 class ExactnessRow:
-    """The largest relative errors of the path sums at one checkpoint, in float64 (docs/framework.md §2.2)."""
+    """The largest relative errors of the path sums at one checkpoint, in float64 (docs/framework.md §2.2).
+
+    Attention scores are checked past the first layer, unless positions are rotary or keys are smeared
+    (docs/framework.md §2.3).
+    """
 
     step: int
     tokens_seen: int
     max_relative_error: float  # of the logits
-    scores_max_relative_error: float | None  # of log A; None if no layer has pairs of paths (docs/framework.md §2.3)
+    scores_max_relative_error: float | None  # of log A; None if no attention scores are checked

@@ -22,7 +22,7 @@ class FormationRow:
     loss_drop_nats: float  # in-context loss drop, on fewer windows than in the record ``log``
     loss_drop_low: float | None  # 95 % bootstrap over documents; None for a single document
     loss_drop_high: float | None
-    icl_loss_drop_nats: float | None  # loss drop at the positions of ICL (docs/framework.md §6.2)
+    icl_loss_drop_nats: float | None  # loss drop at ICL's positions (docs/framework.md §6.2); None for short windows
     loss_nats: float
 
 
@@ -40,6 +40,6 @@ class ChangePointRow:
     tokens_seen: int
     low: int  # tokens seen at the evaluation before the change-point
     high: int  # tokens seen at the evaluation after it
-    low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows); None if too few draws change
-    high_documents: int | None
+    low_documents: int | None  # 95 % bootstrap over documents (random tokens: windows)
+    high_documents: int | None  # both ends are None for a single document, or if too few draws have a change-point
     windows: int | None  # None for k_composition, which depends on the weights alone

@@ -4,8 +4,8 @@ from pathsum.records.registry import record
 
 
 class FuzzyKind:
-    """Values of ``FuzzyMatchingRow.kind``: the kind of the token before the follower (for the induction head), or of
-    the passage before the scored copy (for the whole model)."""
+    """Values of ``FuzzyMatchingRow.kind``. For matches of tokens, they name the earlier token: the one before the
+    follower. For gains on text, they name the scored copy, or the control passage before a renamed copy."""
 
     CASE, SPACE, CHANCE = "case", "leading space", "chance"
     VARIANTS = (CASE, SPACE)
@@ -14,12 +14,14 @@ class FuzzyKind:
 
     @staticmethod
     def equal(variant: str) -> str:
-        """Return the kind in which the earlier token equals the query, for queries that have this ``variant``."""
+        """Return the kind in which the earlier token equals the query, for queries whose variant is of the kind
+        ``variant`` (CASE or SPACE)."""
         return f"equal ({variant})"
 
     @staticmethod
     def unrelated(variant: str) -> str:
-        """Return the control kind in which the earlier token is unrelated, for queries that have this ``variant``."""
+        """Return the control kind in which the earlier token is unrelated, for queries whose variant is of the kind
+        ``variant`` (CASE or SPACE)."""
         return f"unrelated ({variant})"
 
 
@@ -43,8 +45,8 @@ class FuzzyMeasure:
     "extraction/fuzzy_matching.py",
 )
 class FuzzyMatchingRow:
-    """One measure of fuzzy matching (docs/framework.md §5.13): of the induction head for one kind of earlier token, or
-    of the whole model on a renamed copy of a passage."""
+    """One measure of fuzzy matching (docs/framework.md §5.13): a score or log-probability for one kind of earlier
+    token, or a gain of the whole model on a copy of a passage."""
 
     layer: int | None  # of the induction head; None for gains, which belong to the whole model
     head: int | None

@@ -13,7 +13,7 @@ class ImportedSummary:
     d_model: int
     d_vocab: int
     context: int  # tokens per window
-    windows: int  # number of windows of the text
+    windows: int  # number of windows of the text on which losses and attention are measured
     loss_nats: float  # on these windows
     repeat_first_loss_nats: float  # on the first copy of repeated random tokens
     repeat_second_loss_nats: float  # on the second copy

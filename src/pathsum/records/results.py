@@ -40,8 +40,8 @@ class Cell:
         return self.tables.get(name_of(kind), [])
 
     def of_induction_head(self, kind: type[R]) -> list[R]:
-        """Return the rows of the induction head (``HeadRoles.induction``). ``kind`` needs the fields ``layer`` and
-        ``head``."""
+        """Return the rows of the induction head (``HeadRoles.induction``); an empty list without heads. ``kind`` needs
+        the fields ``layer`` and ``head``."""
         place = HeadRoles.of(self.log).induction
         return [row for row in self.rows(kind) if (row.layer, row.head) == place]  # type: ignore[attr-defined]
 
@@ -54,8 +54,8 @@ class Cell:
         return self.summary.cell
 
     def induction_head(self) -> HeadRow | None:
-        """Return the scores of the head with the highest prefix matching at the last evaluation of training, or
-        None."""
+        """Return the scores of the head with the highest prefix matching at the last evaluation of training; None
+        without heads."""
         return next(iter(self.of_induction_head(HeadRow)), None)
 
     def formed_induction_head(self) -> HeadRow | None:
@@ -66,7 +66,7 @@ class Cell:
 
     def previous_token_head(self) -> HeadRow | None:
         """Return the scores of the first-layer head with the highest previous-token score at the last evaluation of
-        training, or None."""
+        training; None without heads."""
         place = HeadRoles.of(self.log).previous
         return next((h for h in self.rows(HeadRow) if (h.layer, h.head) == place), None)
 
@@ -105,7 +105,8 @@ def write_cell(folder: Path, cell: Cell) -> None:
 def read_cell(folder: Path) -> Cell:
     """Read the records of one model from ``folder``.
 
-    Raises FileNotFoundError, which names each absent file, or ValueError, which names a changed file or wrong columns.
+    Raises FileNotFoundError if files of records are missing, and ValueError if the manifest is missing, or if a file
+    has changed or has other fields or columns than expected.
     """
     expected = ["summary.json", "log.jsonl", *(f"{name}.parquet" for name in tables())]
     absent = [name for name in expected if not (folder / name).is_file()]

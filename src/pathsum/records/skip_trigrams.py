@@ -69,8 +69,8 @@ class SkipTrigramTallyRow:
     confirmed: int  # candidates beyond chance in the judging documents
     passing: int  # candidates beyond chance in the choosing and in the judging documents
     passing_copying: int  # those of ``passing`` with out = source
-    base_rate: float | None  # share with out = source among triples sampled from the text that pass both tests
-    base_passing: int  # number of sampled triples that pass both tests
+    base_rate: float | None  # share with out = source among base_passing triples; None if there are none
+    base_passing: int  # number of triples sampled from the text that pass both tests, as in ``passing``
 
 
 @record(

@@ -24,7 +24,8 @@ class OverlapRow:
 
 @record("bandwidth", "effective ranks", "(Σ σ²)² / Σ σ⁴, σ the singular values", "circuits/subspaces.py")
 class BandwidthRow:
-    """The effective rank of one matrix: the participation ratio of its singular values."""
+    """The effective rank of one matrix: the participation ratio of its singular values. The means over tokens of W_E
+    and W_U are subtracted first (docs/framework.md §3.15)."""
 
     part: str  # W_E, W_U, W_OV or W_QK
     layer: int | None  # None for W_E and W_U

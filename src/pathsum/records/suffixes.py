@@ -62,9 +62,9 @@ class SuffixPredictionRow:
 class SuffixCutRow:
     """Suffix matching by the induction head and by the model with one set of edges into the induction head ablated."""
 
-    cut: str  # name of the set of edges (docs/framework.md §5.12); "none" without ablation
+    cut: str  # name of the set of edges (docs/framework.md §5.12); "none": without ablation
     edges: str  # the ablated edges, reader ← earlier head: "Q←L0H1 K←L0H2"
-    method: str  # replacement of the early head's write: resample (the write in another window) | mean
+    method: str  # replacement of the early head's write: resample (the write in another window) | mean; "" for "none"
     layer: int  # of the induction head
     head: int
     advantage: float  # attention to the follower of a two-token match − attention to that of a one-token match
@@ -81,7 +81,7 @@ class SuffixCutRow:
     second_copy_high: float
     sequences: int
     windows: int  # of repeated random tokens
-    left: float | None  # advantage / advantage without ablation; None unless the latter's interval is above 0
+    left: float | None  # advantage / advantage without ablation; None unless the denominator's interval is above 0
     left_low: float | None  # 95 % bootstrap of the ratio; both means use the same resampled sequences
     left_high: float | None
     alone_left: float | None  # alone / alone without ablation; None likewise

@@ -13,7 +13,8 @@ from pathsum.records.registry import record
     stored="CELL/summary.json",
 )
 class CellSummary:
-    """The numbers of one model that claims and metrics.json use. Head scores are those of ``HeadRoles``."""
+    """The numbers of one model that claims and metrics.json use. Head scores are those of the heads in
+    ``HeadRoles``."""
 
     cell: str  # name of the model
     n_layers: int
@@ -39,7 +40,7 @@ class CellSummary:
     repeat_top1: float  # top-1 accuracy on the second copy, 0..1
     prefix_matching: float | None  # of the induction head, 0..1; None without heads
     previous_token: float | None  # of the previous-token head, 0..1; None without heads
-    copying_heads: int | None  # number of heads whose OV eigenvalue positivity exceeds 0.5
+    copying_heads: int | None  # number of heads whose OV eigenvalue positivity exceeds 0.5; None without heads
     exactness: float  # largest relative error of all exactness checks, docs/framework.md §2.2, float64
     onset_tokens: int | None  # tokens seen at the onset (docs/framework.md §6.3); None without an onset
     onset_low: int | None  # tokens seen at the evaluation before the onset
@@ -62,7 +63,7 @@ class CellSummary:
     bigram_excess_low: float | None = None
     bigram_excess_high: float | None = None
     device: str = ""  # device of training; "" if unknown
-    device_peak_flops: float | None = None  # measured peak FLOP/s of bf16 matrix products on one GPU; None for a CPU
+    device_peak_flops: float | None = None  # FLOP/s of bf16 matrix products on one GPU; None: CPU, or unknown
 
 
 record(

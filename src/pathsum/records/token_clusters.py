@@ -10,8 +10,8 @@ from pathsum.records.registry import record
     "circuits/token_clusters.py",
 )
 class TokenClusterRow:
-    """A cluster of tokens that raise each other through the OV circuit of a head: the largest entries of an eigenvector
-    of W_U W_OV W_E with a real positive eigenvalue."""
+    """A token cluster of a head's OV circuit: among the most frequent tokens, those with the largest entries of an
+    eigenvector of W_U W_OV W_E with a real positive eigenvalue. Cohesion measures how much they raise each other."""
 
     layer: int
     head: int
@@ -30,7 +30,8 @@ class TokenClusterRow:
     "circuits/token_clusters.py",
 )
 class DirectionRow:
-    """A singular direction of W_OV = Σ_i σ_i u_i v_iᵀ, with the tokens most aligned with v_i and with u_i."""
+    """A singular direction of W_OV = Σ_i σ_i u_i v_iᵀ, with those of the most frequent tokens that are most aligned
+    with v_i and with u_i."""
 
     layer: int
     head: int

@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
     says: bool  # whether the answer is yes
     value: float
     low: float | None  # lower end of the 95 % bootstrap interval; None for weights
-    bar: float  # what ``low`` (for weights: ``value``) must exceed; for composition, chance, only to compare
+    bar: float  # what ``low`` (weights: ``value``) must exceed for yes; for composition, chance, which does not decide
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Agreement(NamedTuple):
 
     n: int  # heads or edges for which both kinds were measured
     share: float  # share of equal answers, 0..1
-    kappa: float | None  # Cohen's κ: 1 complete agreement, 0 chance; None if both kinds give one answer to all
+    kappa: float | None  # Cohen's κ: 1 complete agreement, 0 chance; None if all answers of both are yes, or all no
 
 
 def agreement(pairs: Sequence[tuple[bool, bool]]) -> Agreement | None:
@@ -95,7 +95,7 @@ def answers(items: Sequence[Judged], first: str, second: str) -> list[tuple[bool
 
 
 def table(results: Results) -> pd.DataFrame:
-    """Return a table of the evidence on every head and edge of every model."""
+    """Return the evidence on every head and edge of the grid's models as a table, one row per ``Judged``."""
     about = ("cell", "n_layers", "question", "name")
     rows = [
         (

@@ -20,12 +20,12 @@ QUESTION = (
 
 
 def answer(results: Results) -> tuple[str, ...]:
-    """Answer the question for zero, one and two layers, with longer matches and the curriculum if there are any."""
+    """Answer the question for zero, one and two layers, then state longer matches and each curriculum, if any."""
     return (_zero(results), _one(results), _two(results), *_surprise(results), *_curriculum(results))
 
 
 def setup(results: Results) -> str:
-    """Describe in one line what was trained, on what text and on what machine."""
+    """Describe in one line what was trained, on what text, on what machine and, if it is known, when."""
     summaries = [c.summary for c in (*results.cells.values(), *results.controls.values())]
     if not summaries:
         return "No model was trained."

@@ -39,7 +39,7 @@ def write_report(
     """Write index.html, README.md, figures/ (SVG, PNG, CSV) and tables/ (CSV) to ``folder``.
 
     ``figures`` are those of ``draw_all``. Files of an earlier report in figures/ and tables/ are removed. Equal records
-    give equal bytes. ``exported`` is what the lab of the page runs; without it, there is no lab.
+    give equal bytes. ``exported`` holds the models that the lab of the page runs; without it, there is no lab.
     """
     document = story(results, claims, figures, registered, exported)
     drawn: dict[str, bytes] = {}
@@ -74,8 +74,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
 
 
 def tables_of(cell: Cell) -> dict[str, pd.DataFrame]:
-    """Return those tables of ``tables`` that are records of a model, with the rows of ``cell`` only. Tables without
-    rows are left out."""
+    """Return, as tables by name, the printed records of ``cell`` that have rows."""
     return {name: frame(rows, kind) for name, kind in _printed().items() if (rows := cell.tables.get(name))}
 
 

@@ -44,15 +44,15 @@ class Move:
 
     @property
     def spreads(self) -> float | None:
-        """Return the absolute change in units of the spread; None with one seed."""
+        """Return the absolute change in units of the spread; infinite if the spread is 0, None with one seed."""
         if self.spread is None:
             return None
         return abs(self.now - self.base) / self.spread if self.spread > 0 else math.inf
 
 
 def check(found: Any, where: str) -> Metrics:
-    """Return ``found`` if it has the structure of reports/metrics.json. Otherwise raise ValueError, which names the
-    missing fields and ``where`` they were read."""
+    """Return ``found`` if it has the structure of reports/metrics.json. Otherwise raise ValueError, which names its
+    source (``where``) and up to five missing fields."""
     tables = found if isinstance(found, Mapping) else {}
     absent = [key for key in PROMISED if not isinstance(tables.get(key, {} if key in OPTIONAL else None), Mapping)]
     for key, fields in PROMISED.items():
@@ -86,7 +86,7 @@ def compare(base: Metrics, now: Metrics, name: str) -> str:
 
 
 def moves(base: Metrics, now: Metrics) -> list[Move]:
-    """Return the changes of all metrics of models that are in both, the largest in units of its spread first."""
+    """Return the changed metrics of models in both files, sorted by change / spread, largest first (``_order``)."""
     before, after = _models(base), _models(now)
     found = []
     for cell in before.keys() & after.keys():
@@ -102,8 +102,8 @@ def moves(base: Metrics, now: Metrics) -> list[Move]:
 
 
 def _order(move: Move) -> tuple[bool, bool, float, float, str, str]:
-    """Return the sort key of a change: first those with a positive spread, by change / spread; then those of spread 0
-    and those without a spread, each by relative change."""
+    """Return the sort key of a change: first those with a positive spread, by change / spread; then those of spread 0;
+    then those without a spread. The last two groups are sorted by relative change. In each, the largest comes first."""
     spreads, share = move.spreads, abs(move.now - move.base) / max(abs(move.base), abs(move.now))
     finite = spreads is not None and math.isfinite(spreads)
     return not finite, spreads is None, -(spreads or 0.0) if finite else 0.0, -share, move.cell, move.metric
@@ -200,7 +200,8 @@ def _changes(a: Metrics, b: Metrics, keys: tuple[str, ...]) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    """Format a value: integers in full, other numbers with four significant digits, None as "none"."""
+    """Format a value: integers in full, other numbers with four significant digits (from 100,000 on rounded to
+    integers), None as "none", and text escaped."""
     if value is None:
         return "none"
     if not _is_number(value):

@@ -36,7 +36,10 @@ HEADINGS = {  # heading of each column of the first table
 
 
 def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
-    """Return the row of one corpus: its description, its models, and the verdict and median of each claim."""
+    """Return the row of one corpus: its description, its models, and the verdict and median of each claim.
+
+    ``name`` is CORPUS or CORPUS@PROFILE.
+    """
     summaries = [c.summary for c in results.cells.values()]
     two = [c.summary for c in results.with_layers(2)]
     onsets = [s.onset_tokens for s in two if s.onset_tokens is not None]
@@ -60,7 +63,8 @@ def row(name: str, results: Results, claims: Sequence[ClaimResult]) -> Row:
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """Add ``rows`` to corpora.csv and write corpora.md. Rows of other corpora are kept if they have the same claims."""
+    """Add ``rows`` (at least one) to corpora.csv and write corpora.md. Older rows of the same corpora are replaced, and
+    rows of other corpora are kept if they have the same claims."""
     path = folder / "corpora.csv"
     old = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
     found = {r["corpus"]: r for r in (*old, *rows) if list(r) == list(rows[0])}

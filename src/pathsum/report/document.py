@@ -40,9 +40,9 @@ class Entry:
 class Column:
     """A column of a table: its heading, and how to find the value of a row.
 
-    A row is a record, or a tuple such as (model, record). ``value`` is the name of an attribute of the record, or three
-    names for a value and the ends of its interval, or a function of the items of the row. The function may return an
-    ``Entry``.
+    A row is a record, or a tuple such as (model, record). ``value`` is the name of an attribute of the record (of a
+    tuple's last item), or three names for a value and the ends of its interval, or a function of the items of the row.
+    The function may return an ``Entry``.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Column:
 
 
 def plain(value: float | None) -> str:
-    """Format ``value`` with two decimals at any size, so that 0.004 is printed as 0.00."""
+    """Format ``value`` with two decimals even if it rounds to zero: 0.004 is printed as 0.00. None becomes –."""
     return number(None if value is None else round(value, 2) + 0.0)
 
 
@@ -135,7 +135,7 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Lab:
-    """Trained models that run on the page: Markdown leaves them out."""
+    """Trained models that run on the page. Markdown leaves them out."""
 
     title: str
     about: Mapping[str, Any]  # tokenizer and passages
@@ -184,7 +184,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class Watch:
-    """Attention patterns over training: Markdown leaves them out."""
+    """Attention patterns over training. Markdown leaves them out."""
 
     title: str
     models: tuple[Mapping[str, Any], ...]  # for watch.js; the first is shown first
@@ -193,7 +193,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class HeadsAndEdges:
-    """The map of heads and of the edges between them: Markdown leaves it out."""
+    """The map of heads and of the edges between them. Markdown leaves it out."""
 
     title: str
     models: tuple[Mapping[str, Any], ...]  # for heads.js; the first is shown first

@@ -77,7 +77,7 @@ def token_tables(rows: Sequence[TokenTableRow], words: Words) -> dict[str, Any]:
 
 
 def integers(numbers: Iterable[int]) -> bytes:
-    """Return ``numbers`` as 32-bit integers: all lowest bytes first, then all second ones, … (they deflate better)."""
+    """Return ``numbers`` as signed 32-bit integers: all lowest bytes, then all second bytes, … (deflates better)."""
     listed = list(numbers)
     whole = struct.pack(f"<{len(listed)}i", *listed)
     return b"".join(whole[place::4] for place in range(4))

@@ -59,7 +59,7 @@ def _costs(r: AblationRow) -> dict[str, list[float]]:
 
 
 def _head(cell: Cell, h: HeadRow, cost: dict[str, list[float]] | None) -> dict[str, Any]:
-    """Return one head: its labels, the scores that it is labeled for, what its ablation costs, and examples."""
+    """Return the data of one head: its labels with their scores, the cost of its ablation, and some skip-trigrams."""
     labels = [r for r in cell.rows(LabelRow) if (r.layer, r.head) == (h.layer, h.head) and r.labelled]
     found = [r for r in confirmed(cell) if (r.layer, r.head) == (h.layer, h.head)]
     return {

@@ -30,7 +30,8 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
 
 
 def roles(cell: Cell) -> dict[str, Any]:
-    """Return the role of each head (its first label) and the two heads of the induction circuit."""
+    """Return the role of each head (its first label), and the previous-token head and the induction head (None without
+    one)."""
     heads = {(h.layer, h.head): names(cell, h.layer, h.head) for h in cell.rows(HeadRow)}
     previous, induction = cell.previous_token_head(), cell.formed_induction_head()
     return {

@@ -53,7 +53,8 @@ OWN = (headline, mechanism_zero, mechanism_one, mechanism_two)  # figures of no 
 def draw_all(results: Results, share: int = 0, shares: int = 1) -> dict[str, Figure]:
     """Draw every figure for which ``results`` has records. Returns the figures by name.
 
-    With ``shares`` above 1, only those of one share are drawn, so that several processes can draw all.
+    With ``shares`` above 1, only every ``shares``-th figure is drawn, starting with number ``share`` (from 0), so that
+    several processes can divide the work.
     """
     draws = [*OWN, *(draw for theme in themes().values() for draw in theme.figures)]
     found = (draw(results) for draw in draws[share::shares])
@@ -77,8 +78,8 @@ def story(
     registered: Preregistration = UNFROZEN,
     exported: Mapping[str, Any] | None = None,
 ) -> Document:
-    """Compose the whole report, with a lab where models are ``exported``. A section says so if the models that it needs
-    are absent."""
+    """Compose the whole report, with a lab if there are ``exported`` models. A section says so if the models that it
+    needs are absent."""
     titles = {name: theme.title for name, theme in themes().items()}
     cards = [verdicts.card(claim, results, titles, registered) for claim in claims]
     chapters = tuple(_chapters(results, claims, cards, figures, registered, exported))

@@ -1,4 +1,4 @@
-"""The verdicts as the report prints them, and the section on preregistration: protocol of tuning, later changes."""
+"""The verdicts as the report prints them, and the section on preregistration: the protocol, and later changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ AFTER = "after the claims were frozen"
 
 
 def card(claim: ClaimResult, results: Results, sections: Mapping[str, str], registered: Preregistration) -> ClaimCard:
-    """Return every number that the verdict on ``claim`` rests on. ``sections`` maps themes to section titles."""
+    """Return the verdict on ``claim`` and all that it rests on. ``sections`` maps names of themes to titles of
+    sections."""
     stated = registry.claims()[claim.id]
     passing, known = len(claim.values) - len(claim.short), results.cells | results.controls
     return ClaimCard(
@@ -70,7 +71,7 @@ def _ours(claim: ClaimResult) -> str:
 
 
 def notes(registered: Preregistration, claim: str) -> tuple[str, ...]:
-    """Return a sentence on each change of ``claim`` after freezing."""
+    """Return a sentence on each change of ``claim`` after freezing, except its removal. Equal sentences occur once."""
     return tuple(dict.fromkeys(_note(change) for change in registered.of(claim) if change.what != "removed"))
 
 

@@ -41,7 +41,7 @@ def watched(results: Results) -> list[Cell]:
 
 
 def payload(cell: Cell) -> dict[str, Any]:
-    """Return the data of ``cell`` for watch.js: scores by head and checkpoint, and packed patterns."""
+    """Return the data of ``cell`` for watch.js: loss and head scores by checkpoint, passages, and packed patterns."""
     places = sorted({(p.layer, p.head) for p in cell.rows(PatternRow)})
     names, about = [head_label(*place) for place in places], roles(cell)["roles"]
     best = cell.formed_induction_head() or cell.previous_token_head()
@@ -66,9 +66,10 @@ def payload(cell: Cell) -> dict[str, Any]:
 
 
 def packed(rows: list[PatternRow]) -> str:
-    """Pack the patterns by passage, head, entry and checkpoint, the value-weighted pattern after the last checkpoint.
+    """Return the patterns, one byte per entry in steps of ``LEVELS``, deflated and in base64.
 
-    The history of an entry changes little, so it deflates better than a pattern does."""
+    They are ordered by passage, head, entry and checkpoint. The value-weighted pattern counts as one more checkpoint
+    after the last. The history of an entry changes little, so it deflates better than a pattern does."""
     ordered = sorted(rows, key=lambda p: (p.passage, p.layer, p.head, p.weighted, p.tokens_seen))
     histories = [
         np.stack([np.frombuffer(p.attention.translate(COARSE), np.uint8) for p in group], axis=1).tobytes()

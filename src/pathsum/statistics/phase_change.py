@@ -36,10 +36,10 @@ def onset(tokens_seen: Sequence[int], series: Sequence[float], least_rise: float
     """Return the tokens seen when a series crosses, for the last time, half of its rise from the first to the last
     evaluation.
 
-    The crossing is interpolated linearly, and the evaluations on either side are its bounds. None if the rise is below
-    ``least_rise``, in the unit of the series. For a series that falls, pass its negative. ValueError with fewer than
-    two evaluations, if the lengths differ, if the tokens do not increase, or if a value is not finite. See
-    docs/framework.md §6.3."""
+    The crossing is interpolated linearly, and the evaluations on either side are its bounds. None if the rise is not
+    positive or is below ``least_rise``, in the unit of the series. For a series that falls, pass its negative.
+    ValueError with fewer than two evaluations, if the lengths differ, if the tokens do not increase, or if a value is
+    not finite. See docs/framework.md §6.3."""
     _check(tokens_seen, series)
     rise = series[-1] - series[0]
     if rise < least_rise or rise <= 0:

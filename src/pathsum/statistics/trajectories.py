@@ -18,7 +18,7 @@ from torch import Tensor
 class Trajectory:
     """A trajectory in the coordinates of its leading principal components."""
 
-    coordinates: Float[Tensor, "rows k"]  # row per checkpoint, minus the mean over them; in nats / √(number of tokens)
+    coordinates: Float[Tensor, "rows k"]  # row per checkpoint, minus their mean; in nats, over √(number of tokens)
     explained: Float[Tensor, "k"]  # share of the variance over checkpoints, 0..1, in descending order
 
 
@@ -26,8 +26,8 @@ def principal_components(losses: Float[Tensor, "rows columns"], k: int) -> Traje
     """Return the trajectory of ``losses`` (checkpoints × tokens) in its ``k`` leading principal components.
 
     The sign of a component is such that its coordinate with the largest absolute value is positive. In float64. Costs
-    rows² · columns. ValueError unless there are more than ``k`` checkpoints and at least ``k`` tokens. See
-    docs/framework.md §6.6."""
+    rows² · columns if there are more tokens than checkpoints. ValueError unless k ≥ 1 and there are more than ``k``
+    checkpoints and at least ``k`` tokens. See docs/framework.md §6.6."""
     rows, columns = losses.shape
     if not (1 <= k < rows and k <= columns):
         raise ValueError(

@@ -43,9 +43,9 @@ def mirror(
 ) -> Iterator[Mirror]:
     """Open a W&B run during the block.
 
-    ``identity`` is the id of the run, so that a resumed run continues it. ``job`` is its type, ``about`` its
-    configuration, and ``folder`` the place of local files. With mode ``off`` there is no run. Raises ValueError if W&B
-    cannot open it.
+    ``name`` is the name that W&B shows, ``identity`` the id of the run, ``job`` its type, ``about`` its configuration,
+    and ``folder`` the place of local files. In mode ``online``, an earlier run with the same id is continued. With mode
+    ``off`` there is no run. Raises ValueError if W&B cannot open the run, or if WANDB_MODE is not one of MODES.
     """
     if config.mode == "off":
         yield Mirror(None)
@@ -70,7 +70,9 @@ def mirror_tables(
     files: Iterable[Path],
     tables: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Log the pandas tables that ``tables`` returns as a W&B run. The other arguments are those of ``mirror``.
+    """Call ``tables``, and log the pandas tables that it returns by name to a W&B run.
+
+    Arguments up to ``folder`` are those of ``mirror``.
 
     Nothing is done if the run was logged before with the same tracking settings and the same ``files``, from which the
     tables are made. A file in ``folder``/mirrored records this.
@@ -92,8 +94,8 @@ def mirror_tables(
 
 @contextmanager
 def _log_without_tracebacks() -> Iterator[None]:
-    """Let W&B's own log drop lines that do not fit on the disk. If the disk is full, writing the results still raises
-    an error."""
+    """During the block, drop log lines that cannot be written, without a traceback. W&B keeps a log of its own, which
+    may not fit on the disk. Writing results to a full disk still raises an error."""
     before, logging.raiseExceptions = logging.raiseExceptions, False
     try:
         yield
@@ -172,6 +174,6 @@ class Mirror:
             self._run.log({name: wandb.Html(path.read_text(encoding="utf-8"), inject=False)})
 
     def checkpoint(self, name: str, path: Path) -> None:
-        """Log the final weights as an artifact. An offline run would only copy the file, so it is skipped."""
+        """Log the final weights as an artifact. Do nothing in an offline run, which would only copy the file."""
         if self._run is not None and not self._run.offline:
             self._run.log_artifact(str(path), name=name, type="model")

@@ -33,8 +33,8 @@ def choose(wanted: str) -> torch.device:
 def product_dtype(kind: str) -> torch.dtype:
     """Return the data type of matrix products in training, on a device of type ``kind`` ("cpu" or "cuda").
 
-    It is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX, unless torch is limited to AVX2
-    (``ATEN_CPU_CAPABILITY=avx2``). Other CPUs use float32. They would emulate bfloat16, which is 70 times slower
+    It is bfloat16 on every GPU, and on CPUs with AVX512-BF16 or AMX, unless torch is limited to AVX2 or less
+    (``ATEN_CPU_CAPABILITY=avx2``). Otherwise it is float32: bfloat16 would be emulated, which is 70 times slower
     (measured on AVX2).
     """
     hardware = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

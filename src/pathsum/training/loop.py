@@ -78,7 +78,8 @@ def train(
     evaluations. ``title`` names the model in the progress bar and in errors. Several processes (``ranks``) may train
     one model; only the main one evaluates and writes. A finished run is left as it is. Raises TrainingDiverged if the
     loss is not finite; the last finite state is kept. Raises ValueError if the number of processes does not divide the
-    batch size, and OSError if the disk has too little space for checkpoints.
+    batch size or if there is no GPU for ``train.device`` = "cuda", and OSError if the disk has too little space for
+    checkpoints.
     """
     train_windows, val_windows = windows
     if finished(run):

@@ -49,8 +49,8 @@ class Muon(Optimizer):
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
-    """Return a view of shape (…, head, d_head, d_model), for d_head < d_model: W_O is transposed, and W_Q, W_K and W_V
-    stay as they are."""
+    """Return a view of shape (…, head, d_head, d_model). W_O is transposed, unless d_head = d_model. W_Q, W_K and W_V
+    are returned as they are."""
     return p if p.shape[-2] <= p.shape[-1] else p.mT
 
 

@@ -74,7 +74,7 @@ def locked(folder: Path, wait: bool) -> Iterator[None]:
 
 
 def require_space(folder: Path, size: int) -> None:
-    """Raise OSError if the disk of ``folder`` has fewer than ``size`` bytes left. Call it before any work."""
+    """Make ``folder``, and raise OSError if its disk has fewer than ``size`` bytes left. Call this before any work."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < size:

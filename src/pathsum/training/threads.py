@@ -16,7 +16,8 @@ _SHARES = 2  # the same for any number of cores, because it affects the rounding
 
 
 def halves(whole: Tensor) -> tuple[Tensor, ...]:
-    """Split ``whole`` into two parts along its first dimension on a CPU. On a GPU, return it as the only part."""
+    """Split ``whole`` into two parts along its first dimension on a CPU. On a GPU, or if this dimension is 1, return it
+    as the only part."""
     return whole.chunk(_SHARES) if whole.device.type == "cpu" else (whole,)
 
 

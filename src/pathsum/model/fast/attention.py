@@ -84,8 +84,8 @@ def by_distance(bias: Float[Tensor, "head distance"]) -> Float[Tensor, "head que
 
 
 def diagonal_sums(scores: Float[Tensor, "head query key"]) -> Float[Tensor, "head distance"]:
-    """Return, for each distance query − key from 0 to n − 1, the sum of ``scores`` at this distance. Those of future
-    keys must be 0.
+    """Return, for each distance query − key from 0 to n − 1, the sum of ``scores`` at this distance. The scores of
+    future keys must be 0.
 
     All scores but the first (query 0, key 0) are viewed as n − 1 rows of length n + 1. Row r of this view holds the
     future keys of query r, whose scores are 0, and then the keys 0 to r + 1 of query r + 1. Column c therefore holds

@@ -1,7 +1,7 @@
 """The next-token loss and its gradient, computed together in the forward pass.
 
-This saves memory, not time: it writes the table of logits once, and autograd writes five tables of this size. Forward
-and backward together are 0.95 to 0.99 times as fast as ``F.linear`` and ``F.cross_entropy`` (8 windows of 256 tokens,
+This saves memory, not time: it stores one table of the size of the logits, and autograd writes five. Forward and
+backward together are 0.95 to 0.99 times as fast as ``F.linear`` and ``F.cross_entropy`` (8 windows of 256 tokens,
 d_vocab 1,024).
 """
 
@@ -20,8 +20,8 @@ _RARE = 1e-30  # below this, log P is computed in float64: float32 loses digits 
 class _NextTokenLoss(torch.autograd.Function):
     """Compute the cross-entropy, and overwrite the logits with their gradient.
 
-    The table of batch · pos × d_vocab numbers is written once, in the precision of the product. Autograd writes it five
-    times in float32.
+    Only one table of batch · pos × d_vocab numbers is stored, in the precision of the product. Autograd writes five of
+    them, in float32.
     """
 
     @staticmethod

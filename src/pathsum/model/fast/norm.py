@@ -15,7 +15,7 @@ from torch import Tensor
 
 def rms_normalised(x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
     """Return x / √(mean x² + ε) at every position, as ``Transformer.normalise`` does with the norm ``rms``. ε is the
-    machine precision of ``x``."""
+    machine precision of the data type of ``x``."""
     read: Tensor = _RMSNorm.apply(x)
     return read
 

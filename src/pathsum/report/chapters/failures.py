@@ -90,8 +90,8 @@ def _two_back(cell: Cell, layer: int, head: int) -> bool:
 
 
 def _two_tokens(results: Results) -> str:
-    """Count the models whose two-token edges also carry one-token matches, and those that may keep half of the
-    advantage of longer matches without these edges."""
+    """State in how many models the two-token edges also carry one-token matches, and in how many half or more of the
+    advantage of longer matches may be left without these edges."""
     rows = [[r for cut in EDGES for r in ablated(c, cut)] for c in results.with_layers(2)]
     left = sum(any(r.left_high is not None and r.left_high >= LEFT for r in found) for found in rows)
     both = sum(

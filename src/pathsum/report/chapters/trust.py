@@ -26,7 +26,7 @@ HELD_OUT = "Heads are chosen and judged on different documents."
 
 
 def chapter(results: Results, figures: Figures) -> Section:
-    """Show the controls, the calibration of the detectors, and the agreement of three kinds of evidence."""
+    """Show exactness, the controls, the agreement of three kinds of evidence, and the calibration of the detectors."""
     text = (_exactness(results), f"{_controls(results)} {HELD_OUT}".strip(), _agreement(results), _calibration(results))
     blocks = drawn(figures, "calibration", "controls")
     more = (

@@ -36,7 +36,7 @@ def _loss(results: Results) -> str:
 
 
 def _retrained(registered: Preregistration) -> str:
-    """State that the models were trained again after a verdict, and what it was; empty if they were not."""
+    """State that the models were retrained after a verdict, with their excess losses before; empty if they were not."""
     before = [str(change.old) for change in registered.of(BIGRAM) if change.what == "retrained"]
     if not before:
         return ""

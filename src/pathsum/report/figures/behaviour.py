@@ -58,7 +58,7 @@ def logit_lens(results: Results) -> Figure | None:
 
 def trajectories(results: Results) -> Figure | None:
     """Draw the training of every model in the plane of the first two principal components of the losses on single
-    tokens (docs/framework.md §6.6). None without these losses."""
+    tokens (docs/framework.md §6.6). None if there are too few checkpoints with these losses."""
     data, explained = _plane(results)
     if data.empty:
         return None
@@ -82,7 +82,8 @@ def trajectories(results: Results) -> Figure | None:
 
 
 def _plane(results: Results) -> tuple[pd.DataFrame, list[float]]:
-    """Return the coordinates of each checkpoint, and the share of variance of each component.
+    """Return the coordinates of each checkpoint, and the share of variance of each component. Both are empty if there
+    are too few checkpoints.
 
     Models with another n_ctx have losses on other tokens. Only models with the most frequent number of tokens are kept.
     """

@@ -127,7 +127,8 @@ def _verdicts(ax: Axes, column: str, results: Results) -> None:
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
-    """Draw the mean over the models with each number of layers, if these were evaluated at the same tokens seen."""
+    """For each number of layers, draw the mean over its models if all were evaluated at the same tokens seen. Add the
+    legend."""
     known = data.dropna(subset=[column])
     grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
     shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
@@ -147,7 +148,8 @@ def shade_curricula(ax: Axes, results: Results) -> None:
 
 
 def onsets(results: Results) -> str:
-    """State, for each number of layers above 0, in how many models there was a phase change, and its onset."""
+    """State, for each number of layers above 0, how many models went through a phase change, its onset, and the final
+    prefix matching."""
     sentences = []
     for n in results.layer_counts():
         summaries = [c.summary for c in results.with_layers(n)]
@@ -164,7 +166,7 @@ def onsets(results: Results) -> str:
 
 
 def _differ(results: Results) -> str:
-    """State by how much the in-context loss drop differs between the lines and the dots of ``headline``."""
+    """State the largest difference of the in-context loss drop between a dot of ``headline`` and its line's end."""
     gaps = [
         abs(c.log[-1].in_context_loss_drop_nats - c.summary.in_context_loss_drop_nats)
         for c in results.cells.values()
@@ -188,7 +190,7 @@ def levels(results: Results) -> str:
 
 
 def gains(results: Results) -> str:
-    """State by how much the loss on the second copy is below guessing, for each number of layers."""
+    """State by how much the loss on the second copy is below guessing, and its top-1, for each number of layers."""
     parts = []
     for n in results.layer_counts():
         known = [c.summary for c in results.with_layers(n)]

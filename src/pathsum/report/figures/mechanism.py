@@ -67,9 +67,9 @@ BARS = ["next", "corpus", "model"]
 
 
 def mechanism_one(results: Results) -> Figure | None:
-    """Draw the confirmed skip-trigram with the largest summed effect.
+    """Draw the confirmed skip-trigram of one model with the largest summed effect.
 
-    Skip-trigrams whose source and output are words are preferred. None if other documents confirm no skip-trigram.
+    Skip-trigrams whose source and output contain letters are preferred. None if the judging documents confirm none.
     """
     cell = in_detail(results).get(1)
     rows = confirmed(cell) if cell else []
@@ -111,8 +111,8 @@ def mechanism_one(results: Results) -> Figure | None:
 
 
 def mechanism_two(results: Results) -> Figure | None:
-    """Draw the induction mechanism with the previous-token head and the induction head of one model. None if that
-    model has no induction head."""
+    """Draw the induction mechanism with the previous-token head and the induction head of one model. None if no
+    induction head has formed in that model."""
     cell = in_detail(results).get(2)
     previous, induction = (cell.previous_token_head(), cell.formed_induction_head()) if cell else (None, None)
     if cell is None or previous is None or induction is None:

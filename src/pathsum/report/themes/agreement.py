@@ -64,7 +64,7 @@ def section(results: Results, _: Figures) -> Section:
 
 
 def _edges(items: Sequence[Judged]) -> str:
-    """State how many edges of each kind the second copy needs, of those that compose and of those that do not."""
+    """State how many edges are needed to predict the second copy, by kind and by whether they compose."""
     edges = [i for i in items if i.question in EDGES and answers([i], "weights", "intervention")]
     counts: list[str] = []
     confirmed: dict[bool, list[str]] = {True: [], False: []}
@@ -199,8 +199,9 @@ def _agreed(items: Sequence[Judged]) -> str:
 
 
 def _widest(items: Sequence[Judged], yes: str, no: str) -> str:
-    """Name the largest disagreement: the edge (with one layer, the head) that most exceeds the ``bar`` of the evidence
-    ``yes``, among those for which ``yes`` says yes and ``no`` says no."""
+    """Name the largest disagreement of two kinds of evidence, or "none". Of the edges (with one layer, the heads) on
+    which the kind ``yes`` answers yes and the kind ``no`` answers no, it is the one whose value for the kind ``yes``
+    exceeds its ``bar`` most."""
     compared = [i for i in items if i.question in EDGES] or items
     found = [(e.value - e.bar, i) for i in compared if (e := i.of(yes)) and e.says and i.of(no) and not i.says(no)]
     if not found:

@@ -118,7 +118,7 @@ def _share(value: float | None, low: float | None, high: float | None) -> str:
 
 
 def calibration(results: Results) -> Figure | None:
-    """Draw precision and recall with their intervals, a row per detector."""
+    """Draw precision and recall with their intervals, a row per detector. None without calibration."""
     if not results.calibration:
         return None
     data = frame(calibrated(results), CalibrationRow)

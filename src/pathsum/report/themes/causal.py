@@ -110,8 +110,8 @@ class Costs:
 
 
 def heads(cells: Sequence[Cell]) -> Table:
-    """Show what ablating the previous-token head, the induction head or another head costs, and what an exact
-    previous-token pattern changes."""
+    """Show the rise of the second copy's loss when the previous-token head, the induction head or another head is
+    ablated, and its change when a first-layer head gets an exact previous-token pattern."""
     return Table.of(
         [(c, Costs.of(c)) for c in cells],
         MODEL,
@@ -183,8 +183,8 @@ def _resampled(cell: Cell, kind: str) -> list[AblationRow]:
 
 
 def _strongest(cell: Cell, kind: str) -> dict[str, AblationRow]:
-    """Return the edge of ``kind`` whose resample ablation raises the loss on the second copy most, as rows by method;
-    empty without edges."""
+    """Return the rows, by method, of the edge of ``kind`` whose resample ablation raises the loss on the second copy
+    most; empty without edges."""
     most = max(_resampled(cell, kind), key=lambda a: a.second_copy_nats, default=None)
     if most is None:
         return {}

@@ -154,7 +154,8 @@ def _heads(rows: Mapping[str, BalanceRow], layer: int) -> str:
 
 
 def content_scores(results: Results) -> Figure | None:
-    """Draw the preference of each model's best induction head, by content at the query and content at the key."""
+    """Draw the preference of the best induction head of up to MOST_MODELS models, by content at the query and at the
+    key. None without content scores."""
     models = [c for c in (*results.cells.values(), *results.controls.values()) if of_induction_head(c)]
     if not models:
         return None

@@ -63,7 +63,7 @@ def _kind(cell: Cell) -> str | None:
 
 
 def outcome(cell: Cell) -> tuple[str, str]:
-    """Return the expected outcome of a control, and whether it was observed."""
+    """Return the expected outcome of a control, and whether it was observed; both "–" if unknown or not measured."""
     matching, kind = cell.summary.prefix_matching, _kind(cell)
     if kind is None or matching is None:
         return "–", "–"
@@ -86,7 +86,8 @@ def _expected(results: Results) -> str:
 
 
 def controls(results: Results) -> Figure | None:
-    """Draw the best prefix matching against tokens seen, for the controls and the grid's one- and two-layer models."""
+    """Draw the best prefix matching against tokens seen, for the controls and for the models of the grid with heads.
+    None without controls that have heads."""
     rows = [
         (c.name, c.summary.n_layers, e.tokens_seen / 1e6, matching)
         for c in (*results.cells.values(), *results.controls.values())

@@ -1,4 +1,4 @@
-"""The section with the circuit explorer: the circuits of tokens."""
+"""The section with the circuit explorer: the circuits of single tokens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = (
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Pack the data that the circuit explorer shows of each model, and describe how to use it."""
+    """Pack the data of the circuit explorer for the models of ``in_detail``, and describe what it shows."""
     cells = [c for c in in_detail(results).values() if c.rows(TokenTableRow)]
     if not cells:
         return Section(TITLE, ("This sweep has no model to explore.",))

@@ -117,7 +117,7 @@ def _sequences(cells: Sequence[Cell]) -> str:
 
 
 def _bends(results: Results) -> str:
-    """State how often the loss bends in models with a phase change and in models without one."""
+    """State how often the loss bends in models with and without a phase change; empty unless there are both."""
 
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
         bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
@@ -167,7 +167,7 @@ def _dated(cells: Sequence[Cell], quantity: str) -> str:
 
 
 def formation(results: Results) -> Figure | None:
-    """Draw the change-points: a row per quantity and a mark per two-layer model, with intervals."""
+    """Draw the change-points: a row per quantity and a mark per two-layer model, with intervals. None without any."""
     cells = [c for c in results.with_layers(2) if c.rows(ChangePointRow)]
     if not cells:
         return None

@@ -41,7 +41,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def found(cells: Sequence[Cell], kind: str, measure: str) -> list[FuzzyMatchingRow]:
-    """Return the row of each model with this kind and measure."""
+    """Return the rows with this kind and measure, one per model that has it."""
     return [r for c in cells for r in c.rows(FuzzyMatchingRow) if (r.kind, r.measure) == (kind, measure)]
 
 
@@ -166,7 +166,8 @@ def _column(name: str, kind: str, measure: str) -> Column:
 
 
 def fuzzy_matching(results: Results) -> Figure | None:
-    """Draw attention by kind of earlier token, and gains by kind of first copy: a dot per model."""
+    """Draw attention by kind of earlier token, and gains by kind of first copy: a dot per model. None without these
+    measurements."""
     lines = [
         (c.name, r.kind, r.measure, r.value, r.low, r.high, r.n)
         for c in results.cells.values()

@@ -113,7 +113,7 @@ def joint_ablation(results: Results) -> Figure | None:
 
 
 def _trace(ax: Axes, values: pd.Series, **style: Any) -> None:
-    """Draw a line, and the last checkpoint as a dot, because other windows are used there."""
+    """Draw all checkpoints but the last as a line, and the last, which is measured on other windows, as a dot."""
     ax.plot(values.index[:-1], values.iloc[:-1], **style)
     ax.plot(
         values.index[-1:], values.iloc[-1:], "o", color=style["color"], ms=2 + style["lw"], alpha=style.get("alpha")
@@ -121,8 +121,8 @@ def _trace(ax: Axes, values: pd.Series, **style: Any) -> None:
 
 
 def _lines(name: str, r: JointAblationRow) -> list[dict[str, object]]:
-    """Return the values to draw: of the whole model, without the heads, and for random directions. Zero and mean
-    ablation are shown in the table only."""
+    """Return the values of one row to draw: the measures under ablation and, for resample ablation of the induction
+    heads, those of the whole model too. Empty for zero and mean ablation, which only the table shows."""
     if r.method not in ("resample", "rotated"):
         return []
     kind = "rotated" if r.method == "rotated" else r.ablated

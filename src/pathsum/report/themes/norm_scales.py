@@ -14,7 +14,7 @@ TITLE = "Frozen norm scales and own scales"
 
 
 def section(results: Results, _: Figures) -> Section:
-    """Compare the loss reduction by each path at both scales, for models with a norm."""
+    """Compare the loss reduction by paths at frozen norm scales and at their own scale, for models with a norm."""
     cells = [c for c in results.cells.values() if c.rows(NormScaleRow)]
     if not cells:
         return Section(TITLE, ("No model of this sweep has heads and a norm.",))

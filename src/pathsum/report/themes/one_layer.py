@@ -48,7 +48,8 @@ def counts(cells: Sequence[Cell]) -> str:
 
 
 def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Describe the three kinds of evidence for copying, and how many heads of one-layer models each of them finds."""
+    """Describe the three kinds of evidence for copying, and count the heads of ``cells`` that copy by each; empty
+    without heads."""
     found = [c for cell in cells for c in copying_heads(cell)]
     if not found:
         return ()

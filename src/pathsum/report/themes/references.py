@@ -77,8 +77,10 @@ def _copying(one: Sequence[Cell]) -> Ours:
 
 
 def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
-    """Compare the loss drop at ICL's positions with the papers'. For short windows, a last row without comparison adds
-    the loss drop of all other sections, which is taken at other positions."""
+    """Return rows (quantity, the papers' value, ours) with the loss drop at ICL's positions, for models with an onset.
+
+    If their windows are short, a last row gives the loss drop at the suite's own positions, which the papers do not
+    use. If there is nothing to compare, there is no last row, and the other rows say why."""
     changed = [c for c in two if c.summary.onset_tokens is not None]
     known = [(drop, end) for c in changed if (drop := icl_loss_drop_before_onset(c)) is not None and (end := _last(c))]
     before, rise = [drop for drop, _ in known], [end - drop for drop, end in known]
@@ -103,7 +105,8 @@ def _loss_drop(two: Sequence[Cell]) -> tuple[tuple[str, str, Ours], ...]:
 
 
 def _last(cell: Cell) -> float | None:
-    """Return the loss drop at ICL's positions at the end of training, on the windows of the record ``formation``."""
+    """Return the loss drop at ICL's positions at the end of training, on the windows of the record ``formation``. None
+    if it was not measured."""
     rows = cell.rows(FormationRow)
     return max(rows, key=lambda r: r.step).icl_loss_drop_nats if rows else None
 
@@ -133,8 +136,8 @@ def _rank_of_terms(two: Sequence[Cell]) -> Ours:
 
 
 def _added(cells: Sequence[Cell], term: Callable[[Cell, int], ContentRow | TermRow | None]) -> str | None:
-    """Format the loss reductions by the terms 0, 1 and 2 at their own scale, as ranges over models; None unless all
-    models have them."""
+    """Format the loss reductions at own scale by the terms 0, 1 and 2 of ``term`` (``hops`` or ``order``), as ranges
+    over models. None without models, or if a model lacks one of them."""
     added = [[t.own_scale_nats for n in range(3) if (t := term(c, n)) is not None] for c in cells]
     known = [[v for v in values if v is not None] for values in added]
     if not known or not all(len(values) == 3 for values in known):

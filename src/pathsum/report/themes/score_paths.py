@@ -19,7 +19,7 @@ from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Attention scores by pairs of paths"
-MOST_CELLS = 4  # panels of the figure
+MOST_CELLS = 4  # largest number of panels of the figure, one per model
 
 
 def section(results: Results, figures: Figures) -> Section:
@@ -45,7 +45,7 @@ def section(results: Results, figures: Figures) -> Section:
 
 
 def terms(cells: Sequence[Cell]) -> Table:
-    """Split the preference of each best induction head into the terms direct, Q, K, Q&K and position."""
+    """Split the preference of each model's best induction head into the terms direct, Q, K, Q&K and position."""
     error = max(r.preference_error_nats for c in cells for r in of_induction_head(c))
     return Table.of(
         [(c, of_induction_head(c), c.induction_head()) for c in cells],
@@ -76,7 +76,8 @@ def _term(rows: list[ScorePathRow]) -> str:
 
 
 def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
-    """Name the path to the query that contributes most over all keys, and its head's attention to its own position."""
+    """Name the path to the query with the largest preference, summed over paths to the key, and state this sum. If the
+    path is a single head, add the head's attention to its own position."""
     paths = dict.fromkeys(r.query for r in rows if r.query != POSITION)
     name = max(paths, key=lambda path: total(rows, lambda r: r.query == path))
     own = [d.attention for d in cell.rows(DistanceRow) if d.distance == 0 and head_label(d.layer, d.head) == name]
@@ -86,7 +87,8 @@ def _carrier(cell: Cell, rows: list[ScorePathRow]) -> str:
 
 
 def score_paths(results: Results) -> Figure | None:
-    """Draw the preference of each model's best induction head, by path to the query and path to the key."""
+    """Draw the preference of the best induction heads of up to MOST_CELLS models, by path to the query and path to the
+    key."""
     cells = [c for c in results.cells.values() if of_induction_head(c)]
     if not cells:
         return None

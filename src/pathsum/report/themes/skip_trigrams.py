@@ -63,8 +63,8 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
 
 
 def _copying(cells: Sequence[Cell]) -> str:
-    """State the share of skip-trigrams that copy: of those listed, of all candidates, of triples drawn from the text,
-    and of those of long-range copying heads."""
+    """State the share of copying skip-trigrams among those beyond chance in both halves of the documents: of the listed
+    ones, of all candidates, of triples sampled from the text, and of the listed ones of long-range copying heads."""
     shares = span([s for c in cells if (s := copying_share(c)) is not None])
     tallies = [t for c in cells for t in c.rows(SkipTrigramTallyRow)]
     text = (
@@ -96,7 +96,8 @@ def _copying(cells: Sequence[Cell]) -> str:
 
 
 def _far(cell: Cell) -> list[tuple[int, int]]:
-    """Return the heads that copy by weights and behavior, and attend mostly to tokens more than NEAR tokens back."""
+    """Return (layer, head) of each head that copies by weights and behavior and has less than half of its attention
+    within NEAR tokens. Attention to key 0 does not count as near."""
     near: defaultdict[tuple[int, int], float] = defaultdict(float)
     for d in cell.rows(DistanceRow):
         near[d.layer, d.head] += d.attention if d.distance <= NEAR else 0.0
@@ -129,7 +130,7 @@ def _confirmed(cells: Sequence[Cell]) -> str:
 
 def _clustered(counts: Sequence[tuple[int, int]]) -> str:
     """Format a share with its 95 % interval by the ratio estimator. ``counts`` holds (hits, trials) per head; the
-    skip-trigrams of a head are one cluster."""
+    skip-trigrams of a head are one cluster. With fewer than two heads with trials, return "one head"."""
     known = [(hits, n) for hits, n in counts if n]
     total = sum(n for _, n in known)
     if len(known) < 2:

@@ -90,7 +90,8 @@ def _behaviour(cells: Sequence[Cell]) -> str:
 
 
 def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """State what remains of the advantage when each edge is ablated, over the models that have an advantage."""
+    """State what remains of the advantage when each set of edges is ablated, over the models that have an advantage;
+    empty without such models."""
     having = [c for c in cells if (r := uncut(c)) is not None and r.low > 0]
     text = [t for cut in (QUERY_EDGE, KEY_EDGE, CONTROL) if (t := _left(having, cut))]
     if not text:
@@ -122,7 +123,7 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
 
 
 def _heads(cells: Sequence[Cell]) -> str:
-    """State the median advantage for each number of heads; empty if there is one number."""
+    """State the median advantage for each number of heads; empty if all models have the same number."""
     counts = sorted({c.summary.n_heads for c in cells})
     if len(counts) < 2:
         return ""
@@ -175,7 +176,9 @@ def _table(cells: Sequence[Cell]) -> Table:
 
 
 def _resampled(cell: Cell, cut: str, *value: str) -> str:
-    """Format a value and its interval under resample ablation of the edges of ``cut``."""
+    """Format a value and its interval under resample ablation of the edges of ``cut``; a dash if it was not measured.
+
+    ``value`` names three fields of the record: the value and the two ends of its interval."""
     rows = [r for r in cell.rows(SuffixCutRow) if (r.cut, r.method) == (cut, "resample")]
     return interval(*(getattr(rows[0], name) for name in value)) if rows else "–"
 

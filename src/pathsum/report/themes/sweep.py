@@ -85,7 +85,8 @@ def _correlations(s: CellSummary) -> str:
 
 
 def sweep(results: Results) -> Figure | None:
-    """Draw onset, loss drop and prefix matching by number of heads, with a point per seed, and the shares of labels."""
+    """Draw onset, loss drop and prefix matching by number of heads, with a point per seed, and the share of heads with
+    each label. Only models with the most common d_head are shown. None if no model has heads."""
     cells = list(results.cells.values())
     if not any(c.rows(HeadRow) for c in cells):
         return None
@@ -95,7 +96,8 @@ def sweep(results: Results) -> Figure | None:
 
 
 def widths(results: Results) -> Figure | None:
-    """Draw what ``sweep`` draws by d_head, with n_heads · d_head fixed; None if all heads have one width."""
+    """Draw the quantities of ``sweep`` against d_head, for models with the same n_heads · d_head. None if no two such
+    models differ in d_head."""
     by_width: dict[int, list[Cell]] = {}
     for c in (c for c in results.cells.values() if c.rows(HeadRow)):
         by_width.setdefault(c.summary.n_heads * c.summary.d_head, []).append(c)
@@ -153,7 +155,8 @@ def _measured(cell: Cell) -> dict[str, object]:
 
 
 def _roles(cell: Cell) -> dict[str, object]:
-    """Return the share of a model's heads with each label; NaN if its heads have no labels."""
+    """Return the share of a model's heads with each label of ROLES, and with none of them (NAMELESS). NaN if the model
+    has no rows of the record ``labels``."""
     if not cell.rows(LabelRow):
         return dict.fromkeys((*ROLES, NAMELESS), math.nan)
     labeled = [(_name(r), (r.layer, r.head)) for r in cell.rows(LabelRow) if r.labelled]
@@ -163,7 +166,7 @@ def _roles(cell: Cell) -> dict[str, object]:
 
 
 def _name(r: LabelRow) -> str:
-    """Return the name of a label; offsets of one and two tokens have the names in BACK."""
+    """Return the name of a label. Offsets of one and two tokens have the names in BACK, and all others are FIXED."""
     if r.distance is None:
         return r.name
     return BACK[r.distance - 1] if r.distance in (1, 2) else FIXED

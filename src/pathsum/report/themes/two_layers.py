@@ -132,7 +132,8 @@ def _label(head: HeadRow | None) -> str:
 
 
 def _key_edge(cell: Cell, previous: HeadRow | None, induction: HeadRow | None) -> str:
-    """Format the excess of these heads' K-composition over chance, with chance in brackets."""
+    """Format the K-composition score of these heads (without the early head's mean write) minus chance, with chance in
+    brackets; a dash if there is no such edge."""
     if previous is None or induction is None:
         return "–"
     ends = ("K", previous.layer, previous.head, induction.layer, induction.head)

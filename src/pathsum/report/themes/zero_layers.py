@@ -22,7 +22,7 @@ POINTS, LABELS = 400, 5  # most frequent bigrams drawn, and labeled
 
 
 def section(results: Results, figures: Figures) -> Section:
-    """Describe the corpus, and compare zero-layer models with its bigrams: losses, and W_U W_E with log P."""
+    """Describe the corpus, and compare its bigrams with the losses of zero-layer models and with W_U W_E."""
     return Section.of(TITLE, _text(results), (*drawn(figures, "bigrams"), *map(_table, results.with_layers(0)[:1])))
 
 

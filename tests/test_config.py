@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from pathsum.complaints import missing
 from pathsum.config import (
     UNREAD,
     CalibrateConfig,
@@ -36,6 +37,7 @@ def test_a_misspelt_key_is_named_with_the_nearest_valid_one() -> None:
 
 def test_a_value_that_was_never_set_is_named() -> None:
     assert "model.d_model: has no value yet (???); set it in conf/" in refusal({**MODEL, "d_model": "???"})
+    assert list(missing({"paths": ["a", "???"]})) == ["paths.1"]
 
 
 def test_a_missing_value_is_named() -> None:

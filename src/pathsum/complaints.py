@@ -12,15 +12,18 @@ from pydantic_core import ErrorDetails
 
 def missing(values: Any, path: str = "") -> Iterator[str]:
     """Yield the place of each missing value (`???`)."""
-    if isinstance(values, Mapping):
-        for key, value in values.items():
+    if isinstance(values, Mapping | list | tuple):
+        for key, value in values.items() if isinstance(values, Mapping) else enumerate(values):
             yield from missing(value, f"{path}.{key}" if path else str(key))
     elif values == "???":
         yield path
 
 
 def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str]:
-    """Return the messages for one error that pydantic found in values of type ``kind``, named ``where``."""
+    """Return the messages for one error that pydantic found when it read values as a ``kind``.
+
+    ``where`` is the name of the values in the messages.
+    """
     place = ".".join([where, *(str(p) for p in error["loc"])])
     if error["type"] == "changes":
         return [f"{where}.{complaint}" for complaint in error["ctx"]["complaints"]]
@@ -38,7 +41,7 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
 
 
 def _said(error: ErrorDetails) -> str:
-    """Return what pydantic expected, in the form of all other messages."""
+    """Return what pydantic expected, in the words of the other messages."""
     if error["type"] in ("tuple_type", "dict_type", "model_type", "model_attributes_type"):
         return "expected a list in brackets" if error["type"] == "tuple_type" else "expected settings by name"
     if error["type"] == "bool_type":
@@ -62,7 +65,8 @@ def _short(value: Any) -> str:
 
 
 def unknown(key: str, known: Iterable[str], what: str = "setting") -> str:
-    """Return the message that ``key`` is not among the ``known`` keys. It suggests the nearest one, or lists all."""
+    """Return the message that ``key`` is not among the ``known`` keys. It suggests the most similar key, or lists
+    all if none is similar."""
     known = sorted(known)
     near = difflib.get_close_matches(key, known, n=1)
     return f"{key}: no such {what}; " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
@@ -73,7 +77,8 @@ def of_change(
 ) -> Iterator[str]:
     """Yield a message for each section and key in ``change`` that is not ``known``, and for each key that is ``fixed``.
 
-    ``known`` maps sections to their keys. ``fixed`` maps keys that cannot be changed to the reason.
+    ``known`` gives the keys of each section, and ``fixed`` the reason why a key cannot be changed. There is also a
+    message for each section whose value is not a mapping.
     """
     for section, settings in change.items():
         if section not in known:
@@ -89,7 +94,7 @@ def of_change(
 
 
 def _type(kind: Any, place: Sequence[int | str]) -> Any:
-    """Return the type that a ``kind`` has at ``place``, which is a path of keys and positions."""
+    """Return the type of the value at ``place`` in a ``kind``. ``place`` is a path of keys and positions."""
     for step in place:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             kind = kind.model_fields[str(step)].annotation

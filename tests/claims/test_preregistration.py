@@ -74,6 +74,7 @@ def test_listed_changes_pass_one_after_another() -> None:
         (("a", "threshold", "≥ 0.5", "≥ 0.3"), r"changes.0 \(a\): old threshold expected '≥ 0.4', got '≥ 0.5'"),
         (("a", "threshold", "≥ 0.4", "≥ 0.2"), "a.threshold: frozen as '≥ 0.2', now '≥ 0.3'"),
         (("x", "measure", "", ""), r"changes.0 \(x\): no such claim"),
+        (("a", "added", "", "≥ 0.3"), r"changes.0 \(a\): added, but already frozen"),
     ],
 )
 def test_a_change_listed_otherwise_than_it_was_made_is_an_error(

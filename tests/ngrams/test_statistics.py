@@ -162,6 +162,11 @@ def test_statistics_that_are_missing_or_something_else_are_refused(tmp_path: Pat
     (tmp_path / "counts.npz").write_bytes(b"not an npz")
     with pytest.raises(ValueError, match="expected corpus statistics, got something else"):
         CorpusStatistics.load(tmp_path / "counts.npz")
+    np.savez(tmp_path / "counts.npz", unigram_counts=np.arange(1000))
+    whole = (tmp_path / "counts.npz").read_bytes()
+    (tmp_path / "counts.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="expected corpus statistics, got something else"):
+        CorpusStatistics.load(tmp_path / "counts.npz")
 
 
 def test_tokens_of_another_tokenizer_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -74,7 +74,8 @@ class Preregistration(Frozen):
 
 
 def require_as_frozen(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -> None:
-    """Raise ValueError if claims were frozen and ``claims`` differ from them by more than the listed changes."""
+    """Raise ValueError if claims were frozen and ``departures`` finds anything: ``claims`` differ from the frozen ones
+    by more than the listed changes, or a listed change is wrong."""
     if registered.frozen is None or not (found := departures(registered, claims)):
         return
     raise ValueError(
@@ -91,7 +92,9 @@ def departures(registered: Preregistration, claims: Mapping[str, FrozenClaim]) -
     state, found = dict(registered.claims), []
     for number, change in enumerate(registered.changes):
         where, name = f"  changes.{number} ({change.claim})", change.claim
-        if change.what == "added":
+        if change.what == "added" and name in state:
+            found.append(f"{where}: added, but already frozen; list a change of its threshold or measure")
+        elif change.what == "added":
             measure = claims[name].measure if name in claims else ""
             state[name] = FrozenClaim(measure=measure, threshold=str(change.new))
         elif name not in state:

@@ -25,7 +25,7 @@ _SEED = 2025
 def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict[str, list[Any]]:
     """Return the record ``softmax_competition``: one row per head and key (match, after, before).
 
-    No rows if blocks are shorter than ``LEAST_BLOCK``. Costs one trace of the repeated windows: 0.1 s per layer."""
+    No rows if blocks are shorter than ``LEAST_BLOCK``. Costs one trace of the control windows: 0.1 s per layer."""
     block, generator = trained.block, torch.Generator().manual_seed(_SEED)
     if block < LEAST_BLOCK:
         return {"softmax_competition": []}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -80,14 +81,14 @@ class CorpusStatistics:
         if not path.is_file():
             raise FileNotFoundError(f"{path}: expected corpus statistics, got no file; run the tokenize stage again")
         try:
-            with np.load(path, allow_pickle=False) as f:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as f:
                 unigram = f["unigram_counts"]
                 if "dense" in f:
                     bigram = f["dense"]
                 else:
                     bigram = sparse.csr_array((f["data"], f["indices"], f["indptr"]), (len(unigram),) * 2)
                 smoothing = Smoothing(str(f["smoothing_kind"]), float(f["smoothing_constant"]))
-        except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError) as error:
+        except (ValueError, KeyError, OSError, EOFError, AttributeError, TypeError, BadZipFile) as error:
             raise ValueError(
                 f"{path}: expected corpus statistics, got something else ({error}); run the tokenize stage again"
             ) from error

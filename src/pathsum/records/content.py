@@ -32,14 +32,14 @@ class ContentRow:
 
 @record(
     "content_scores",
-    "attention scores of an induction head by content at the query and at the key",
+    "attention scores of heads after the first layer, by content at the query and at the key",
     "Σ w[q, k] (offset group at q)ᵀ W_QK (offset group at k)",
     "circuits/content.py",
 )
 class ContentScoreRow:
-    """What the content of one offset group at the query and of one at the key contributes to a head's attention scores,
-    on repeated random tokens (docs/framework.md §2.5). Over all rows of a head, the parts of its preference add up to
-    its preference, and the shares of variance to 1."""
+    """The part of a head's attention scores on repeated random tokens that comes from one pair of offset groups: one
+    group at the query and one at the key (docs/framework.md §2.5). Over all rows of a head, the parts of the preference
+    add up to the head's preference, and the shares of variance to 1."""
 
     layer: int
     head: int
@@ -50,4 +50,4 @@ class ContentScoreRow:
     variance_share: float  # cov(pair, scores) / var(scores) over each query's keys
     exactness: float  # largest relative error of the head's log A as a sum by offset or by hops, float64
     share_low: float | None  # 95 % bootstrap over windows of the pair's share of the head's preference
-    share_high: float | None  # None if the head's preference is not positive
+    share_high: float | None  # both ends are None if the head's preference is not positive

@@ -5,7 +5,7 @@ from pathsum.records.registry import record
 
 @record(
     "score_paths",
-    "attention scores of an induction head by pairs of paths",
+    "attention scores of heads after the first layer, by pairs of paths",
     "Σ w[q, k] (query path at q)ᵀ W_QK (key path at k)",
     "circuits/score_paths.py",
 )
@@ -13,8 +13,8 @@ class ScorePathRow:
     """The part of a head's attention scores on repeated random tokens that comes from one pair of paths. All pairs of a
     head add up to its scores.
 
-    A path is "direct", a sequence of heads ("L0H3→L1H2"), or "position". "position" on both sides is a bias by
-    distance.
+    A path is "direct", a sequence of heads ("L0H3→L1H2"), or "position", the position vector. A bias by distance has
+    "position" on both sides.
     """
 
     layer: int

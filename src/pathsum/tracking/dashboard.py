@@ -1,8 +1,8 @@
 """The dashboard at Weights & Biases (W&B) as code: the same panels as a workspace and as a W&B report.
 
-Lines are plotted against tokens seen. Runs with the same number of layers, number of heads and settings of controls
-form a group. A group is one line, with the range over its seeds. Metrics have the names that ``tracker`` logs. Nothing
-is sent until the workspace or the report is saved.
+Lines are plotted against tokens seen. Runs that agree in all settings of GROUPS form a group, even if they differ in
+others, such as the seed. A group is one line, with the range over its runs. Metrics have the names that ``tracker``
+logs. Nothing is sent until the workspace or the report is saved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import wandb_workspaces.reports.v2 as reports
 import wandb_workspaces.workspaces as workspaces
 
 TITLE = "What zero, one and two layers of attention can do"
-GROUPS = ("model.n_layers", "model.n_heads", "model.smeared_keys", "train.shuffled")
+GROUPS = (
+    *(f"model.{key}" for key in ("n_layers", "n_heads", "d_head", "clamp", "embedding_std", "smeared_keys")),
+    *(f"train.{key}" for key in ("shuffled", "tokens")),
+)
 Contents = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # names of figures and of tables, by section of the report
 
 

@@ -40,14 +40,15 @@ def _table(cells: list[Cell]) -> Table:
         caption="If a match makes a head prefer the token after it, the interval in that column lies above 0. "
         "Preference: log attention to the key minus mean log attention to keys two to five tokens from the match "
         "(nats), on repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the "
-        "head that prefers the token after the match most. Last: the change of the log attention to every other key "
-        "when the score of a query's strongest key rises by one nat. 95 % intervals over windows.",
+        "head whose interval of the preference for the token after the match reaches highest. Last: the change of the "
+        "log attention to every other key when the score of a query's strongest key rises by one nat. 95 % intervals "
+        "over windows.",
         csv="softmax_competition.csv",
     )
 
 
 def _by_place(cell: Cell) -> dict[str, SoftmaxCompetitionRow]:
-    """Return the preferences of the head that prefers the token after the match most, by place."""
+    """Return the rows of the head that ``preferring`` chooses, by place: match, after and before."""
     best = preferring(cell)
     assert best is not None
     return {r.place: r for r in cell.rows(SoftmaxCompetitionRow) if (r.layer, r.head) == (best.layer, best.head)}

@@ -42,9 +42,9 @@ def ours(shape: Shape) -> Step:
 
 
 def compiled(shape: Shape) -> Step:
-    """Return a training step of the same model and optimizers, with ``reference_loss`` compiled by torch.
+    """Return a training step with the model and optimizers of ``ours``, and ``reference_loss`` compiled by torch.
 
-    The first call compiles. It raises ``BackendCompilerFailed`` without a C++ compiler.
+    The first call of the step compiles, and raises ``BackendCompilerFailed`` without a C++ compiler.
     """
     return reference(shape, torch.compile(reference_loss, dynamic=False))
 

@@ -1,4 +1,4 @@
-"""The detector of the phase change: the onset of prefix matching against the fall of the loss on copied text."""
+"""The detector of the phase change, tested: is the onset of prefix matching where the loss on copied text falls?"""
 
 from __future__ import annotations
 

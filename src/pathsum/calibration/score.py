@@ -43,10 +43,11 @@ def row(detector: str, corpora: Sequence[Sequence[Unit]], not_learned: int) -> C
 
 
 def interval(hits: Sequence[int], n: Sequence[int]) -> tuple[float, float, float] | tuple[None, None, None]:
-    """Return the share Σ hits / Σ n over synthetic corpora and its 95 % interval. All three are None if Σ n is 0.
+    """Return the share Σ hits / Σ n over synthetic corpora and the ends of its 95 % interval; three times None if Σ n
+    is 0.
 
-    The interval is that of Wilson (1927) for an effective number of units, n / d. The design effect d is the variance
-    of the share between corpora divided by the variance of independent units, but at least 1 (Korn and Graubard 1998;
+    The interval is that of Wilson (1927) for Σ n / d units. The design effect d, at least 1, is the variance of the
+    share between corpora, divided by its variance if all units were independent (Korn and Graubard 1998;
     docs/framework.md §10.5). If all units agree, both variances are 0, and each corpus counts as one unit.
     """
     counted = [(h, m) for h, m in zip(hits, n, strict=True) if m]

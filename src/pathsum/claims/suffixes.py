@@ -23,9 +23,9 @@ def uncut(cell: Cell) -> SuffixCutRow | None:
 
 
 def ablated(cell: Cell, cut: str) -> list[SuffixCutRow]:
-    """Return the suffix matching with the edges of the set ``cut`` ablated, one row per method.
+    """Return suffix matching with the edges named ``cut`` ablated, one row per method.
 
-    Empty if the model has no such edges.
+    Empty if the model has no such edges, or if it was not measured.
     """
     return [r for r in cell.rows(SuffixCutRow) if r.cut == cut]
 

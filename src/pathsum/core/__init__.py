@@ -1,1 +1,1 @@
-"""Shared foundations: named axes, frozen weights, low-rank products, files, locks and memory."""
+"""Shared foundations: axis names, weights, low-rank products, files, locks and memory."""

@@ -1,4 +1,4 @@
-"""The frozen weights that every circuit is computed from. They may be trained, hand-made or random."""
+"""The weights that every circuit is computed from. They may be trained, hand-made or random."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def path_pair_errors(model: Transformer, trace: Trace, layer: int, tokens: Int[T
 
 
 def paths_to(weights: Weights, layer: int) -> list[Path]:
-    """Return the paths from a token to what ``layer`` reads, the direct path first."""
+    """Return the paths from the embedding to the input of ``layer``, by number of heads, the direct path first."""
     return all_paths(Weights(weights.W_E, weights.W_U, weights.layers[:layer]))
 
 

@@ -101,8 +101,8 @@ def tables(trained: TrainedModel, data: EvalData, config: ExtractConfig) -> dict
 
 @dataclass(frozen=True)
 class Shown:
-    """The model's run on the windows of one condition: the longer match is at the first occurrence in the first half of
-    the windows, and at the second occurrence in the other half."""
+    """The model's run on the windows of one condition. The longer match comes before the shorter one in the first half
+    of the batch, and after it in the second half."""
 
     clean: Run
     keys: Int[Tensor, "batch n"]  # positions of the two followers

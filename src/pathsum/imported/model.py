@@ -218,10 +218,10 @@ class TransformerLensModel:
 def extra_paths(
     extra: Extra, weights: Weights, tokens: Int[Tensor, "batch pos"], trace: Trace
 ) -> Float[Tensor, "batch pos vocab"]:
-    """Return the sum of all paths from an extra to the logits.
+    """Return the summed logits of all paths from an extra.
 
-    The vectors of the extra are treated as the embeddings of a second vocabulary, which enters at the layer of the
-    extra.
+    Its vectors act as the embeddings of a second vocabulary, which are added to the residual stream before
+    ``extra.layer``.
     """
     n_vectors, n_out = extra.vectors.shape[1], len(weights.W_U)
     size = max(n_vectors, n_out)  # Weights need as many input tokens as output tokens

@@ -113,9 +113,10 @@ class Run:
         return self.patch_edges(late, {(side, early): write})
 
     def patch_edges(self, late: Place, writes: Mapping[tuple[str, Place], Float[Tensor, "batch pos d_model"]]) -> Run:
-        """Patch several edges into head ``late``. ``writes`` holds the new write by side and early head.
+        """Patch several edges into head ``late``. ``writes`` maps (side, early head) to the new write.
 
-        Costs and errors as in ``patched_layer``. ValueError also if ``late`` is replaced already."""
+        Costs the queries, keys and values of the layer once per side, and the attention of one head. Errors as in
+        ``patched_layer``. ValueError also if ``late`` is replaced already."""
         self._require([late])
         (layer, head), heads = late, self.model.attention(late[0])
         q, k, v = (part[:, head] for part in self._patched(layer, writes))

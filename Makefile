@@ -44,7 +44,7 @@ smoke: setup ## run every stage on tiny models, in a scratch copy
 	bash pipelines/smoke.sh
 
 torture: setup ## kill and damage the smoke graph at random, and compare with an undisturbed run: make torture MINUTES=10 SEED=1
-	python -m pipelines.torture $(if $(MINUTES),--minutes $(call quoted,$(MINUTES))) $(if $(SEED),--seed $(call quoted,$(SEED)))
+	python -m pipelines.torture $(if $(MINUTES),--minutes=$(call quoted,$(MINUTES))) $(if $(SEED),--seed=$(call quoted,$(SEED)))
 
 test: setup ## check lint and types, and run all tests, including every stage on tiny models
 	ruff check .
@@ -64,7 +64,7 @@ sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and m
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),$(call quoted,$(JOBS))))
 
 corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
-	python -m pipelines.corpora --text $(call quoted,$(TEXT)) --jobs $(call quoted,$(JOBS)) $(ARGS)
+	python -m pipelines.corpora --text=$(call quoted,$(TEXT)) --jobs=$(call quoted,$(JOBS)) $(ARGS)
 
 dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null
@@ -88,7 +88,7 @@ onset-law: setup ## fit the tokens at the phase change to batch size and context
 	python -m bench.table
 
 extract: setup ## analyze your own model: make extract WEIGHTS=model.safetensors TOKENIZER=tokenizer.json TEXT='texts/*.txt'
-	python -m pipelines.extract_imported --weights $(call quoted,$(WEIGHTS)) --tokenizer $(call quoted,$(TOKENIZER)) --text $(call quoted,$(TEXT)) --bos $(call quoted,$(BOS)) $(ARGS)
+	python -m pipelines.extract_imported --weights=$(call quoted,$(WEIGHTS)) --tokenizer=$(call quoted,$(TOKENIZER)) --text=$(call quoted,$(TEXT)) --bos=$(call quoted,$(BOS)) $(ARGS)
 
 report: setup ## write the report again from stored records
 	python -m pipelines.repro --report

@@ -68,9 +68,9 @@ NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what th
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
-    """Yield a line for each value of params.yaml (``ours``) that differs from ``theirs``.
+    """Yield a line for each value that differs between params.yaml (``ours``) and ``theirs``, or that one lacks.
 
-    ``others`` introduces the values of ``theirs`` in each line.
+    ``others`` is the phrase before the value of ``theirs``, such as "conf/ has".
     """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys(), key=str):
@@ -162,7 +162,8 @@ def check_composed(values: dict[str, Any]) -> None:
 def _absent_sections(values: dict[str, Any]) -> list[str]:
     """Return a complaint for each section that params.yaml lacks, or that does not hold settings by name."""
     return [
-        f"{name}: expected settings by name, got {values.get(name, 'nothing')!r}; run `make params`"
+        f"{name}: expected {'a number' if name == 'seed' else 'settings by name'}, got "
+        f"{values.get(name, 'nothing')!r}; run `make params`"
         for name in SECTIONS
         if name not in values or (name != "seed" and not isinstance(values[name], dict))
     ]
@@ -240,7 +241,11 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     ):
         if given != used:
             yield f"{key} = {given}: only pipelines.train reads it; the grid has sweep.{axis} = {sweep[axis]}"
-    if model["d_head"] in sweep["d_head"]:
+    if not any(sweep["n_layers"]):
+        for key in ("n_heads", "d_head"):
+            if len(sweep[key]) > (key == "n_heads"):
+                yield f"sweep.{key} = {sweep[key]}: models without layers have no heads, so it adds no models"
+    elif model["d_head"] in sweep["d_head"]:
         yield f"sweep.d_head = {sweep['d_head']}: {model['d_head']} is model.d_head and adds no models"
     if short := [name for name, cell in values["cells"].items() if _ends_in_warmup(cell)]:
         yield (

@@ -35,7 +35,7 @@ def text_of(base: str) -> str:
 def git(*arguments: str) -> str | None:
     """Run git and return its output, or None if it fails. Raises ValueError if git is not installed."""
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+        done = subprocess.run(["git", *arguments], capture_output=True, encoding="utf-8", errors="replace", check=False)
     except FileNotFoundError as error:
         raise ValueError("BASE: a revision needs git, which is not installed; install it, or give a file") from error
     return done.stdout if done.returncode == 0 else None
@@ -45,7 +45,7 @@ def metrics(text: str, where: str) -> Metrics:
     """Parse ``text`` as a metrics.json. Raises ValueError, naming the source ``where``, if it is not one."""
     try:
         return check(json.loads(text), where)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(
             f"{where}: expected the metrics.json of a report, got text that is not JSON ({error}); give a revision or "
             "the path of such a file"
@@ -58,5 +58,5 @@ if __name__ == "__main__":
         base = " ".join(sys.argv[1:])
         if not METRICS.is_file():
             raise FileNotFoundError(f"expected {METRICS} in this folder, got none; run `make repro` to write it")
-        before, now = text_of(base), METRICS.read_text(encoding="utf-8")
+        before, now = text_of(base), METRICS.read_text(encoding="utf-8", errors="replace")
         print(compare(metrics(before, base), metrics(now, str(METRICS)), base))

@@ -73,8 +73,8 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
             raise ValueError(_unreadable_override(error.override)) from error
         if named := re.search("Could not find '([^']+)/([^'/]+)'", str(error)):
             raise ValueError(_unknown_file(*named.groups())) from error
-        if named := re.match("Could not override '([^']+)'", str(error)):
-            raise ValueError(_unknown_key(named[1])) from error
+        if named := re.match("Could not override '([^']*)'", str(error)):
+            raise ValueError(_unknown_key(named[1]) if named[1] else _unreadable_override("=…")) from error
         given = f" with {' '.join(overrides)}" if overrides else ""
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
 
@@ -127,8 +127,8 @@ def _unreadable_override(override: str) -> str:
             f"++sweep.by_layers.2.train.tokens=9000000, got {layers[1]!r}"
         )
     return (
-        f"{override}: expected KEY=VALUE, with letters from a to z, digits, _ and dots in KEY, special characters of "
-        "VALUE in quotation marks, and brackets and quotes closed"
+        f"{override or 'empty override'}: expected KEY=VALUE, with letters from a to z, digits, _ and dots in KEY, "
+        "special characters of VALUE in quotation marks, and brackets and quotes closed"
     )
 
 
@@ -136,7 +136,8 @@ def _unknown_file(folder: str, name: str) -> str:
     """Return the complaint about a file of conf/ that is not there, with the nearest one."""
     folders = [path.name for path in (ROOT / "conf").iterdir() if path.is_dir()]
     files = [path.stem for path in (ROOT / "conf" / folder).glob("*.yaml")]
-    hint = unknown(name, files, "file") if files else unknown(folder, folders, "folder")
+    hint = f"conf/{folder}/ has no files; put them back" if folder in folders else unknown(folder, folders, "folder")
+    hint = unknown(name, files, "file") if files else hint
     if folder.startswith("hydra/"):
         return f"{folder}={name}: no such choice; Hydra and its plugins, and conf/{folder}/ here, define them"
     return f"conf/{folder}/{name}.yaml: named by `defaults` or an override, but not there; {hint}"

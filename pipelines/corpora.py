@@ -108,7 +108,7 @@ def _row(name: str, profile: str) -> str:
     """Return the name of a row, which is the name of its folder. Raises ValueError if there is no such profile."""
     known = sorted(file.stem for file in Path("conf/profile").glob("*.yaml"))
     if profile not in known:
-        raise ValueError(f"--profile: expected one of {', '.join(known)} (conf/profile/), got {profile!r}")
+        raise ValueError(f"profile {profile!r}: expected one of {', '.join(known)} (conf/profile/)")
     return name if profile == DEFAULT else f"{name}@{profile}"
 
 
@@ -138,7 +138,7 @@ def prepare(folder: Path, profile: dict[str, Any]) -> None:
 
 
 def run(folder: Path, *command: str) -> bool:
-    """Run ``python -m command`` in ``folder`` with the code of that folder. Return whether it succeeded."""
+    """Run ``python -m`` with ``command`` in ``folder``, importing that folder's code. Return whether it succeeded."""
     path = os.pathsep.join([str((folder / "src").absolute()), str(folder.absolute())])
     return (
         subprocess.run([sys.executable, "-m", *command], cwd=folder, env=os.environ | {"PYTHONPATH": path}).returncode

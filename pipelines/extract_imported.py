@@ -40,6 +40,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 def extract(given: argparse.Namespace) -> None:
     """Extract the imported model that the arguments name. Write its summary and tables, and print the summary."""
     config = load(ExtractConfig, section(params(), "extract"), "extract")
+    named = {name: _path(name, getattr(given, name)) for name in ("weights", "tokenizer", "out")}
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
     tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
     bos = bos_id(tokenizer, given.bos)
@@ -56,17 +57,26 @@ def extract(given: argparse.Namespace) -> None:
             f"pathsum: the tokenizer has {ids} of the model's {d_vocab} ids; the others are shown as [id]",
             file=sys.stderr,
         )
-    name = given.weights.replace("/", "--") if weights != Path(given.weights).expanduser() else weights.stem
+    name = given.weights.replace("/", "--") if weights != named["weights"] else weights.stem
     if not given.out and not name.strip("."):
         raise ValueError(f"WEIGHTS: expected a file whose name can name a folder, got {weights.name!r}; give --out")
+    folder = named["out"] if given.out else Path("imported", name)
+    folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be made is refused before anything is computed
     summary, tables = extract_tables(model, name, tokens, shown, config, given.context)
-    folder = Path(given.out or f"imported/{name}").expanduser()
     if (folder / "summary.json").exists():
         print(f"{folder}: the tables of an earlier call are replaced; give --out to keep them", file=sys.stderr)
     write_json(folder / "summary.json", summary)
     for table, rows in tables.items():
         frame(rows, registry.tables()[table]).to_csv(folder / f"{table}.csv", index=False, lineterminator="\n")
     print((folder / "summary.json").read_text(encoding="utf-8") + f"{folder}: summary.json and {len(tables)} tables")
+
+
+def _path(name: str, text: str) -> Path:
+    """Return the path ``text``, with ~ replaced. Raises ValueError if it begins with the name of an unknown user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{name.upper()}: expected a path, got {text!r}, whose ~ names no user here") from error
 
 
 if __name__ == "__main__":

@@ -167,8 +167,9 @@ def _about_file(error: OSError, path: Path) -> str:
         return f"expected a path that the system can open, got one that is too long: {str(path)[:60]}…"
     if path.is_absolute() and Path.cwd() not in path.parents:
         return f"{path}: {error.strerror}; give a path that this command can read and write"
+    path = path.relative_to(Path.cwd()) if path.is_absolute() else path
     if isinstance(error, FileNotFoundError) and path.parts[:1] == ("conf",):
-        return f"expected the file {path}, found none; run this in the root of the repository"
+        return f"expected the file {path}, found none; put it back, or run this in the root of the repository"
     if isinstance(error, FileNotFoundError):
         return f"expected the file {path}, found none; `make repro` writes every file that a stage reads"
     in_the_way = next((above for above in (path, *path.parents) if above.exists() and not above.is_dir()), path)

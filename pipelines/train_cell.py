@@ -48,7 +48,8 @@ def run_cell(name: str, cell: CellConfig, tracking: TrackingConfig) -> Path:
             return run
         if ranks.is_main():
             if (found := len(windows[1])) < shown:
-                print(f"{name}: evaluated on all {found} windows of the tuning text, fewer than train.eval_windows")
+                said = f"{name}: evaluated on all {found} windows of the tuning text, fewer than train.eval_windows"
+                print(said, file=sys.stderr)
             write_json(run / "cell.json", cell.model_dump())
             write_json(run / "device.json", describe(choose(cell.train.device)))
         else:

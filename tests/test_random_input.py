@@ -240,7 +240,16 @@ def test_a_scale_of_scores_that_is_none_is_refused(tmp_path: Path, scale: float)
     ("name", "tensor", "said"),
     [
         ("blocks.99999999999.attn.W_Q", torch.zeros(3, 2, 2), "expected layers that are numbered from 0, got a layer"),
-        ("blocks.0.attn.W_Q", torch.zeros(()), "blocks.0.attn.W_Q: expected finite floating-point numbers"),
+        (
+            "blocks.0.attn.W_Q",
+            torch.zeros(()),
+            "blocks.0.attn.W_Q: expected finite floating-point numbers, got a single",
+        ),
+        (
+            "blocks.0.attn.W_Q",
+            torch.zeros(3, 0, 8),
+            "blocks.0.attn.W_Q: expected finite floating-point numbers, got none",
+        ),
         ("embed.W_E", torch.full((23, 7), math.nan), "embed.W_E: expected finite floating-point numbers"),
         ("embed.W_E", torch.zeros(23, 7, dtype=torch.int32), "embed.W_E: expected finite floating-point numbers"),
         ("../../up", torch.zeros(3), "../../up: not part of an attention-only model"),

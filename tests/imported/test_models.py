@@ -370,6 +370,9 @@ def test_a_checkpoint_that_differs_from_its_manifest_is_refused(tmp_path: Path) 
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"00000001.safetensors: expected the file that .*manifest.json lists"):
         open_weights(path, "words")
+    (tmp_path / "model" / "manifest.json").write_text("{")
+    with pytest.raises(ValueError, match="manifest.json: expected the hashes of the model's files, got something else"):
+        open_weights(path, "words")
     copy = path.rename(tmp_path / "copy.safetensors")  # without a manifest, nothing tells
     assert isinstance(open_weights(copy, "words"), CheckpointModel)
 

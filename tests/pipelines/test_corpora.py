@@ -58,7 +58,7 @@ def test_a_text_without_a_name_of_its_own_is_refused(monkeypatch: pytest.MonkeyP
 
 def test_a_profile_that_does_not_exist_names_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for given in (("", "--profile", "../../x"), ("a@nope=x", "--only")):
-        with pytest.raises(ValueError, match=r"--profile: expected one of corpora, gpu, .*, got '(\.\./\.\./x|nope)'"):
+        with pytest.raises(ValueError, match=r"profile '(\.\./\.\./x|nope)': expected one of corpora, gpu, "):
             asked(monkeypatch, *given)
 
 

@@ -101,6 +101,14 @@ def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: di
     assert not (folder / "imported").exists()
 
 
+@pytest.mark.parametrize("name", ["weights", "tokenizer", "out"])
+def test_the_home_folder_of_nobody_is_refused(folder: Path, name: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"{name.upper()}: expected a path, got '~nobody.here/x', whose ~ names no user"
+    ):
+        run(**{name: "~nobody.here/x"})
+
+
 @pytest.mark.parametrize("name", ["..safetensors", "...safetensors"])
 def test_weights_whose_name_is_a_folder_above_write_nothing_there(folder: Path, name: str) -> None:
     (folder / "mine.safetensors").rename(folder / name)
@@ -115,5 +123,5 @@ def test_the_target_says_a_mistake_in_one_message(folder: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("\nerror: expected all of WEIGHTS, TOKENIZER and TEXT, got no TOKENIZER and no TEXT")
     assert "Traceback" not in done.stderr
-    named = [f"--{name} $(call quoted,$({name.upper()}))" for name in ("weights", "tokenizer", "text")]
+    named = [f"--{name}=$(call quoted,$({name.upper()}))" for name in ("weights", "tokenizer", "text")]
     assert all(option in (ROOT / "Makefile").read_text() for option in named)

@@ -136,11 +136,13 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
         ("--nowhere", "BASE=--nowhere: expected a git revision or the path"),
         ("text.json", "text.json: expected the metrics.json of a report, got text that is not JSON"),
         ("bytes", "bytes: expected the metrics.json of a report, got text that is not JSON"),
+        ("deep", "deep: expected the metrics.json of a report, got text that is not JSON"),
         ("", "BASE: expected a git revision or the path of a metrics.json, got nothing"),
     ],
 )
 def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name: str, told: str) -> None:
     (folder / "bytes").write_bytes(b"\xff\xfe\x00")
+    (folder / "deep").write_text("[" * 100_000)
     done = command(folder, "pipelines.compare", name)
     assert told in done.stdout + done.stderr
     assert done.returncode == (told != "No changes.")

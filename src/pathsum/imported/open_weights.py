@@ -62,7 +62,13 @@ def _require_listed(path: Path) -> None:
     folder = path.absolute().parent.parent
     if not (folder / MANIFEST).is_file():
         return
-    listed = read_manifest(folder)[0].get(path.absolute().relative_to(folder).as_posix())
+    try:
+        listed = read_manifest(folder)[0].get(path.absolute().relative_to(folder).as_posix())
+    except ValueError as error:
+        raise ValueError(
+            f"{folder / MANIFEST}: expected the hashes of the model's files, got something else ({error}); run `make "
+            "repro`, which makes it again"
+        ) from error
     if listed not in (None, sha256(path)):
         raise ValueError(
             f"{path}: expected the file that {folder / MANIFEST} lists, got one that has changed since it was written; "

@@ -96,7 +96,7 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
         if name in config and not bound.holds(config[name]) and config[name] not in DEFAULTS.get(name, ())
     ]
     found += [
-        f"{name}: expected finite floating-point numbers, got NaN, infinity or another type in {tensor.dtype} "
+        f"{name}: expected finite floating-point numbers, got {_instead(tensor)} in {tensor.dtype} "
         f"{list(tensor.shape)}; convert the file again"
         for name, tensor in state.items()
         if not name.endswith(BUFFERS) and not (_floating(tensor) and tensor.numel() and _finite(tensor))
@@ -104,6 +104,13 @@ def _number_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -
     if (n_layers := n_layers_of(state)) > len(state):
         found.append(f"blocks: expected layers that are numbered from 0, got a layer {n_layers - 1}; rename them")
     return found
+
+
+def _instead(tensor: Tensor) -> str:
+    """Return what a tensor holds that cannot be weights."""
+    if not tensor.numel():
+        return "none"
+    return "NaN, infinity or another type" if tensor.dim() else "a single number"
 
 
 def _finite(tensor: Tensor) -> bool:

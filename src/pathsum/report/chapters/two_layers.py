@@ -62,7 +62,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     if edge.values:
         text += (
             f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the key edge between the "
-            "two heads raises the loss on the second copy of random tokens more than cutting the strongest other edge."
+            "two heads raises the loss on the second copy of random tokens more than cutting any other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
         text += (
@@ -90,4 +90,4 @@ def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     kept = span([share for known in left for share in known])
     where = f"As a control, possible in {plural(len(left), 'model')}"
-    return f" {where}, cutting the edges of all other heads leaves {kept} of the preference." if left else ""
+    return f" {where}, cutting all other heads' edges leaves {kept} of the preference." if left else ""

@@ -161,7 +161,7 @@ def test_a_variable_is_one_word_of_the_shell_whatever_its_quotes() -> None:
     for target, variable in (("repro", "JOBS"), ("compare", "BASE"), ("corpora", "TEXT")):
         shown = ["make", "--no-print-directory", "--dry-run", target, f"{variable}=it's"]
         printed = subprocess.run(shown, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        assert "it's" in shlex.split(printed.splitlines()[-1])
+        assert any(word.endswith("it's") for word in shlex.split(printed.splitlines()[-1]))
 
 
 def test_the_targets_are_the_makefiles() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pathsum.calibration import synthetic as room
 from pathsum.calibration.synthetic import Curve, SyntheticModel, SyntheticWindows, make_windows, train_synthetic
-from pathsum.config import CellConfig, ExtractConfig, ModelConfig, SyntheticModelConfig
+from pathsum.config import UNREAD, CellConfig, ExtractConfig, ModelConfig, SyntheticModelConfig
 from pathsum.core.weights import Weights
 from pathsum.extraction.inputs import trace_trained
 from pathsum.model.transformer import Transformer
@@ -42,7 +42,7 @@ def config(n_layers: int = 0, steps: int = 0, smeared_keys: bool = False, **corp
         "n_layers": n_layers, "n_heads": 1, "d_head": 7, "d_model": 11, "embedding_std": 0.3, "n_ctx": N_CTX,
         "positions": "relative", "norm": "rms", "smeared_keys": smeared_keys,
     }  # fmt: skip
-    train = {**TRAIN.model_dump(), "tokens": steps * TRAIN.batch * N_CTX, "autocast": False}
+    train = {**TRAIN.model_dump(), **UNREAD["train"], "tokens": steps * TRAIN.batch * N_CTX}
     return SyntheticModelConfig.model_validate({"corpus": text | corpus, "model": model, "train": train})
 
 

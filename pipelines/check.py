@@ -22,6 +22,7 @@ from pathsum.config import (
     ExtractConfig,
     Frozen,
     SweepConfig,
+    SyntheticCorpus,
     SyntheticModelConfig,
     TokenizerConfig,
     TrackingConfig,
@@ -29,6 +30,7 @@ from pathsum.config import (
     load_corpus,
 )
 from pathsum.core.storage import write_json
+from pathsum.corpora.synthetic import synthetic_corpus
 from pathsum.model.positions import scheme
 from pipelines.compose import compose
 from pipelines.handwritten import read_preregistration
@@ -133,8 +135,14 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         if isinstance(kind, dict)
         for key, needed, given in _contradictions(kind, NAMED_KINDS.get(name, {}))
     ]
+    complaints += [
+        f"calibrate.synthetic_models.{name}: expected a name of at most 64 letters, digits and _; rename the kind"
+        for name in values["synthetic_models"]
+        if not MODEL_NAME.fullmatch(str(name))
+    ]
     try:
-        load_corpus(values["corpus"])
+        corpus = load_corpus(values["corpus"])
+        complaints += _unfit(corpus) if isinstance(corpus, SyntheticCorpus) else []
     except ConfigError as error:
         complaints += error.complaints
     if complaints:
@@ -255,6 +263,7 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     every = [*values["cells"].values(), *values["synthetic_models"].values()]
     if all(config["train"]["optimizer"] == "adamw" for config in every):
         yield f"train.momentum = {values['train']['momentum']}: no model reads it, because none is trained with Muon"
+    yield from _of_no_attention(values)
     ours = [cell for name, cell in values["cells"].items() if name not in sweep["controls"]]
     for section in ("model", "train"):
         for key, given in values[section].items():
@@ -262,6 +271,27 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
                 cell[section][key] != given for cell in ours
             ):
                 yield f"{section}.{key} = {given}: no model of the grid has it; sweep.by_layers or overrides change it"
+
+
+OF_ATTENTION = {  # settings that models without layers do not read
+    "model": ("d_head", "positions", "clamp", "smeared_keys"),
+    "train": ("lr_attention", "lr_positions", "decay_attention", "optimizer", "momentum"),
+}
+
+
+def _of_no_attention(values: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each setting of attention heads that is given for models without layers only."""
+    sweep = values["sweep"]
+    given = {f"by_layers.{n}": changes for n, changes in sweep["by_layers"].items() if str(n) == "0"}
+    for part in ("overrides", "controls"):
+        for name, changes in sweep[part].items():
+            if name in values["cells"] and not values["cells"][name]["model"]["n_layers"]:
+                given[f"{part}.{name}"] = changes
+    for where, changes in given.items():
+        for section, keys in OF_ATTENTION.items():
+            for key in keys:
+                if key in changes.get(section, {}):
+                    yield f"sweep.{where}.{section}.{key}: models without layers do not read it"
 
 
 def _ends_in_warmup(cell: dict[str, Any]) -> bool:
@@ -275,11 +305,22 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
         config = load(kind, section, where)
         if isinstance(config, CellConfig | SyntheticModelConfig):
             scheme(config.model)
+        if isinstance(config, SyntheticModelConfig):
+            return [f"{where}.{complaint}" for complaint in _unfit(config.corpus)]
     except ConfigError as error:
         return error.complaints
     except ValueError as error:
         where_else = "; clamp a model that has both, under sweep.controls" if str(error).startswith("clamp") else ""
         return [f"{where}.model.{error}{where_else}"]
+    return []
+
+
+def _unfit(config: SyntheticCorpus) -> list[str]:
+    """Return which settings of a synthetic corpus cannot be satisfied together, and why."""
+    try:
+        synthetic_corpus(config)
+    except ValueError as error:
+        return [line.removeprefix("  - ") for line in str(error).splitlines()[1:]]
     return []
 
 

@@ -109,6 +109,8 @@ def _said(error: Exception) -> str:
         return "expected KEY=VALUE, with the name of a file in conf/KEY/ for a whole section; single settings have dots"
     if re.search("Interpolation key 'sweep.seeds|sweep.seeds.* container", text):  # ``seed`` interpolates sweep.seeds
         return "sweep.seeds: expected a list of at least one seed, such as [2, 3, 4]"
+    if named := re.match(r"Interpolation key '(\w+)' not found", text):
+        return f"{named[1]}: expected settings by name"
     if isinstance(error, yaml.YAMLError):
         return f"{text}; correct the file"
     if "Error merging override" in text and error.__cause__:

@@ -250,7 +250,7 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
     if len(chosen) > 1:
         raise ValueError(f"expected one of {', '.join(parts)}, got {' '.join(chosen)}; run them one after another")
     if jobs and (len(jobs) > 1 or not jobs[0].isdecimal() or int(jobs[0]) < 1):
-        raise ValueError(f"JOBS: expected a number of models to process at a time, got {' '.join(jobs)!r}")
+        raise ValueError(f"JOBS: expected how many models to process at a time, at least 1, got {' '.join(jobs)!r}")
     return parts[chosen[0]] if chosen else repro, int(jobs[0]) if jobs else 0
 
 

@@ -26,7 +26,7 @@ HOW = ExtractConfig(
     repeated_windows=31,
     exactness_windows=BATCH,
     top_k=2,
-    rotations=1,
+    rotations=10,
 )
 
 

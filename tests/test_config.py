@@ -159,7 +159,7 @@ def test_spreads_and_frequencies_of_synthetic_text_are_not_negative() -> None:
 def test_calibration_needs_two_seeds_and_a_synthetic_model() -> None:
     right = {
         "seeds": [0, 1],
-        "rotations": 9,
+        "rotations": 10,
         "corpus": {},
         "model": {},
         "train": {},

@@ -42,7 +42,7 @@ RATE = Bound(1e-9, 100, "per step")
 SPREAD = Bound(0, 20, "nats")  # with a larger spread some words would never occur
 LAYERS, HEADS, WIDTH = Bound(0, 64, "layers"), Bound(0, 1024, "heads"), Bound(0, 4096, "dimensions")
 DOCUMENTS = Bound(1, 10**10, "documents")
-ROTATIONS = Bound(1, 10**6, "rotations")
+ROTATIONS = Bound(10, 10**6, "rotations")  # with fewer, no q-value is below 0.1, and no edge composes
 
 CORPUS = {"validation_share": Bound(1e-6, 0.999), "max_documents": DOCUMENTS}
 

@@ -28,7 +28,7 @@ HOW = ExtractConfig(
     repeated_windows=2,
     exactness_windows=1,
     top_k=7,
-    rotations=1,
+    rotations=10,
 )
 BIGRAM = np.array([[0, 3, 1], [2, 0, 0], [0, 0, 0]])  # token 2 is never followed
 UNIGRAM = np.array([2, 3, 1])  # u = (3, 4, 2) / 9

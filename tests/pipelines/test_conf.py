@@ -383,6 +383,11 @@ def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> N
         ("sweep.n_layers=[0]", "model.n_layers = 2: only pipelines.train reads it"),
         ("sweep.n_layers=[0]", "train.tokens = 3000000: no model of the grid has it; sweep.by_layers or overrides"),
         ("sweep.d_head=[32]", "sweep.d_head = [32]: 32 is model.d_head and adds no models"),
+        (
+            "++sweep.by_layers.0.train.lr_attention=0.5",
+            "sweep.by_layers.0.train.lr_attention: models without",
+        ),
+        ("++sweep.overrides.L0S2.model.smeared_keys=true", "sweep.overrides.L0S2.model.smeared_keys: models without"),
         ("sweep.n_layers=[0]", "sweep.n_heads = [4, 2, 8]: models without layers have no heads, so it adds no models"),
         ("train.warmup_steps=1500", "train.warmup_steps: expected fewer steps than training has, because learning"),
         ("+sweep.by_layers.3.train.tokens=1", "sweep.by_layers.3: the grid has no model of 3 layers"),
@@ -446,6 +451,32 @@ def test_a_kind_of_synthetic_models_has_what_its_name_states(tmp_path: Path, ove
     with pytest.raises(
         ConfigError, match=f"{named}, as the name of the kind says, got .*; change it, or give the kind"
     ):
+        check_valid(values, Preregistration())
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (
+            "skips.corpus.n_skip_trigrams=100",
+            "skips.corpus.n_skip_trigrams, questions, n_answers: expected rules of at",
+        ),
+        (
+            "lookups.corpus.n_answers=1",
+            "lookups.corpus.n_skip_trigrams, n_answers: expected 0 or more, and not exactly",
+        ),
+    ],
+)
+def test_rules_that_do_not_fit_a_synthetic_corpus_are_refused(tmp_path: Path, override: str, said: str) -> None:
+    values = composed(tmp_path, f"calibrate.synthetic_models.{override}")
+    with pytest.raises(ConfigError, match=re.escape(f"synthetic_models.{said}")):
+        check_valid(values, Preregistration())
+
+
+def test_a_kind_of_synthetic_models_has_a_name_that_can_be_printed(tmp_path: Path) -> None:
+    values = composed(tmp_path)
+    values["synthetic_models"]["a/b"] = values["synthetic_models"]["copies"]
+    with pytest.raises(ConfigError, match="calibrate.synthetic_models.a/b: expected a name of at most 64 letters"):
         check_valid(values, Preregistration())
 
 

@@ -117,9 +117,9 @@ def test_an_earlier_copy_is_replaced(tmp_path: Path) -> None:
         (GRAPH, None, [], "expected params.yaml in this folder; run `make params`"),
         (GRAPH, "", [], "params.yaml: expected the sections that `make params` writes"),
         (GRAPH, "cells: 3", [], "params.yaml: expected models by name under cells, got none; run `make params`"),
-        (GRAPH, HAS, ["two"], "JOBS: expected a number of models to process at a time, got 'two'"),
-        (GRAPH, HAS, ["0"], "JOBS: expected a number of models to process at a time, got '0'"),
-        (GRAPH, HAS, ["1", "2"], "JOBS: expected a number of models to process at a time, got '1 2'"),
+        (GRAPH, HAS, ["two"], "JOBS: expected how many models to process at a time, at least 1, got 'two'"),
+        (GRAPH, HAS, ["0"], "JOBS: expected how many models to process at a time, at least 1, got '0'"),
+        (GRAPH, HAS, ["1", "2"], "JOBS: expected how many models to process at a time, at least 1, got '1 2'"),
         (GRAPH, HAS, ["--models", "--report"], "expected one of --models, --report, --tokens, got --models --report"),
     ],
 )

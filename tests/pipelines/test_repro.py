@@ -240,7 +240,9 @@ def test_jobs_must_be_a_number(tmp_path: Path) -> None:
     for jobs in ("many", "0", "-1"):
         done = command(tmp_path, "pipelines.repro", jobs)
         assert done.returncode == 1
-        assert done.stderr == f"\nerror: JOBS: expected a number of models to process at a time, got {jobs!r}\n"
+        assert (
+            done.stderr == f"\nerror: JOBS: expected how many models to process at a time, at least 1, got {jobs!r}\n"
+        )
 
 
 def test_a_report_does_not_wait_for_the_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,11 +112,12 @@ def test_a_second_copy_no_better_than_guessing_is_not_predicted() -> None:
         ("zero_layer_bigram", "2.550 (unigram model)"),
         ("direct_path_bigram", "0.40 (unigram model)"),
         ("repeat_loss", "0 (guessing)"),
-        ("k_composition", "score 0; for the right head, 1 of 2 to 4 heads"),
+        ("k_composition", "0 for the score; 1 in 2 to 4 for naming the right head"),
         ("induction_scores_k", "0.04"),  # of 10 pairs of paths 2, of 26 pairs 4
         (
             "one_layer_skip_trigrams",
-            "0.016 (n = 250, drawn from the text, same tests); 0.40 (all candidates that pass them)",
+            "0.016 (triples sampled from the text that pass the same tests, n = 250); 0.40 (all candidates that pass "
+            "them)",
         ),
         ("path_expansion_exact", "–"),
     ],
@@ -134,7 +135,7 @@ def test_chance_over_no_candidates_is_unknown() -> None:
     assert passing_share(tallies) is None
     changed = dataclasses.replace(WORKS, cells={cell.name: cell.having(skip_trigram_tallies=tallies)})
     assert claim("one_layer_skip_trigrams").chance(changed) == (
-        "– (n = 0, drawn from the text, same tests); – (all candidates that pass them)"
+        "– (triples sampled from the text that pass the same tests, n = 0); – (all candidates that pass them)"
     )
 
 
@@ -165,7 +166,7 @@ def test_k_composition_with_another_head_than_the_previous_token_head_does_not_c
     results = dataclasses.replace(WORKS, cells={cell.name: cell.having(composition=moved)})
     found = judge(claim("k_composition"), results)
     assert found.verdict == NOT
-    assert "composes most with L0H1, not with the previous-token head L0H0" in found.detail
+    assert "composes most with head L0H1, not with the previous-token head L0H0" in found.detail
 
 
 def test_an_edge_that_may_be_chance_is_no_partner() -> None:

@@ -148,7 +148,7 @@ def test_a_score_that_the_mean_write_alone_makes_is_no_composition_however_signi
         assert changed.composes == composes
 
 
-def test_edges_are_stated_by_kind_and_a_kind_is_confirmed_where_half_of_it_is_needed() -> None:
+def test_edges_are_stated_by_kind_and_a_kind_is_confirmed_where_most_of_it_is_needed() -> None:
     claimed = [
         dataclasses.replace(e, value=0.3, varying=0.3, varying_q_value=0.01)
         if e.kind == "V" or e.late_head == 0 == e.early_head

@@ -52,8 +52,8 @@ def test_the_unselected_stand_beside_the_listed_and_intervals_are_over_heads() -
         replace(t, confirmed=b, tested=n) for t, (b, n) in zip(ONE.rows(SkipTrigramTallyRow), shares, strict=True)
     ]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
-    assert "without selection, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
-    assert "; 0.40 of all candidates; 0.016 of triples sampled from the text" in text
+    assert "frequent enough, they confirm 180 of 600 (0.30 [0.10, 0.50], interval over heads)" in text
+    assert "; 0.40 for all candidates; 0.016 for triples sampled from the text" in text
     assert "whatever the heads do there (n = 250). Of all candidates, passing or not, a share of 0.30 copies." in text
 
 
@@ -62,7 +62,7 @@ def test_a_share_of_no_candidates_is_unknown() -> None:
     nothing: dict[str, Any] = {"passing": 0, "passing_copying": 0, "base_rate": None, "base_passing": 0}
     tallies = [replace(t, **nothing) for t in ONE.rows(SkipTrigramTallyRow)]
     text = " ".join(paragraphs([ONE.having(skip_trigram_tallies=tallies)]))
-    assert "; – of all candidates; – of triples sampled from the text" in text
+    assert "; – for all candidates; – for triples sampled from the text" in text
     assert "whatever the heads do there (n = 0). " in text
 
 

@@ -26,8 +26,8 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
     )
     assert f"over all pairs of tokens, is {' and '.join(scores)}." in variants
     assert (
-        "first copy helps: the gain exceeds that from the control by 0.20, and that from another passage by 0.30"
-        in renamed
+        "first copy helps more than the control: its gain minus that from the control is 0.20, and minus that from "
+        "another passage 0.30" in renamed
     )
     assert (
         "is predicted worse after the first copy than after the control (difference of the gains −1.20; against another"
@@ -39,15 +39,20 @@ def test_a_match_is_stated_with_its_size_beside_an_equal_token_s() -> None:
 def test_where_intervals_reach_0_nothing_is_shown_and_only_below_0_is_it_denied() -> None:
     _, variants, _, renamed = section(only(FAILS), {}).paragraphs
     assert variants.count("is not shown to be matched: its follower") == 2
-    assert "first copy is not shown to help: the gain exceeds that from the control by 0.00" in renamed
+    assert (
+        "first copy is not shown to help more than the control: its gain minus that from the control is 0.00" in renamed
+    )
     assert "is not shown to be predicted better after the first copy" in renamed
     below = [dataclasses.replace(r, value=-1.0, low=-1.1, high=-0.9) for r in FAILS.rows(FuzzyMatchingRow)]
     _, variants, _, renamed = section(only(FAILS.having(fuzzy_matching=below)), {}).paragraphs
     assert variants.count("is not matched: its follower") == 2
-    assert "first copy does not help: the gain exceeds that from the control by −1.00" in renamed
+    assert "first copy helps less than the control: its gain minus that from the control is −1.00" in renamed
     mixed = section(only(WORKS, FAILS), {}).paragraphs
     assert "that differs only in case is matched in 1 of 2 models" in mixed[1]
-    assert "first copy helps in 1 of 2 models: the gain exceeds that from the control by 0.00 to 0.20" in mixed[3]
+    assert (
+        "first copy helps more than the control in 1 of 2 models: its gain minus that from the control is 0.00"
+        in mixed[3]
+    )
 
 
 def test_what_was_not_measured_is_not_stated() -> None:

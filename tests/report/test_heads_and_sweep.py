@@ -62,10 +62,10 @@ def test_the_edges_below_chance_are_counted_and_bounds_of_p_are_marked() -> None
     assert "Of 4 edges of all models, 2 have a composition score above chance and 1 below it" in said[0]
     assert "1 show no difference" in said[0]
     assert (
-        "2 have a score beyond those of all random rotations: their p-values are only known to be < 0.0002" in said[0]
+        "2 have a score beyond those of all random rotations: their p-values are only known to be ≤ 0.00020" in said[0]
     )
     assert "3 of 4 edges differ from it, by a median of 0.100" in said[1]
-    assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["< 0.0002", "0.010"]
+    assert [row[-1].text for row in two_layers.tables([cell])[1].rows] == ["≤ 0.001", "0.010"]
 
 
 def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:

@@ -31,7 +31,7 @@ def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effec
     assert "these sequences were not used to choose it" in method
     assert "prefers the longer match in 1 of 1 model (interval above 0): it gives 0.70 of its attention" in behaviour
     assert "With three tokens against two, the head prefers the longer match in 0 of 1" in behaviour
-    assert "Without previous token → queries: 0.05 of the advantage, 1.00 of the attention; the loss rises by" in edges
+    assert "Without previous token → queries: 0.05 of the advantage and 1.00 of the attention remain; the loss" in edges
     assert "Without other heads → queries and keys (control): 1.00 of the advantage" in edges
     assert "raises the loss on the second copy by 0.80 nats per token" in others
 
@@ -39,7 +39,7 @@ def test_a_preference_that_two_edges_make_is_stated_with_its_edges_and_its_effec
 def test_where_no_head_prefers_the_longer_match_the_text_says_so_and_no_edge_is_credited() -> None:
     _, behaviour = section(only(FAILS), {}).paragraphs
     assert "in 0 of 1 model" in behaviour
-    assert "match the current token and no more" in behaviour
+    assert "No head is shown to match more than the current token." in behaviour
     assert verdicts(only(FAILS)) == {"two_token_matching": NOT, "two_token_edges": NOT}
 
 

@@ -19,7 +19,7 @@ def _key_edge(cell: Cell) -> Finding:
         return Finding(None, False, "no such edge was ablated")
     notes = [
         f"{c.method} ablation {interval(c.difference_nats, c.low, c.high)} against "
-        f"{head_label(c.other_early_layer, c.other_early_head)} → {head_label(c.other_layer, c.other_head)} "
+        f"the edge {head_label(c.other_early_layer, c.other_early_head)} → {head_label(c.other_layer, c.other_head)} "
         f"({c.other_kind})"
         for c in (zero, resample)
     ]

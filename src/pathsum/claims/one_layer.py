@@ -64,7 +64,7 @@ def _copying_heads(cell: Cell) -> Finding:
         return Finding(None, False, "not measured")
     share = sum(c.shown for c in found) / len(found)
     by_weights = sum(c.weights for c in found) / len(found)
-    return Finding(share, share > MOST, f"share by weights alone {number(by_weights)}")
+    return Finding(share, share > MOST, f"share by both {number(share)}, by weights alone {number(by_weights)}")
 
 
 def copying_share(cell: Cell) -> float | None:
@@ -102,7 +102,8 @@ def _base_rate(results: Results) -> str:
         return UNKNOWN
     drawn = span([t.base_rate for t in tallies if t.base_rate is not None], 3)
     return (
-        f"{drawn} (n = {span([t.base_passing for t in tallies], 0)}, drawn from the text, same tests); "
+        f"{drawn} (triples sampled from the text that pass the same tests, n = "
+        f"{span([t.base_passing for t in tallies], 0)}); "
         f"{number(passing_share(tallies))} (all candidates that pass them)"
     )
 

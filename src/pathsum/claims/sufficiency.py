@@ -31,7 +31,9 @@ def _suffices(cell: Cell) -> Finding:
         return Finding(None, False, "no induction head past the first layer")
     clear = ours.matching_low > other.matching_high
     passes = ours.matching_share >= MOST and clear
-    return Finding(ours.matching_share, passes, f"best control {number(other.matching_share)}")
+    note = f"{number(ours.matching_share)} remains, best control {number(other.matching_share)}"
+    note += "" if clear else ", interval not above that of the control"
+    return Finding(ours.matching_share, passes, note)
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -55,9 +55,9 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     """Judge by the weakest effect over both edges and both methods. A head without an advantage does not pass."""
     found = [r for cut in (QUERY_EDGE, KEY_EDGE) for r in ablated(cell, cut)]
     if row.low <= 0:
-        return Finding(None, False, "does not prefer the longer match")
+        return Finding(None, False, "no clear preference for the longer match")
     if len({r.cut for r in found}) < 2:
-        return Finding(None, False, "no head but previous-token heads")
+        return Finding(None, False, "the first layer has no head but previous-token heads")
     left = [r.left_high for r in found if r.left_high is not None]
     kept = [r.alone_left_low for r in found if r.alone_left_low is not None]
     if min(len(left), len(kept)) < len(found):
@@ -65,8 +65,12 @@ def _by_these_edges(cell: Cell, row: SuffixCutRow) -> Finding:
     unsure = any(
         within(LEFT, r.left_low, r.left_high) or within(LEFT, r.alone_left_low, r.alone_left_high) for r in found
     )
-    note = f"attention to a match of one token keeps {number(min(kept))} of its value"
-    return Finding(max(left), max(left) < LEFT < min(kept), note, unsure)
+    reasons: list[str] = []
+    if max(left) >= LEFT:
+        reasons.append(f"up to {number(max(left))} of the advantage is left (upper end)")
+    if min(kept) <= LEFT:
+        reasons.append(f"attention to a match of one token may fall to {number(min(kept))} of its value (lower end)")
+    return Finding(max(left), max(left) < LEFT < min(kept), ", ".join(reasons), unsure)
 
 
 CLAIMS: tuple[Claim, ...] = (

@@ -31,7 +31,7 @@ def _k_composition(cell: Cell) -> Finding:
         return Finding(None, False, "no head K-composes with the best induction head")
     found = (partner.early_layer, partner.early_head)
     expected = (previous.layer, previous.head)
-    note = f"composes most with {head_label(*found)}, not with the previous-token head {head_label(*expected)}"
+    note = f"composes most with head {head_label(*found)}, not with the previous-token head {head_label(*expected)}"
     return Finding(partner.varying - partner.chance, found == expected, note)
 
 
@@ -40,7 +40,7 @@ def _mostly_k(cell: Cell) -> Finding:
     if not any(e.composes for e in edges):
         return Finding(None, False, "no edge composes")
     every = _share_of_keys([e for e in edges if e.varying > e.chance])
-    note = f"of all edges above chance {number(every)}; the rule misses more V- than K-edges"
+    note = f"share among all edges above chance {number(every)}"
     return at_least(_share_of_keys([e for e in edges if e.composes]), MOST, note)
 
 
@@ -65,12 +65,13 @@ def repeat_gain(cell: Cell) -> float:
 
 
 def _repeat_gain(cell: Cell) -> Finding:
-    return at_least(repeat_gain(cell), GAIN, f"top-1 accuracy {number(cell.summary.repeat_top1)}")
+    gain = repeat_gain(cell)
+    return at_least(gain, GAIN, f"gain over guessing {number(gain)}, top-1 accuracy {number(cell.summary.repeat_top1)}")
 
 
 def _one_head_of(results: Results) -> str:
     heads = [c.summary.n_heads for c in results.with_layers(2)]
-    return or_unknown(span(heads, 0), " heads", before="score 0; for the right head, 1 of ")
+    return or_unknown(span(heads, 0), " for naming the right head", before="0 for the score; 1 in ")
 
 
 CLAIMS: tuple[Claim, ...] = (

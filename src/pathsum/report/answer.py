@@ -73,7 +73,7 @@ def _one(results: Results) -> str:
         f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: no head's prefix matching "
         f"(attention to the token after an earlier copy of the current one, 0 to 1) exceeds {number(max(scores), 3)}. "
         f"By the paper's criterion, positive OV eigenvalues, {count(found, 'weights')} heads copy; only "
-        f"{sum(c.shown for c in found)} also by behavior."
+        f"{sum(c.shown for c in found)} also raise the next token's logit on repeated random tokens."
         if scores
         else "One layer: no head was measured."
     )

@@ -51,7 +51,10 @@ def _copying(results: Results) -> str:
 
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
-    return f"Other skip-trigrams are more common: of all candidates that pass both tests, only {number(base)} copy."
+    return (
+        "Other skip-trigrams are more common: of all candidates that are more frequent than chance in both halves of "
+        f"the documents, only {number(base)} copy."
+    )
 
 
 def _repeats(results: Results) -> str:
@@ -79,7 +82,8 @@ def _key_edge(results: Results) -> str:
     back = sum(_two_back(c, r.other_early_layer, r.other_early_head) for c, r in missed)
     which = ", which attends two tokens back," if back == len(missed) else ""
     return (
-        f"In {plural(len(missed), 'model')} another first-layer head{which} matters as much or more to the same keys."
+        f"In {plural(len(missed), 'model')} another first-layer head{which} matters about as much to the same keys, or "
+        "more."
     )
 
 
@@ -90,8 +94,8 @@ def _two_back(cell: Cell, layer: int, head: int) -> bool:
 
 
 def _two_tokens(results: Results) -> str:
-    """State in how many models the two-token edges also carry one-token matches, and in how many half or more of the
-    advantage of longer matches may be left without these edges."""
+    """State in how many models cutting the two-token edges may also remove half or more of one-token matching, and in
+    how many half or more of the advantage of longer matches may be left without these edges."""
     rows = [[r for cut in EDGES for r in ablated(c, cut)] for c in results.with_layers(2)]
     left = sum(any(r.left_high is not None and r.left_high >= LEFT for r in found) for found in rows)
     both = sum(
@@ -100,7 +104,10 @@ def _two_tokens(results: Results) -> str:
         and any(r.alone_left_low is not None and r.alone_left_low <= LEFT for r in found)
         for found in rows
     )
-    carried = f"In {plural(both, 'model')} these edges also carry matches of one token."
+    carried = (
+        f"In {plural(both, 'model')} the interval does not exclude that cutting these edges also removes half or more "
+        "of one-token matching."
+    )
     unsure = f"In {plural(left, 'model')} the interval does not exclude that half of the advantage or more is left."
     return " ".join([carried] * bool(both) + [unsure] * bool(left))
 
@@ -118,7 +125,7 @@ def _coincides(results: Results) -> str:
     return (
         f"The models that fail had {span(early)} nats of the loss drop before the phase change, perhaps by "
         f"skip-trigrams. On so few windows, the intervals of {unsure} of {len(rows)} models include {BEFORE} nats, "
-        "ICL's threshold for other positions."
+        "ICL's threshold, which is for other positions in the window."
     )
 
 

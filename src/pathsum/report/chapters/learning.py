@@ -35,20 +35,22 @@ def _onset(results: Results) -> str:
     median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
     return (
         f"Induction heads form in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
-        f"one layer: half of the rise of prefix matching is complete after {median} tokens ({first} to "
-        f"{last}).{_bends(results)}"
+        f"one layer; the median onset is {median} tokens ({first} to {last}).{_bends(results)}"
     )
 
 
 def _bends(results: Results) -> str:
-    """State in how many models with and without a phase change the loss bends; empty unless there are both kinds."""
+    """State in how many models with and without a phase change a fit finds a bend of the loss; empty unless there are
+    both kinds."""
     formed, others = by_onset(results)
     if not formed or not others:
         return ""
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
+    marks = rest == 0 and bent == len(formed)
     return (
-        f" The loss curve becomes steeper in {bent} of these {len(formed)} models, and in {rest} of the {len(others)} "
-        "without induction: a bend does not mark the phase change."
+        f" Fitting one bend to each loss curve finds a steepening in {bent} of these {len(formed)} models, and in "
+        f"{rest} of {len(others)} without induction: such a fit {'marks' if marks else 'does not mark'} the phase "
+        "change."
     )
 
 
@@ -70,6 +72,6 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     unsure = sum(map(undecided, results.with_layers(2)))
     return (
         f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (zero "
-        f"or resample ablation, whichever removes less){more}. But the threshold, {MOST}, lies within the "
-        f"95 % interval of {unsure} of {plural(len(shares), 'model')}."
+        f"or resample ablation, whichever removes less){more}. But the 95 % intervals of {unsure} of "
+        f"{plural(len(shares), 'model')} include the threshold, {MOST}."
     )

@@ -55,14 +55,13 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
 def _surprise(cells: Sequence[Cell]) -> str:
     found = [c for cell in cells for c in copying_heads(cell)]
     more = [c.summary.repeat_second_loss_nats - c.summary.repeat_first_loss_nats for c in cells]
-    weights, behaviour, intervention = (
-        sum(bool(getattr(c, kind)) for c in found) for kind in ("weights", "behaviour", "intervention")
-    )
+    copying = [c for c in found if c.weights]
+    behaviour, intervention = (sum(bool(getattr(c, kind)) for c in copying) for kind in ("behaviour", "intervention"))
     return (
-        f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {weights} of "
-        f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} raise the logit of the "
-        f"next token, and {intervention or 'none'} raise the loss on the second copy when ablated. The "
-        f"two copies' losses differ by only {span(more)} nats. Positive eigenvalues mean only that "
+        f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {len(copying)} of "
+        f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
+        f"token's logit, and for {intervention or 'none'}, resample ablation significantly raises the second copy's "
+        f"loss. The second copy costs {span(more)} nats more than the first. Positive eigenvalues mean only that "
         "attention to a token raises its logit on average."
     )
 

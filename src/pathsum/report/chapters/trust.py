@@ -47,8 +47,8 @@ def _calibration(results: Results) -> str:
     weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
     text = (
         f"Detectors were tested on models of synthetic text with known rules. Precision and recall reach {TRUSTED} "
-        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sum(map(certain, rows))} of these, "
-        "both intervals do too."
+        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sum(map(certain, rows))}, both "
+        "intervals' lower ends do too."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}." if weak else text
 
@@ -92,7 +92,7 @@ def _controls(results: Results) -> str:
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
     held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a predictable outcome"
-    return f"{held} turn out as predicted: induction heads form, or do not{but}."
+    return f"{held} end training as predicted, with induction heads or without{but}."
 
 
 def _exactness(results: Results) -> str:

@@ -56,19 +56,16 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
     text = ""
     if shares:
         text = (
-            "The induction head's score prefers the token after the earlier copy. Of this preference, "
+            "The induction head's attention score prefers the token after the earlier copy. Of this preference, "
             f"{span(shares)} comes from comparing the query's current token with the key's previous token."
         )
     if edge.values:
         text += (
-            f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the key edge between the "
-            "two heads raises the loss on the second copy of random tokens more than cutting any other edge."
+            f" In {len(edge.values) - len(edge.short)} of {len(edge.values)} models, cutting the two heads' key edge "
+            "raises the loss on the second copy of random tokens more than cutting any other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += (
-            f" But with everything except these two heads and their key edge resampled, only {span(kept)} of prefix "
-            "matching is left."
-        )
+        text += f" But with all other heads and edges resampled, only {span(kept)} of prefix matching is left."
     return text.strip()
 
 

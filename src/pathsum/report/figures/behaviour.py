@@ -75,8 +75,9 @@ def trajectories(results: Results) -> Figure | None:
         "Losses on the same held-out tokens at each checkpoint after the first 5 % of training, of all models, "
         f"projected onto their first two principal components ({shares} of the variance). Each line is the training of "
         "one model. The circle marks the first of these checkpoints, and the dot the first after the onset of "
-        "induction. Where lines of different depth separate, the models begin to predict different tokens well. A bend "
-        "of a line alone is no evidence of a transition, because principal components of any smooth curve bend."
+        "induction. Where lines of different depth separate, the models begin to differ in the tokens that they "
+        "predict well. A bend of a line alone is no evidence of a transition, because principal components of smooth "
+        "curves bend too."
     )
     return picture("trajectories", "Losses on single tokens during training", caption, data, (7.4, 5.0), paint)
 

@@ -21,7 +21,7 @@ STYLES = {  # marker, its fill color (None: the color of its edge) and its label
     "zero": ("o", "white", "zero ablation"),
     "mean": ("s", "#b9d7ea", "mean ablation"),
     "resample": ("D", None, "resample ablation"),
-    "rotated": ("x", None, "control: random rotation of the write is removed"),
+    "rotated": ("x", None, "control: random rotation of the output subtracted"),
 }
 
 
@@ -49,10 +49,10 @@ def ablations(results: Results) -> Figure | None:
 
     windows = " or ".join(str(n) for n in sorted({a.windows for c in cells for a in c.rows(AblationRow)}))
     caption = (
-        "Rise of the loss when the write of one head is replaced and later layers are recomputed; a negative value "
+        "Rise of the loss when the output of one head is replaced and later layers are recomputed; a negative value "
         "means that the loss falls. Shaded: the first-layer head that attends most to the previous token, and the head "
-        "with the highest prefix matching. Where induction has formed, ablating either raises the loss on the second "
-        f"copy. Bars: 95 % bootstrap intervals on {windows} windows of each kind."
+        "with the highest prefix matching. Where these two heads do induction, ablating either should raise the loss "
+        f"on the second copy. Bars: 95 % bootstrap intervals on {windows} windows of each kind."
     )
     if len(cells) > len(shown):
         caption += f" The figure shows the first {len(shown)} of {len(cells)} models; the CSV contains all."

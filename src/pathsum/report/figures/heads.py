@@ -51,7 +51,7 @@ def eigenvalues(results: Results) -> Figure | None:
     caption = (
         f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed line) copy by the "
         f"criterion of AMF: {'; '.join(share)}. In AMF's one-layer model, 10 of 12 heads do. The next table shows "
-        "whether they also copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane, of the "
+        "how many also copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane, of the "
         "head with the highest positivity for each number of layers."
     )
     size = (4.4 * (1 + len(shown)), 4.0)

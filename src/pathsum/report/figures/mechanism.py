@@ -104,7 +104,7 @@ def mechanism_one(results: Results) -> Figure | None:
     data = pd.DataFrame([values], columns=columns)
     caption = (
         f"{cell.name}: the confirmed skip-trigram with the largest total effect"
-        f"{', of those from word to word' if words else ''}. After this source, the output follows "
+        f"{', among those whose source and output are words' if words else ''}. After this source, the output follows "
         f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
     )
     return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)

@@ -76,7 +76,7 @@ def _edges(items: Sequence[Judged]) -> str:
             f"{_yes(others, 'intervention')} of {len(others)} that {'does' if len(others) == 1 else 'do'} not"
         )
         if claimed:
-            confirmed[2 * needed >= len(claimed)].append(f"{question}s")
+            confirmed[2 * needed > len(claimed)].append(f"{question}s")
     if not counts:
         return ""
     text = f"Prediction of the second copy needs {'; '.join(counts)}."
@@ -127,8 +127,9 @@ def _copying(items: Sequence[Judged]) -> str:
         text += (
             f" Ablation of one of the {len(unneeded)} heads that copy by their weights but are not needed changes the "
             f"loss on the second copy by {repeats} nats and the held-out loss by {held_out} nats (ranges over heads). "
-            "If ablation of a head raises the held-out loss, the model uses it on text, and repeated random tokens do "
-            "not test this use."
+            "A rise on the second copy shows need only if its 95 % interval lies above 0 and above that of the head's "
+            "control; this holds for none of these heads. A rise of the held-out loss, here without a control, "
+            "suggests that the model uses the head on text in a way that repeated random tokens do not test."
         )
     return text
 

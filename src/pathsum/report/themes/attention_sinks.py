@@ -9,7 +9,7 @@ from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Attention sinks"
-SINK = 0.3  # mean attention to the first token above which a head counts as using it as a sink; about ten times chance
+SINK = 0.3  # mean attention to the first token above which a head counts as using it as a sink; about 15 times chance
 
 
 def section(results: Results, _: Figures) -> Section:
@@ -21,11 +21,11 @@ def section(results: Results, _: Figures) -> Section:
     sinks = sum(r.attention_low > SINK for r in heads)
     needing = sum(r.forbidden_low > max(0.0, r.control_high) for r in heads)
     text = (
-        "An attention sink is a token that receives attention from heads that have nothing to move; here it is the "
-        f"first token of the window, the beginning-of-sequence (BOS) token. {sinks} of {plural(len(heads), 'head')} "
-        f"give more than {SINK} of their attention to it (lower end of the 95 % interval). In {needing} heads, masking "
-        "the BOS token, so that the other keys take its share, raises the held-out loss more than masking the second "
-        "token of the window (the control) does (95 % intervals)."
+        "An attention sink is a token that receives attention from heads that have nothing to move; the candidate here "
+        f"is the first token of the window, the beginning-of-sequence (BOS) token. In {sinks} "
+        f"of {plural(len(heads), 'head')}, the 95 % interval of the attention to it lies above {SINK}. In {needing} "
+        "heads, masking the BOS token, so that the other keys take its share, raises the held-out loss more than "
+        "masking the second token of the window (the control) does (95 % intervals that do not overlap)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 

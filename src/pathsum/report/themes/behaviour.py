@@ -39,13 +39,14 @@ def section(results: Results, figures: Figures) -> Section:
         "documents; on random tokens, over windows) exceeds a threshold, which is at least three times chance. Chance "
         "is the score of uniform causal attention; for copying, the score on another window's tokens.",
         "For the label induction, three tests must pass: on repeated random tokens drawn uniformly, on repeated random "
-        "tokens drawn by frequency, and on held-out text. A head that attends back by the length of the repeated block "
-        "passes only on random tokens; a head that attends to likely followers of the current token may pass only on "
-        "text. The thresholds were chosen after models of this kind had been seen. The counts of labeled heads "
-        "therefore describe the models and test no claim.",
+        "tokens drawn by frequency, and on held-out text. A head that always attends back by one token less than the "
+        "length of the repeated block passes only on random tokens; a head that attends to likely followers of the "
+        "current token may pass only on text. The thresholds were chosen after models of this kind had been seen. The "
+        "counts of labeled heads therefore describe the models and test no claim.",
     )
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
-    return Section(TITLE, (*method, named.strip(), _weighted(cells)), (_table(cells), *shown))
+    counts = f"A head may have several labels. {named.strip()}"
+    return Section(TITLE, (*method, counts, _weighted(cells)), (_table(cells), *shown))
 
 
 def names(cell: Cell, layer: int, head: int) -> list[str]:
@@ -111,10 +112,11 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("QK matching", "qk_matching_positivity"),
         caption="Labels and scores of every head, with 95 % intervals. Attention scores: mean attention, 0 to 1 "
         "(offset: at the distance in tokens that receives most attention, chosen on other documents). Copies the next "
-        "token: mean sign of the head's contribution to the logit of the token that follows in the repeated block, −1 "
-        "to 1. From the weights alone: eigenvalue positivity of the OV circuit and of QK matching with the "
-        "previous-token head, −1 to 1; copies top-1 / top-5: share of tokens whose own logit is raised most, or among "
-        "the five most, by attention to them. The CSV also has the value-weighted scores.",
+        "token: mean sign of the head's contribution to the logit of the second copy's next token, relative to the "
+        "mean over the vocabulary, −1 to 1. From the weights: eigenvalue positivity of the OV circuit and of QK "
+        "matching with the first-layer head that attends most to the previous token, −1 to 1; copies top-1 / top-5: "
+        "share of tokens whose own logit is raised most, or among the five most, by attention to them. “Copies, by "
+        f"weights”: no label, but OV positivity above {COPYING}. The CSV also has the value-weighted scores.",
         csv="labels.csv",
         levels=2,
         fold=False,

@@ -27,10 +27,10 @@ METHOD = (
     "The effect of an edge is compared with the effects of the other edges of the same kind (Q, K or V).",
     "The last table sums the paths order by order, with attention patterns fixed: the direct path, then paths through "
     "one head (single heads), then paths through two heads (virtual heads). “Own scale”, as in AMF: the norm's scale "
-    "is computed from the paths added so far. “Scales frozen”: it is that of the whole model; the terms then add up "
-    "exactly, but a term much smaller than the rest of the residual stream has little effect. The order counts the "
-    "heads on a path; the section “Attention scores and losses by content” splits the same sum by how many heads moved "
-    "a token's content to another position.",
+    "is computed from the paths added so far. “Scales frozen”: the norm's scale is that of the whole model; the terms "
+    "then add up exactly, but a term much smaller than the rest of the residual stream has little effect. The order "
+    "counts the heads on a path; the section “Attention scores and losses by content” splits the same sum by how many "
+    "heads moved a token's content to another position.",
 )
 
 
@@ -58,8 +58,8 @@ def _contrasts(cells: Sequence[Cell]) -> str:
         "The K-edge from the previous-token head to the induction head is compared with the strongest other edge "
         "(K-edges of the previous-token head excluded): rise of the loss on the second copy without the K-edge, minus "
         "the rise without the other edge (nats per token, resample ablation, paired by window). A value above 0 means "
-        "that the K-edge matters more. The two heads were chosen on other data. Round brackets name the other edge: "
-        f"{'; '.join(found)}."
+        "that the K-edge matters more. The two heads were chosen on other data, but the other edge on the same "
+        f"windows, which can only lower the difference. Round brackets name the other edge: {'; '.join(found)}."
     )
 
 

@@ -35,10 +35,12 @@ def section(results: Results, figures: Figures) -> Section:
         return Section(TITLE, ("This sweep has no model with heads that was decomposed by content.",))
     errors = [r.exactness for c in models for r in c.rows(ContentRow)]
     errors += [r.exactness for c in models for r in c.rows(ContentScoreRow)]
-    direct = [r.power_share for c in models for r in c.rows(BalanceRow) if (r.reader, r.part) == (1, "embedding")]
+    shares = {c.name: _parts(c, 1)["embedding"].power_share for c in models}
+    grid = [share for name, share in shares.items() if name in results.cells]
+    others = "".join(f"; {c.name}: {number(shares[c.name])}" for c in small if c.name in shares)
     balanced = (
-        f"The direct path has a share of {span(direct)} of the power of the residual stream after the first layer "
-        f"(squared norms after normalization, held-out text, range over models{' and ' + SMALL if small else ''})."
+        f"The direct path has a share of {span(grid)} of the power of the residual stream after the first layer "
+        f"(squared norms after normalization, held-out text, range over models{others})."
     )
     method = (
         "The name of a path lists its heads, but not what it carries: a head that attends to its own position moves "
@@ -62,7 +64,7 @@ def _small(small: Sequence[Cell]) -> str:
         f"In {names} the embedding starts small and stays small compared with what the first layer writes. First-layer "
         "heads that attend to their own position can then carry the current token in place of the embedding, and the "
         "names of paths mislead: Q&K-composition may read only the current token, and a virtual head may move content "
-        "only once. By content, this control can be compared with the grid."
+        "only once. Split by content, this control can be compared with the grid."
     )
 
 
@@ -80,7 +82,7 @@ def scores(models: Sequence[Cell]) -> Table:
         caption="The best induction head's preference for the token after the earlier occurrence of the current token, "
         "on repeated random tokens (nats above the mean over keys), and shares of it. By heads: K has a direct path to "
         "the query and a path through a head to the key; Q&K has a path through a head to each. By content: the first "
-        "token is read at the query, the second at the key.",
+        "token is read at the query, the second at the key. Shares can exceed 1, because other terms can be negative.",
         csv="content_scores.csv",
         source="content_claims",
     )
@@ -96,8 +98,8 @@ def orders(models: Sequence[Cell]) -> Table:
         Column("by heads: own scale (nats)", lambda _, __, by_heads, ___: by_heads and by_heads.own_scale_nats),
         Column("by hops: own scale (nats)", ("own_scale_nats", "own_scale_low", "own_scale_high")),
         Column("by hops: scales frozen (nats)", ("added_nats", "added_low", "added_high")),
-        caption="Fall of the held-out loss (nats per token) as paths through 0, 1 and 2 heads are added, and as "
-        "content that moved at 0, 1 and 2 heads (hops) is added. Attention patterns are fixed. Own scale: norms of the "
+        caption="Fall of the held-out loss (nats per token) as paths through 0, 1, … heads are added, and as content "
+        "that changed position at 0, 1, … heads (hops) is added. Attention patterns are fixed. Own scale: norms of the "
         "terms added so far; scales frozen: norms of the whole model. The CSV also has the split by offset.",
         csv="content.csv",
         source="content_loss_reduction",
@@ -118,9 +120,9 @@ def matching_pairs(models: Sequence[Cell]) -> Table:
         Column("matching on AMF's pair", lambda _, head, __: head.qk_matching_positivity),
         caption="Matching on the pair of paths, one to the query and one to the key, that contributes most to the best "
         "induction head's preference. The pair is chosen on half of the repeated windows, and its share of the "
-        "preference is measured on the other half. Matching is eigenvalue positivity, −1 to 1; at 1, every token "
-        "matches itself. AMF's pair is the direct path to the query and the path through the previous-token head to "
-        "the key.",
+        "preference is measured on the other half. Matching is eigenvalue positivity, −1 to 1; above 0, tokens "
+        "match themselves on average. AMF's pair is the direct path to the query and, to the key, the path through the "
+        "first-layer head that attends most to the previous token on held-out text.",
         csv="matching.csv",
         source="matching_pairs",
     )

@@ -34,7 +34,9 @@ def section(results: Results, figures: Figures) -> Section:
     if not results.controls:
         return Section(TITLE, ("This sweep has no controls.",))
     kinds = list(dict.fromkeys(kind for c in results.controls.values() if (kind := _kind(c)) is not None))
-    first = "Controls are models outside the grid. For some of them, it is known whether induction must form."
+    first = (
+        "Controls are models outside the grid. For some of them, it is known in advance whether induction should form."
+    )
     text = " ".join([first, *(KINDS[kind][0] for kind in kinds)])
     table = Table.of(
         results.controls.values(),
@@ -74,15 +76,14 @@ def outcome(cell: Cell) -> tuple[str, str]:
 
 
 def _expected(results: Results) -> str:
-    """State which controls should form induction heads and which should not."""
+    """State which controls should have induction heads at the end of training and which should not."""
     kinds = {name: KINDS[kind][1] for name, c in results.controls.items() if (kind := _kind(c)) is not None}
     said = []
-    for wanted, text in ((True, "should rise in"), (False, "should stay near zero in")):
+    for wanted, text in ((True, "high in"), (False, "near zero in")):
         if names := [name.replace("_", " ") for name, formed in kinds.items() if formed is wanted]:
             said.append(f"{text} {' and '.join(names)}")
-    if len(kinds) < len(results.controls):
-        said.append("may do either in the others")
-    return f"Prefix matching {', '.join(said[:-1])}{', and ' * (len(said) > 1)}{said[-1]}." if said else ""
+    others = "; the others may end anywhere" * (len(kinds) < len(results.controls))
+    return f"Prefix matching should end {', and '.join(said)}{others}." if said else "No outcome is expected."
 
 
 def controls(results: Results) -> Figure | None:

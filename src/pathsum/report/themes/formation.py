@@ -28,7 +28,7 @@ QUANTITIES = {  # in the order in which the mechanism would form
     "key_edge_nats": "key edge",
     "prefix_matching": "prefix matching",
     "loss_drop_nats": "in-context loss drop",
-    "loss_nats": "bend of the loss",
+    "loss_nats": "fitted bend of the loss",
 }
 MARKS = "osD^v"  # markers, one for each number of heads per layer
 SHARE = 0.7  # share of a row's height over which its models are spread
@@ -40,13 +40,15 @@ def section(results: Results, figures: Figures) -> Section:
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep changes in training.",))
     method = (
-        "Each quantity is measured at the checkpoints of training, for the two heads that are the previous-token head "
-        "and the induction head at the end. A rise is dated at its half-way point, in tokens seen. K-composition is "
-        "the excess over chance of the composition score of this pair. The key edge is the amount by which the "
-        "induction head's preference for the token after a match falls when its keys read the previous-token head's "
-        "output on another window. The loss is dated at its bend, where its slope over log tokens becomes steeper. The "
-        "onset in the verdicts differs a little from the rise of prefix matching here, because it follows the best "
-        "head of each evaluation, on other windows."
+        "Each quantity is measured at the checkpoints of training: the in-context loss drop and the loss for the whole "
+        "model, the others for the two heads that are the previous-token head and the induction head at the end. A "
+        "rise is dated at the tokens seen when the quantity passes half of it for the last time. K-composition is the "
+        "excess over chance of the composition score of this pair. The key edge is the amount by which the induction "
+        "head's preference for the token after a match falls when its keys read the previous-token head's output on "
+        "another window. The loss over log tokens is fitted by two straight lines that meet; it is dated at the bend "
+        "where they meet, if the second is steeper and the two fit clearly better than one. The onset in the verdicts "
+        "differs a little from the rise of prefix matching here, because it follows the best head of each evaluation, "
+        "on other windows."
     )
     text = (method, _order(cells), _edge_and_head(cells), _bends(results), _sequences(cells))
     return Section.of(TITLE, text, (*drawn(figures, "formation"), _table(cells)))
@@ -112,17 +114,19 @@ def _sequences(cells: Sequence[Cell]) -> str:
         names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
         orders.append(f"{order or 'nothing'} in {plural(n, 'model')}{names}")
     return (
-        f"Order of formation: {'; '.join(orders)}. “Before”: an evaluation separates the two rises; “with”: none does."
+        f"Order of formation (“before”: an evaluation separates the two rises; “with”: none does): {'; '.join(orders)}."
     )
 
 
 def _bends(results: Results) -> str:
-    """State how often the loss bends in models with and without a phase change; empty unless there are both."""
+    """State how often the fit finds a bend of the loss in models with and without a phase change; empty unless there
+    are both."""
 
     def count(cells: Sequence[Cell]) -> tuple[int, str]:
         bends = [bend for c in cells if (bend := change_of(c, "loss_nats")) is not None]
         certain = sum(bend.low_documents is not None for bend in bends)
-        sure = f" ({certain} in at least 95 % of bootstrap samples)" if bends else ""
+        at = f"at {span([bend.tokens_seen / 1e6 for bend in bends], 1)} M tokens"
+        sure = f" ({at}; {certain} in at least 95 % of bootstrap samples)" if bends else ""
         return len(bends), f"{len(bends)} of {plural(len(cells), 'model')}{sure}"
 
     with_onset, without = by_onset(results)
@@ -131,17 +135,17 @@ def _bends(results: Results) -> str:
     (hits, true), (alarms, false) = count(with_onset), count(without)
     excess = hits * len(without) - alarms * len(with_onset)
     if excess > 0:
-        verdict = "It bends more often where prefix matching rises."
+        verdict = "Such a bend is more frequent where prefix matching rises."
     elif excess == 0:
-        verdict = "A bend does not distinguish the two: a negative result, and no claim uses it."
+        verdict = "Such a bend does not distinguish the two: a negative result, and no claim uses it."
     else:
         verdict = (
-            "This is a negative result: a bend of the loss does not indicate the phase change here, and no claim uses "
-            "it."
+            "This is a negative result: such a bend does not indicate the phase change here, and no claim uses it."
         )
     return (
-        f"The loss bends to a steeper slope in {true} with a rise of prefix matching, and in {false} without one. "
-        f"{verdict} A falling learning rate or a change of the training text also bends the loss."
+        f"The fit finds a bend of the loss to a steeper slope in {true} with a rise of prefix matching, and in {false} "
+        f"without one. {verdict} A falling learning rate or a change of the training text also bends the loss. The fit "
+        "has one bend only: where it finds none, the loss may still fall faster for a while and then slow down again."
     )
 
 
@@ -153,7 +157,7 @@ def _table(cells: Sequence[Cell]) -> Table:
         Column("seeds", lambda _, some: len(some)),
         *(Column(name, lambda _, some, quantity=q: _dated(some, quantity)) for q, name in QUANTITIES.items()),
         caption="Change-points in millions of tokens seen: median over seeds, and in brackets the range over seeds (–: "
-        "no model changes). The CSV has the 95 % intervals of each model.",
+        "found in no model). The CSV has the 95 % intervals of each model.",
         csv="changes.csv",
     )
 
@@ -192,11 +196,11 @@ def formation(results: Results) -> Figure | None:
 
     caption = (
         "If the marks move to the right from one row to the next, the upper quantity forms first. Each mark is a "
-        "two-layer model, in the same order in every row, at half of the quantity's rise (loss: at the bend to a "
-        "steeper slope over log tokens). Wide faint bars reach to the evaluations before and after a change; where "
+        "two-layer model, in the same order in every row, at half of the quantity's rise (loss: at the fitted bend to "
+        "a steeper slope over log tokens). Wide faint bars reach to the evaluations before and after a change; where "
         "they overlap, the order is open. Thin lines: 95 % bootstrap intervals over documents (on random tokens, over "
-        "windows). Hollow marks: in more than 5 % of the bootstrap samples there is no change. Composition is computed "
-        "from the weights and has no interval."
+        "windows). Hollow marks: in more than 5 % of the bootstrap samples there is no change. Composition is "
+        "computed from the weights and has no interval."
     )
     return picture("formation", "Order of formation", caption, data, (8.0, 1.2 + 0.9 * len(QUANTITIES)), paint)
 

@@ -63,8 +63,8 @@ def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
         "This section tests whether the induction head matches tokens that are similar but not equal. It has no "
         "verdict: the claims were frozen before it was measured. Each sequence consists of different random tokens and "
         "ends with the query. An earlier token, the follower, stands directly after the query's token, after a variant "
-        "of it, or after a control: an unrelated token of the variant's case and space and of similar frequency. The "
-        "query's token, variant and control consist of letters only, possibly of one."
+        "of it, or after a control: an unrelated token of similar frequency, with case and leading space as in the "
+        "variant. Apart from the space, all three consist of letters only, possibly of a single one."
     )
     said = []
     shown = [kind for kind in DIFFERS if found(cells, kind, FuzzyMeasure.ATTENTION_OVER)]
@@ -90,9 +90,9 @@ def _variants(cells: Sequence[Cell]) -> tuple[str, ...]:
     ]
     if scores:
         said.append(
-            "The match score, computed from the weights, compares the current token at the query with the previous "
-            "token at the key. Its excess over the control's, in standard deviations over all pairs of tokens, is "
-            f"{' and '.join(scores)}."
+            "The match score, computed from the weights and the mean attention of first-layer heads, compares the "
+            "current token at the query with the previous token at the key. Its excess over the control's, in standard "
+            f"deviations over all pairs of tokens, is {' and '.join(scores)}."
         )
     return method, " ".join(said)
 
@@ -112,14 +112,16 @@ def _renamed(cells: Sequence[Cell]) -> tuple[str, ...]:
         "before the same second copy: token frequencies are equal, so that a difference is due to order. The gain is "
         "how much lower the loss on the second copy is with the first copy before it than without (nats per token)."
     )
+    verbs = "helps more than the control", "is not shown to help more than the control", "helps less than the control"
+    helps = _verb(after, *verbs)
     text = (
         "For an unchanged token after an unchanged token, the gain is "
         f"{_values(cells, FuzzyKind.RENAMED, FuzzyMeasure.KEPT)} (from an exact copy "
         f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.KEPT)}). For an unchanged token after a renamed one, the first "
-        f"copy {_verb(after, 'helps', 'is not shown to help', 'does not help')}: the gain "
-        f"exceeds that from the control by {over[FuzzyMeasure.AFTER]}, and that from another passage by "
-        f"{another[FuzzyMeasure.AFTER]}; an exact copy gains {_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} "
-        "there. Matches of the tokens before the renamed token can contribute to this gain."
+        f"copy {helps}: its gain minus that from the control is {over[FuzzyMeasure.AFTER]}, and minus that from "
+        f"another passage {another[FuzzyMeasure.AFTER]}; the gain from an exact copy is "
+        f"{_values(cells, FuzzyKind.EXACT, FuzzyMeasure.AFTER)} there. Matches of the tokens before the renamed token "
+        "can contribute to this gain."
     )
     if new:
         better = _verb(new, "is predicted better", "is not shown to be predicted better", "is predicted worse")
@@ -143,12 +145,12 @@ def _table(cells: Sequence[Cell]) -> Table:
         *(_column(f"{name}: match score", name, FuzzyMeasure.SCORE_OVER) for name in tokens),
         *(_column(f"{m} (nats per token)", FuzzyKind.OVER_SHUFFLED, m) for m in FuzzyMeasure.GAINS),
         caption="Attention: attention to the follower of the variant (or of an equal token) minus attention to the "
-        "follower of an unrelated token, −1 to 1. Match score: the same difference computed from the weights, in "
-        "standard deviations over all pairs of tokens. The head matches a variant if the interval of this attention is "
-        "above 0, and fully if the value is as large as that of an equal token. Gain: fall of the loss on a renamed "
-        "copy due to the original passage before it, minus the fall due to the passage's tokens in random order. "
-        f"{plural(len(cells), 'model')}; 95 % bootstrap intervals over {families} families of similar tokens or "
-        f"{documents} documents.",
+        "follower of an unrelated token, −1 to 1. The head matches a variant if the interval of this difference is "
+        "above 0, and fully if the difference is as large as that of an equal token. Match score: the same difference "
+        "computed from the weights and the mean attention of first-layer heads, in standard deviations over all pairs "
+        "of tokens. Gain: fall of the loss on a renamed copy due to the original passage before it, minus the fall due "
+        f"to the passage's tokens in random order. {plural(len(cells), 'model')}; 95 % bootstrap intervals over "
+        f"{families} families of similar tokens or {documents} documents.",
         csv="fuzzy_matching.csv",
     )
 

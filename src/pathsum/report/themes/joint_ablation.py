@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import number, plural
+from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.joint_ablation import MATCHES, at_the_end, controls
 from pathsum.records.joint_ablation import JointAblationRow
 from pathsum.records.results import Cell, Results
@@ -58,8 +58,9 @@ def _table(cells: list[Cell]) -> Table:
         caption="How much in-context learning depends on the induction heads, at the last checkpoint. Each entry is "
         "the fall of a measure when the heads are ablated, in nats per token and as a share of the whole model's "
         "value. Measures: the in-context loss drop on held-out text, and the second-copy gain on repeated random "
-        "tokens. The last rows of each model are the controls: other heads, by the method with the largest effect on "
-        "the loss drop, and equally large writes subtracted in random directions.",
+        "tokens (loss on the first copy minus loss on the second). The last rows of each model are the controls: other "
+        "heads, with the set and method of the largest effect on the loss drop, and equally large writes subtracted in "
+        "random directions.",
         csv="joint_ablation.csv",
     )
 
@@ -86,6 +87,13 @@ def joint_ablation(results: Results) -> Figure | None:
     if not cells:
         return None
     data = pd.DataFrame([line for c in cells for r in c.rows(JointAblationRow) for line in _lines(c.name, r)])
+    last = [r for c in cells for r in at_the_end(c)]
+    earlier = [r for c in cells for r in c.rows(JointAblationRow) if r not in last]
+    few, many = (span([r.windows for r in rows], 0) for rows in (earlier, last))
+    fewer = (
+        f" Left: dots are means over {many} windows of text, and lines over the first {few} of these. The loss drop "
+        "varies so much between documents that the two differ in level: compare lines with lines, and dots with dots."
+    ) * (few != many)
 
     def paint(canvas: Canvas) -> None:
         axes = row(canvas, len(PANELS))
@@ -107,13 +115,13 @@ def joint_ablation(results: Results) -> Figure | None:
         "dash-dotted lines stay near the solid one, the controls have little effect. Thin lines: each of "
         f"{plural(len(cells), 'two-layer model')}; thick lines: the median. All heads with prefix matching of at least "
         f"{MATCHES} at the end of training are ablated together (resample ablation). Dots: the last checkpoint, "
-        "which is judged, on other and more windows of text, so compare dots with dots. The table has 95 % intervals."
+        f"which is judged.{fewer} The table has 95 % intervals."
     )
     return picture("joint_ablation", "Joint ablation of all induction heads", caption, data, (11.0, 3.8), paint)
 
 
 def _trace(ax: Axes, values: pd.Series, **style: Any) -> None:
-    """Draw all checkpoints but the last as a line, and the last, which is measured on other windows, as a dot."""
+    """Draw all checkpoints but the last as a line, and the last, which is measured on more windows, as a dot."""
     ax.plot(values.index[:-1], values.iloc[:-1], **style)
     ax.plot(
         values.index[-1:], values.iloc[-1:], "o", color=style["color"], ms=2 + style["lw"], alpha=style.get("alpha")

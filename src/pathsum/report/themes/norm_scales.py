@@ -28,7 +28,7 @@ def section(results: Results, _: Figures) -> Section:
         f"heads, {more} reduce the loss more at their own scale and {less} reduce it less (95 % intervals); the "
         f"difference is {span([r.difference_nats for r in single])} nats per token (range over heads). Spearman's rank "
         f"correlation of the two reductions over the heads of a model is {span(_correlations(cells))} (range over "
-        "models)."
+        "models; with two heads, it can only be −1 or 1)."
     )
     return Section(TITLE, (text,), (_table(cells),))
 
@@ -59,8 +59,8 @@ def _table(cells: list[Cell]) -> Table:
         caption="Fall of the held-out loss (nats per token) when a path is added to the shorter paths through its "
         "heads (for one head the direct path, for two the direct path and both single-head paths), with attention "
         "patterns fixed: at frozen norm scales, at the path's own scale, and the difference. Rows: for each model, the "
-        "path of each order that reduces the loss most at frozen scales. Last: the control, in which the path writes "
-        "as much in random directions. 95 % intervals.",
+        "path of each order that reduces the loss most at frozen scales. Last: the control, in which what the path "
+        "writes is randomly rotated. Models with many pairs of heads have rows for single heads only. 95 % intervals.",
         csv="norm_scales.csv",
     )
 

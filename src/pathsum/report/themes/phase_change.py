@@ -20,7 +20,7 @@ def section(results: Results, figures: Figures) -> Section:
     text = (
         "The in-context loss drop is the loss early in the window minus the loss late in the window; it is positive if "
         "the model learns from its context. The onset of induction is the number of tokens seen when the best "
-        "prefix-matching score has completed half of its rise. The short part of training around it, in which "
+        "prefix matching passes half of its rise for the last time. The short part of training around it, in which "
         "induction heads form, is the phase change."
     )
     shown = drawn(figures, "phase_change", "loss_by_position", "trajectories")
@@ -67,8 +67,8 @@ THEME = Theme(
     {
         "phase_change": DetectorText(
             "phase change",
-            "when the loss on copies has completed half of its fall; the onset of prefix matching, to within one "
-            "evaluation",
+            "when the loss on copies passes half of its fall for the last time; the onset of prefix matching, to "
+            "within one evaluation",
         )
     },
     ("phase_change",),

@@ -113,7 +113,8 @@ def _last(cell: Cell) -> float | None:
 
 def _small(before: Sequence[float]) -> str:
     below = sum(drop < 0 for drop in before)
-    return f"below it, but negative in {below} of {len(before)}" if below else _agrees(max(before) < BEFORE)
+    small = max(before) < BEFORE
+    return f"below it, but negative in {below} of {len(before)}" if small and below else _agrees(small)
 
 
 def _tokens(two: Sequence[Cell]) -> Ours:

@@ -32,8 +32,9 @@ def section(results: Results, figures: Figures) -> Section:
         "With the attention patterns and norm scales of earlier layers fixed, the score of a query and a key is a sum "
         "over pairs of paths, one to the query and one to the key. Each path is direct or goes through earlier heads: "
         "a pair is called direct, Q (only the path to the query goes through heads), K (only the path to the key) or "
-        "Q&K (both). Position is a separate term. For every head after the first layer, the sum reproduces log A of "
-        f"the model's own attention A up to a relative error of {number(worst)} (float64, held-out text)."
+        "Q&K (both). Position is a separate term. For every head after the first layer, the log-softmax of the "
+        f"sum reproduces the log of the model's own attention up to a relative error of {number(worst)} (float64, "
+        "held-out text)."
     )
     kinds = (
         "In AMF's minimal induction head, the query reads the embedding and the key reads a previous-token head: this "
@@ -94,12 +95,14 @@ def score_paths(results: Results) -> Figure | None:
         return None
     rows = {c.name: _drawn(c) for c in cells}
     keys, everything = [through_keys(c) for c in cells], [total(some) for some in rows.values()]
+    positions = any(POSITION in (r.query, r.key) for some in rows.values() for r in some)
     caption = (
         "Parts of the best induction head's preference for the token after the earlier occurrence of the current "
         "token, on repeated random tokens (nats above the mean over keys; chance is 0). Each square is a pair of a "
         "path to the query (row) and a path to the key (column). In the top row the query reads the embedding: the "
-        "first square is the direct pair, the others are K-composition. Box: keys that come through the previous-token "
-        f"head, {span(keys)} nats of {span(everything)} nats in all squares. The bias by distance is left out."
+        f"first square is the direct pair, the others are K-composition{' (except position)' if positions else ''}. "
+        f"Box: keys that come through the previous-token head, {span(keys)} nats of {span(everything)} nats in all "
+        f"squares.{'' if positions else ' The bias by distance is left out.'}"
     )
     title = "Scores of induction heads by pairs of paths"
     return preferences("score_paths", title, caption, rows, cells[:MOST_CELLS], _mark, (3.4, 3.9))

@@ -46,8 +46,8 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     if not bugs:
         return (
             *text,
-            "No skip-trigram bug was found: no crossed skip-trigram is frequent enough to judge and refuted by the "
-            "text.",
+            "No skip-trigram bug was found: no crossed skip-trigram that raises the loss is frequent enough to judge "
+            "and no more frequent than chance.",
         )
     prices = span([b.price_nats for b in bugs], 3)
     return (
@@ -56,8 +56,8 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
         "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
         "skip-trigram that occurs in the text no more often than chance and raises the loss where another token than "
-        f"its output follows. Its price is the mean rise of the loss there: {prices} nats for the most expensive bugs "
-        f"of each head, {len(bugs)} in all. Averaged over all occurrences of source and destination, "
+        f"its output follows. Its price is the mean rise of the loss there: {prices} nats for the bugs of each head "
+        f"that cost most in total, {len(bugs)} in all. Averaged over all occurrences of source and destination, "
         f"{_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
     )
 
@@ -70,16 +70,16 @@ def _copying(cells: Sequence[Cell]) -> str:
     text = (
         "How many copy. A skip-trigram copies if its output is its source, up to case and a leading space. It passes "
         f"both tests if both halves contain it more often than chance. Of those that pass, the share that copies is "
-        f"{shares} of the listed (range over models)"
+        f"{shares} for the listed (range over models)"
     )
     if tallies:
         before = sum(t.copying for t in tallies) / max(1, sum(t.candidates for t in tallies))
         base = [t.base_rate for t in tallies if t.base_rate is not None]
         n = span([t.base_passing for t in tallies], 0)
         text += (
-            f"; {number(passing_share(tallies))} of all candidates; {span(base, 3)} of triples sampled from the text, "
-            f"whatever the heads do there (n = {n}). Of all candidates, passing or not, a share of {number(before)} "
-            "copies"
+            f"; {number(passing_share(tallies))} for all candidates; {span(base, 3)} for triples sampled from the "
+            f"text, whatever the heads do there (n = {n}). Of all candidates, passing or not, a share of "
+            f"{number(before)} copies"
         )
     far = [
         [r.copies for r in c.rows(SkipTrigramRow) if (r.layer, r.head) == place and r.confirmed]
@@ -119,7 +119,7 @@ def _confirmed(cells: Sequence[Cell]) -> str:
     )
     if tallies:
         text += (
-            f". Of all candidates, without selection, they confirm {sum(b for b, _ in tallies):,} of "
+            f". Of all candidates that are frequent enough, they confirm {sum(b for b, _ in tallies):,} of "
             f"{sum(n for _, n in tallies):,} ({_clustered(tallies)})"
         )
     return (
@@ -159,9 +159,10 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         caption=f"Atlas of {best.name}, the one-layer model with the lowest held-out loss: for each head, the "
         "skip-trigrams with the largest summed effect that occur more often than chance in the choosing documents. "
         "Effect: on the logit of the output, above the mean over outputs; change in log P: log-probability of the "
-        "output with the source minus without it (both are means over places). Lift: how many times more often the "
-        "output follows the destination if the source stands before it; in brackets, places where the output follows, "
-        "of places with the source (judging documents; –: too few). The CSV has every head of every model.",
+        "output with the source minus without it (both are means over places). Lift: how many times as often as "
+        "overall the output follows the destination if the source stands before it; in brackets, places where the "
+        "output follows, of places with the source (judging documents; –: too few). The CSV has every head of every "
+        "model.",
         csv="skip_trigrams.csv",
     )
     bugs = Table.of(

@@ -41,8 +41,8 @@ def _table(cells: list[Cell]) -> Table:
         "Preference: log attention to the key minus mean log attention to keys two to five tokens from the match "
         "(nats), on repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the "
         "head whose interval of the preference for the token after the match reaches highest. Last: the change of the "
-        "log attention to every other key when the score of a query's strongest key rises by one nat. 95 % intervals "
-        "over windows.",
+        "log attention to every other key when the score of a query's strongest key rises by one nat (mean over "
+        "queries). 95 % intervals over windows.",
         csv="softmax_competition.csv",
     )
 

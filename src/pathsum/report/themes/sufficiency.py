@@ -20,10 +20,10 @@ def section(results: Results, _: Figures) -> Section:
     if not cells:
         return Section(TITLE, ("No two-layer model of this sweep has an induction head after the first layer.",))
     method = (
-        "A circuit that is necessary need not be sufficient. Here everything except the circuit is resampled: the "
-        "outputs of all other heads, and whatever else the induction head reads, except the token embedding in "
-        "queries, which match it, and in values, which copy it. Queries are resampled from other windows than keys. "
-        "The controls keep the edge of another first-layer head, or no edge."
+        "A circuit that is necessary need not be sufficient. Here only the circuit is kept: the keys of the induction "
+        "head read the previous-token head, and its queries and values read the token embedding. All else that it "
+        "reads, and the outputs of all other heads, come from other windows (for queries, from other windows than for "
+        "keys). The controls keep the edge of another first-layer head, or no edge."
     )
     return Section(TITLE, (method,), (_table(cells),))
 
@@ -36,9 +36,9 @@ def _table(cells: list[Cell]) -> Table:
         Column("prefix matching left (share)", ("matching_share", "matching_low", "matching_high")),
         Column("second-copy gain left (share)", ("gain_share", "gain_low", "gain_high")),
         caption="Share of the whole model's prefix matching and second-copy gain (loss on the first copy minus loss on "
-        "the second) that remains with only the previous-token head, its edge to the keys (K) of the induction head, "
-        "and the induction head. Next row: the control whose interval of prefix matching reaches highest. 95 % "
-        "intervals over windows of repeated random tokens.",
+        "the second) that remains if only the induction head and its K-edge from the previous-token head are kept. "
+        "Next row: the control whose interval of prefix matching reaches highest. 95 % intervals over windows of "
+        "repeated random tokens.",
         csv="sufficiency.csv",
     )
 

@@ -78,7 +78,7 @@ def _behaviour(cells: Sequence[Cell]) -> str:
         f"{number(rows[0].chance, 3)}."
     )
     if not prefer:
-        text += " These heads match the current token and no more."
+        text += " No head is shown to match more than the current token."
     third = [r for c in cells if (r := of_induction_head(c, LONGER_RIVALS)) is not None]
     gains = [clean.gain_nats for c in cells if (clean := uncut(c)) is not None]
     return (
@@ -99,14 +99,16 @@ def _edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     second_copy = [r.second_copy_nats for c in cells for r in ablated(c, ONE_TOKEN)]
     return (
         "In models with such a preference, edges into the induction head are ablated (mean and resample ablation): "
-        "from previous-token heads to its queries, from heads that attend two tokens back to its keys, and, as a "
-        "control, from all other heads to both. The advantage is the attention to the follower of the longer match "
-        "minus that to the follower of the shorter match. Results are ranges over models and methods: the remaining "
-        "shares of the advantage and of the attention to the follower of a single match of one token, and the rise of "
-        f"the loss on the second copy of repeated random tokens (nats per token). {' '.join(text)}",
+        "from previous-token heads to its queries, from heads that attend two tokens back to its keys (of each kind, "
+        "the best first-layer head and others with a high score), and, as a control, from all other heads to both. The "
+        "advantage is the attention to the follower of the longer match minus that to the follower of the shorter "
+        "match. Results are ranges over models and methods: the remaining shares of the advantage and of the attention "
+        "to the follower of a single match of one token, and the rise of the loss on the second copy of repeated "
+        f"random tokens (nats per token). {' '.join(text)}",
         "In one-token matching, a query reads only its own token, and a key only its own and the previous token. "
-        "Ablation of all other paths into the queries and keys of the induction head, two-token matching's too, "
-        f"raises the loss on the second copy by {span(second_copy)} nats per token.",
+        "Ablation of all other paths into the queries and keys of the induction head, including those of two-token "
+        f"matching, raises the loss on the second copy by {span(second_copy)} nats per token (mean and resample "
+        "ablation).",
     )
 
 
@@ -116,9 +118,12 @@ def _left(cells: Sequence[Cell], cut: str) -> str:
         return ""
     left = [r.left for r in rows if r.left is not None]
     kept = [r.alone_left for r in rows if r.alone_left is not None]
+    models = sum(bool(ablated(c, cut)) for c in cells)
+    having = "" if models == len(cells) else f", {plural(models, 'model')} with such heads"
     return (
-        f"Without {cut.removeprefix('control: ')}{' (control)' if cut == CONTROL else ''}: {span(left)} of the "
-        f"advantage, {span(kept)} of the attention; the loss rises by {span([r.second_copy_nats for r in rows])}."
+        f"Without {cut.removeprefix('control: ')}{f' (control{having})' if cut == CONTROL else ''}: {span(left)} of "
+        f"the advantage and {span(kept)} of the attention remain; the loss rises by "
+        f"{span([r.second_copy_nats for r in rows])}."
     )
 
 
@@ -161,10 +166,10 @@ def _table(cells: Sequence[Cell]) -> Table:
             Column(f"score: {label}", lambda c, *_, at=at: plain(content.share(content.of_induction_head(c), *at)))
             for label, at in CONTENT.items()
         ),
-        caption="Preference of the best induction head for the longer of two matches. Two tokens, one token: share of "
-        "its attention on the follower of either match, 0 to 1; difference: the former minus the latter; three against "
+        caption="Preference of the best induction head for the longer of two matches. Two tokens, one token: its "
+        "attention to the follower of each match, 0 to 1; difference: the former minus the latter; three against "
         "two: the same difference for matches of three and two tokens; log-probability: difference between the two "
-        "followers. Without an edge: the difference of attention under resample ablation of the edge. Second copy: "
+        "followers. Without edges: the difference of attention under resample ablation of these edges. Second copy: "
         "rise of the loss on the second copy of repeated random tokens when all paths into the head's queries and keys "
         f"but those of one-token matching are ablated. 95 % bootstrap intervals over {sequences} sequences ({windows} "
         "windows for the second copy). Score: shares of the head's preference for the token after the earlier "

@@ -66,7 +66,8 @@ def _table(results: Results) -> Table:
         Column("bigram correlation (unigram's; partial)", lambda c: _correlations(c.summary)),
         Column("onset (tokens)", lambda c: "none" if (n := c.summary.onset_tokens) is None else millions(n)),
         caption="Every model of the grid. Prefix matching and previous token are the scores of the best head; repeats "
-        "are repeated random tokens.",
+        "are repeated random tokens. Bigram correlation: of W_U W_E with log P(next | current) of the corpus; in "
+        "brackets, that of log P(next), and the partial correlation of W_U W_E with log P(next) held constant.",
         csv="cells.csv",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -69,7 +70,7 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     if bounds := [e.p_floor for e in differ if e.at_floor]:
         counts += (
             f" Of the edges that differ, {len(bounds)} have a score beyond those of all random rotations: their "
-            f"p-values are only known to be < {number(max(bounds), 3)} and cannot rank them."
+            f"p-values are only known to be ≤ {_bound(max(bounds), 5)} and cannot rank them."
         )
     null = ""
     if len(differ) >= MANY * len(edges):
@@ -118,13 +119,23 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         Column("score without mean write", "varying", 3),
         Column("size of the early head", "size", 3),
         Column("chance", "chance", 3),
-        Column("q (one-sided)", lambda _, e: "< " * e.varying_at_floor + number(e.varying_q_value, 3)),
+        Column("q (one-sided)", lambda _, e: _q_value(e)),
         caption="Every edge that composes (rule in the text), ranked by its score without the early head's mean write, "
-        "times the size of the early head. “q < x” is a bound: no random rotation reached the score. The CSV has all "
+        "times the size of the early head. “≤ x” is a bound: no random rotation reached the score. The CSV has all "
         "other edges too, and two-sided p- and q-values.",
         csv="composition.csv",
     )
     return (mechanism, composing) if edges else (mechanism,)
+
+
+def _q_value(edge: CompositionRow) -> str:
+    q = edge.varying_q_value
+    return f"≤ {_bound(q, 3)}" if edge.varying_at_floor else number(q, 3)
+
+
+def _bound(value: float, digits: int) -> str:
+    """Format an upper bound with ``digits`` decimals, rounded up: rounded down, it would claim too much."""
+    return number(math.ceil(round(value * 10**digits, 6)) / 10**digits, digits)
 
 
 def _label(head: HeadRow | None) -> str:

@@ -21,6 +21,7 @@ TITLE = "Inside the heads"
 BEYOND = 3  # standard deviations from which a value counts as beyond chance
 CLUSTERS, DIRECTIONS, VIRTUAL = 4, 2, 3  # shown per model
 TOKENS = 6  # shown of each group
+LITTLE = 0.01  # share of the tokens below which a group of heads hardly copies
 FIXED = 0.1  # mean attention at one distance from which a virtual head counts as attending at that distance
 
 
@@ -59,13 +60,18 @@ def _joint(cells: Sequence[Cell]) -> str:
         )
     cell, best = max(groups, key=lambda pair: pair[1].top1)
     names = " and ".join(head_label(best.layer, int(h)) for h in best.heads.split())
-    others = "" if best.chance_top1 is None else f", and {number(best.chance_top1)} for other sets of as many heads"
+    more = [g.top1 for _, g in groups if g.top1 > g.best_top1]
+    little = sum(top1 < LITTLE for top1 in more)
+    still = f" (in {little} of these, less than {LITTLE:.0%} of the tokens)".replace("%", " %") if little else ""
+    chance = best.chance_top1
+    others = "" if chance is None else f"; other sets of as many heads of the layer copy {number(chance)} on average"
     return (
-        "Joint copying. Heads of a layer that attend to similar positions (cosine of patterns ≥ 0.5) act much like one "
-        f"head with the sum of their OV circuits. There are {plural(len(groups), 'such group')}; "
-        f"{sum(g.top1 > g.best_top1 for _, g in groups)} of them copy more of the vocabulary than their best head "
-        f"alone. In the group that copies most ({cell.name}, heads {names}), a share of {number(best.top1)} of the "
-        f"tokens raise their own logit most, against {number(best.best_top1)} for its best head alone{others}."
+        "Joint copying. Heads of a layer with equal patterns act as one head with the sum of their OV circuits; heads "
+        "with similar patterns (cosine ≥ 0.5) do so approximately. A circuit copies a token if it raises the token's "
+        f"own logit more than any other. In {len(more)} of {plural(len(groups), 'group')} of heads with similar "
+        f"patterns, the sum copies more tokens than the best head alone{still}. In the group that copies most "
+        f"({cell.name}, heads {names}), the sum copies a share of {number(best.top1)} of the tokens, and the best head "
+        f"alone {number(best.best_top1)}{others}."
     )
 
 
@@ -83,9 +89,10 @@ def _bandwidth(cells: Sequence[Cell]) -> str:
 
     return (
         f"Effective rank. The residual stream of the deepest models has {span([c.summary.d_model for c in some], 0)} "
-        f"directions. By the participation ratio of singular values, the W_OV of a head uses {spans('W_OV')} of them, "
-        f"and the sum over all heads of a model is {span([sum(model) for model in ranks('W_OV')], 0)}. The tokens "
-        f"differ along {spans('W_E')} directions in W_E and {spans('W_U')} in W_U."
+        f"directions. By the participation ratio of the singular values σ, (Σ σ²)² / Σ σ⁴, the W_OV of a head uses "
+        f"{spans('W_OV')} of them; the sum over all heads of a model is "
+        f"{span([sum(model) for model in ranks('W_OV')], 0)}. By the same measure, tokens differ along {spans('W_E')} "
+        f"directions in W_E and {spans('W_U')} in W_U."
     )
 
 
@@ -95,8 +102,8 @@ def _overlaps(cells: Sequence[Cell]) -> str:
         return ""
     below, above = (sum(s * (o.share - o.chance) > BEYOND * o.spread for o in edges) for s in (-1, 1))
     text = (
-        "Overlap with the queries, keys or values of a later head: the share of an earlier head's write that lies in "
-        f"the subspace that they read. Of {len(edges)} overlaps, {above} exceed the mean under random rotations by "
+        "Overlap is the share of an earlier head's write (of ‖W_OV‖²) that lies in the subspace that a later head's "
+        f"queries, keys or values read. Of {len(edges)} overlaps, {above} exceed the mean under random rotations by "
         f"more than {BEYOND} standard deviations, and {below} are below it by as much."
     )
     keys = [o.share for c in cells for o in c.rows(OverlapRow) if o.kind == "K" and induction_edge(c, o)]
@@ -113,10 +120,10 @@ def _deleting(cells: Sequence[Cell]) -> str:
     if not heads:
         return ""
     return (
-        "Deletion. A head may delete what earlier layers wrote. Alignment is −1 if a head writes the opposite of the "
-        f"earlier writes that it reads, and 1 if it repeats them. It is {span([d.alignment for d in heads])}, and "
-        f"{BEYOND} standard deviations below chance in {sum(d.alignment < -BEYOND * d.spread for d in heads)} of "
-        f"{plural(len(heads), 'head')}. No "
+        "Deletion. A head may delete what earlier layers wrote. Alignment is −1 if the head's W_OV maps earlier writes "
+        f"to their opposites, and 1 if it repeats them. It is {span([d.alignment for d in heads])}, and more than "
+        f"{BEYOND} standard deviations below chance (0) in {sum(d.alignment < -BEYOND * d.spread for d in heads)} of "
+        f"{plural(len(heads), 'head')} after the first layer. No "
         f"head cancels more than a share of {number(max(*(d.removed for d in heads), 0.0), 3)} of what earlier layers "
         "wrote at its own position."
     )
@@ -132,11 +139,12 @@ def _virtual(cells: Sequence[Cell]) -> str:
     clear = sum(v.cost_nats > BEYOND * v.cost_error_nats for _, v in known)
     return (
         "Virtual heads. Two heads in a row act as a virtual head with the pattern A^late A^early and the OV matrix "
-        "W_OV^late W_OV^early. In each model, removal of the path through the most important virtual head, with all "
-        f"patterns and norm scales frozen, raises the held-out loss by {span([v.cost_nats for _, v in tops])} nats per "
-        f"token (most in {cell.name}, {_pair(most)}). In {sum(ends)} of the {plural(len(ends), 'model')} with an "
-        f"induction head, the later head of this virtual head is the induction head. For {clear} of "
-        f"{plural(len(known), 'virtual head')}, removal raises the loss by more than {BEYOND} standard errors."
+        "W_OV^late W_OV^early. In each model that has virtual heads, removal of the path through the most important "
+        "one, with all patterns and norm scales frozen, raises the held-out loss by "
+        f"{span([v.cost_nats for _, v in tops], 3)} nats per token (most in {cell.name}, {_pair(most)}). In "
+        f"{sum(ends)} of the {plural(len(ends), 'model')} with an induction head, the later head of this virtual head "
+        f"is the induction head. For {clear} of {plural(len(known), 'virtual head')}, removal raises the loss by more "
+        f"than {BEYOND} standard errors."
     )
 
 
@@ -161,10 +169,10 @@ def _token_table(results: Results) -> Table:
         ),
         Column("cohesion (chance)", lambda _, r: "–" if isinstance(r, DirectionRow) else _cohesion(r)),
         Column("share of W_OV", lambda _, r: r.share if isinstance(r, DirectionRow) else None),
-        caption="Tokens on which heads act, for the model of each depth with the lowest held-out loss. First part: "
+        caption="Tokens on which heads act, for the model of each depth with the lowest held-out loss. First rows: "
         "the clusters of tokens that most clearly raise each other's logits. Cohesion is the mean entry of the OV "
         "circuit over pairs of tokens of the cluster, in standard deviations of all its entries; in brackets, the "
-        "baseline with the head's writes randomly rotated (mean ± standard deviation). Second part: the singular "
+        "baseline with the head's writes randomly rotated (mean ± standard deviation). Last rows: the singular "
         "directions of W_OV that hold the largest share of ‖W_OV‖², as tokens read → tokens written. The files "
         "token_clusters.csv and directions.csv have every head of every model.",
         csv="token_clusters.csv",

@@ -88,13 +88,13 @@ def bigrams(results: Results) -> Figure | None:
     )
     caption = (
         "On the diagonal, the direct path W_U W_E gives a bigram its probability in the corpus. Correlation of the two "
-        f"log-probabilities over all pairs, weighted by frequency: {fits}. In brackets: the correlation of the unigram "
+        "log-probabilities over all pairs, weighted by frequency (in brackets: the correlation of the unigram "
         "log P(next) with the corpus log P(next | token), and the partial correlation of the direct path given the "
-        "unigram (0 for a unigram model)."
+        f"unigram, 0 for a unigram model): {fits}."
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]
-        worst = number(max(excess, key=abs), 3)
+        worst = number(max(map(abs, excess)), 3)
         caption += (
             f" The loss of the zero-layer models differs from that of the best bigram model by at most {worst} nats "
             "per token."

@@ -34,8 +34,8 @@ def headline(results: Results) -> Figure | None:
         canvas.axes[-1].set_title("In-context learning")
 
     caption = (
-        "Lines: models (thin) and their means (thick), on the few windows that date the onset. Dots: on those of other "
-        f"verdicts{_differ(results)}.{curriculum_caption(results)}"
+        "Lines: models (thin) and their means (thick), on the few windows that date the onset. Dots: final values on "
+        f"the windows of other verdicts{_differ(results)}.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -174,7 +174,7 @@ def _differ(results: Results) -> str:
     ]
     if not gaps:
         return ""
-    return f"; loss drops differ from the ends of the lines by up to {number(max(gaps))} nats"
+    return f"; loss drops differ from the lines' ends by up to {number(max(gaps))} nats"
 
 
 def levels(results: Results) -> str:

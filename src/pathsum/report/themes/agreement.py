@@ -43,10 +43,10 @@ METHOD = (
     "Evidence from intervention: the rise of the loss on the second copy of repeated random tokens under resample "
     "ablation. A head counts as needed if the 95 % interval of this rise lies above 0 and above that of its control "
     f"(subtracting a randomly rotated output); an edge, if the interval lies above {NEEDED} nats per token.",
-    "Evidence from weights uses behavior in one place: the induction head with which a previous-token head must "
-    "K-compose is chosen by its prefix-matching score. Intervention tests a single task, prediction of the second "
-    "copy. A head or edge that this task does not need may be needed for another task, and one that it needs may work "
-    "by a mechanism other than the one in question.",
+    "Evidence from weights is not from weights alone: the induction head with which a previous-token head must "
+    "K-compose is chosen by prefix matching, and edges are judged by what heads write on held-out text. "
+    "Intervention tests a single task, prediction of the second copy. A head or edge that this task does not need may "
+    "be needed for another task, and one that it needs may work by a mechanism other than the one in question.",
 )
 
 
@@ -181,11 +181,11 @@ def _named(items: Sequence[Judged]) -> Table:
         Text("all say yes", lambda _, some: _agreed(some)),
         Text("yes by weights, no by intervention", lambda _, some: _widest(some, "weights", "intervention")),
         Text("yes by intervention, no by weights", lambda _, some: _widest(some, "intervention", "weights")),
-        caption="For each model, the heads and edges for which all measured evidence says yes, and the two largest "
-        "disagreements among edges (with one layer, among heads). First, weights say yes but intervention no: the edge "
-        "whose score, mean write included, most exceeds chance (the head whose positivity most exceeds its threshold). "
-        "Second, intervention says yes but weights no: the edge whose ablation raises the loss on the second copy most "
-        "(the head that most exceeds its control).",
+        caption="All say yes: heads and edges with yes from all measured evidence. Last columns: the largest "
+        "disagreements among edges (with one layer, among heads). Yes by weights, no by intervention: the score that "
+        "most exceeds chance (of heads, the positivity that most exceeds its threshold). Yes by intervention, no by "
+        "weights: the largest rise of the loss on the second copy (the head that most exceeds its control). Scores "
+        "here include the mean write, which the rule leaves out, so a “no” can lie above chance.",
         csv="agreement.csv",
     )
 

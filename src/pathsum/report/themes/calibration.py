@@ -71,7 +71,9 @@ def _doubt(row: CalibrationRow) -> str:
     name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
         return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED} for both."
-    return f"On synthetic corpora, the detector “{name}” has {shares}; an interval includes values below {TRUSTED}."
+    low = sum(not _reach(end) for end in (row.precision_low, row.recall_low))
+    reach = "both intervals reach" if low == 2 else "one interval reaches"
+    return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below {TRUSTED}, the aim."
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:

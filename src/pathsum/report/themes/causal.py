@@ -76,7 +76,7 @@ def _current_token(cells: Sequence[Cell]) -> str:
     meaning = (
         "A head with a share near 1 passes the current token on, so a virtual head through it acts like a single head."
         if max(shares) > 0.5
-        else "It therefore passes on mostly other tokens."
+        else "The query thus gets mostly other tokens from it."
     )
     return (
         f"The early head of the strongest Q-edge gives {shown} of its attention to the current token (range over "

@@ -170,9 +170,9 @@ def content_scores(results: Results) -> Figure | None:
         "Attention score (before the softmax) of the best induction head for the token after the earlier occurrence of "
         "the current token, split by the content that is compared (nats above the query's mean over keys, on repeated "
         "random tokens; chance is 0). Row: the content at the query comes from this many tokens back; column: the same "
-        "at the key; BOS: the first position. Box: current token at the query with previous token at the key, the "
-        f"pairing of an induction head: {span(shares)} of the whole preference in {plural(len(shares), 'model')} of "
-        "the grid. Terms of position are not drawn."
+        "at the key; BOS: the first position. Box: current token at the query, previous token at the key, as in "
+        f"an induction head; it has {span(shares)} of the whole score in {plural(len(shares), 'model')} of the grid. "
+        "Terms of position are not drawn."
     )
     rows = {c.name: [r for r in of_induction_head(c) if POSITION not in (r.query, r.key)] for c in models}
     title = "Scores of induction heads by content"

@@ -44,13 +44,13 @@ def _two_loss_drops(results: Results) -> str:
         return ""
     late = span(sorted({c.summary.icl_late_token or 0 for c in results.cells.values()}), 0)
     return (
-        "The loss drop is measured at two pairs of positions. The suite takes the loss at 8 to 12 % of the window "
+        "The loss drop is measured at two pairs of positions. We take the loss at 8 to 12 % of the window "
         "minus the loss in its last tenth. Olsson et al. 2022, In-context Learning and Induction Heads (ICL), take the "
         f"50th token minus the 500th; here these are tokens 50 ± 5 and {late} ± 5, because the windows are shorter. "
-        "The loss falls fastest over the first tokens, so the two loss drops differ, and only the second can be "
-        f"compared with that of ICL. In ICL's curves, this loss drop rises in the phase change from less than {BEFORE} "
-        "to about 0.4 nats. Loss drops in nats per token (ranges over models), at the suite's positions and at those "
-        f"of ICL: {'; '.join(drops)}."
+        "Where the loss still falls fast between the two early positions, the two loss drops differ; only the second "
+        f"can be compared with that of ICL. In ICL's curves, this loss drop rises in the phase change from less than "
+        f"{BEFORE} to about 0.4 nats. Loss drops in nats per token (ranges over models), at our positions and at those "
+        f"adapted from ICL: {'; '.join(drops)}."
     )
 
 

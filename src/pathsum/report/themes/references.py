@@ -60,8 +60,8 @@ def section(results: Results, _: Figures) -> Section:
         Text("ours", lambda _, __, ours: ours[0]),
         Text("agrees", lambda _, __, ours: ours[1]),
         caption="Values of the papers or of public checkpoints, and ours (ranges over models). Agreement means the "
-        "same kind of effect of similar size; it is not a statistical test. Brackets name where a measure differs from "
-        "the papers'.",
+        "same kind of effect of similar size; it is not a statistical test. Brackets give sources and, where they "
+        "differ, both measures.",
         source="references",
     )
     return Section(TITLE, (), (table,))

@@ -113,7 +113,7 @@ def _confirmed(cells: Sequence[Cell]) -> str:
     tallies = [(t.confirmed, t.tested) for c in cells for t in c.rows(SkipTrigramTallyRow)]
     helped = _share(r.change_nats > 0 for c in cells for r in c.rows(SkipTrigramRow))
     text = (
-        "How many are in the text. The same test is repeated on the other half, the judging documents. Of the listed "
+        "The same test is repeated on the other half of the text, the judging documents. Of the listed "
         "skip-trigrams that are frequent enough to test, the judging documents confirm "
         f"{_share(r.confirmed for _, r in rows)} ({_clustered([(sum(b), len(b)) for b in listed])})"
     )

@@ -87,10 +87,9 @@ def bigrams(results: Results) -> Figure | None:
         for c in shown
     )
     caption = (
-        "On the diagonal, the direct path W_U W_E gives a bigram its probability in the corpus. Correlation of the two "
-        "log-probabilities over all pairs, weighted by frequency (in brackets: the correlation of the unigram "
-        "log P(next) with the corpus log P(next | token), and the partial correlation of the direct path given the "
-        f"unigram, 0 for a unigram model): {fits}."
+        "Dots: bigrams; on the diagonal, the direct path W_U W_E gives one its probability in the corpus. Correlation "
+        "of the two log-probabilities over all pairs, weighted by frequency (unigram: the same for log P(next) alone; "
+        f"partial: given the unigram, 0 for a unigram model): {fits}."
     )
     if zero:
         excess = [c.summary.val_loss_nats - results.corpus.bigram_loss_nats for c in zero]

@@ -250,8 +250,8 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
         if given != used:
             yield f"{key} = {given}: only pipelines.train reads it; the grid has sweep.{axis} = {sweep[axis]}"
     if not any(sweep["n_layers"]):
-        for key in ("n_heads", "d_head"):
-            if len(sweep[key]) > (key == "n_heads"):
+        for key, usual in (("n_heads", 1), ("d_head", 0)):  # the number of values that a grid has at least
+            if len(sweep[key]) > usual:
                 yield f"sweep.{key} = {sweep[key]}: models without layers have no heads, so it adds no models"
     elif model["d_head"] in sweep["d_head"]:
         yield f"sweep.d_head = {sweep['d_head']}: {model['d_head']} is model.d_head and adds no models"

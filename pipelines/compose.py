@@ -138,8 +138,12 @@ def _unknown_file(folder: str, name: str) -> str:
     """Return the complaint about a file of conf/ that is not there, with the nearest one."""
     folders = [path.name for path in (ROOT / "conf").iterdir() if path.is_dir()]
     files = [path.stem for path in (ROOT / "conf" / folder).glob("*.yaml")]
-    hint = f"conf/{folder}/ has no files; put them back" if folder in folders else unknown(folder, folders, "folder")
-    hint = unknown(name, files, "file") if files else hint
+    if files:
+        hint = unknown(name, files, "file")
+    elif folder in folders:
+        hint = f"conf/{folder}/ has no files; put them back"
+    else:
+        hint = unknown(folder, folders, "folder")
     if folder.startswith("hydra/"):
         return f"{folder}={name}: no such choice; Hydra and its plugins, and conf/{folder}/ here, define them"
     return f"conf/{folder}/{name}.yaml: named by `defaults` or an override, but not there; {hint}"

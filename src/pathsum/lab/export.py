@@ -27,8 +27,8 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` can run a model of this ``config``. It implements the positions in POSITIONS, the
-    norms ``rms`` and ``none``, and no smeared keys."""
+    """Return whether ``model.js`` can run a model with this ``config``: positions of POSITIONS, norm ``rms`` or
+    ``none``, and keys that are not smeared."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 

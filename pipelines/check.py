@@ -14,8 +14,10 @@ from omegaconf import OmegaConf
 from pathsum.claims.preregistration import Preregistration
 from pathsum.complaints import unknown
 from pathsum.config import (
+    HELD_OUT,
     MODEL_NAME,
     SECTIONS,
+    TUNING,
     CalibrateConfig,
     CellConfig,
     ConfigError,
@@ -121,12 +123,6 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     complaints += [complaint.lstrip(".: ") for complaint in wrong]
     if not wrong:
         complaints += _sweep_complaints(values, registered) + _of_all(CellConfig, values["cells"], "cells")
-    complaints += [
-        f"cells: the name of a model is the name of its folders: expected at most 64 letters, digits and _, "
-        f"got {name!r}"
-        for name in values["cells"]
-        if not MODEL_NAME.fullmatch(str(name))
-    ]
     complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models", wrong)
     complaints += [
         f"calibrate.synthetic_models.{name}.{key}: expected {needed}, as the name of the kind says, got "
@@ -136,8 +132,9 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         for key, needed, given in _contradictions(kind, NAMED_KINDS.get(name, {}))
     ]
     complaints += [
-        f"calibrate.synthetic_models.{name}: expected a name of at most 64 letters, digits and _; rename the kind"
-        for name in values["synthetic_models"]
+        f"{where}.{name}: expected a name of at most 64 letters, digits and _; rename it"
+        for section, where in (("cells", "sweep.controls"), ("synthetic_models", "calibrate.synthetic_models"))
+        for name in values[section]
         if not MODEL_NAME.fullmatch(str(name))
     ]
     try:
@@ -306,7 +303,7 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
         if isinstance(config, CellConfig | SyntheticModelConfig):
             scheme(config.model)
         if isinstance(config, SyntheticModelConfig):
-            return [f"{where}.{complaint}" for complaint in _unfit(config.corpus)]
+            return [f"{where}.{complaint}" for complaint in _unfit(config.corpus, HELD_OUT + TUNING)]
     except ConfigError as error:
         return error.complaints
     except ValueError as error:
@@ -315,8 +312,11 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
     return []
 
 
-def _unfit(config: SyntheticCorpus) -> list[str]:
-    """Return which settings of a synthetic corpus cannot be satisfied together, and why."""
+def _unfit(config: SyntheticCorpus, held_out: int = 0) -> list[str]:
+    """Return which settings of a synthetic corpus cannot be satisfied together, and why. ``held_out`` is the number of
+    documents on which models are not trained."""
+    if config.max_documents <= held_out:
+        return [f"corpus.max_documents: expected more than the {held_out} held-out ones, got {config.max_documents}"]
     try:
         synthetic_corpus(config)
     except ValueError as error:

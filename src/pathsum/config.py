@@ -13,7 +13,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from pathsum.bounds import BOUNDS, MOST_TOKENS_PER_STEP, MOST_WEIGHTS
@@ -37,8 +46,16 @@ def _day(value: Any) -> datetime.date:
     return day
 
 
+def _printable(name: str) -> str:
+    """Return ``name``. Raises ValueError if it has control characters or only spaces."""
+    if not name.isprintable() or not name.strip():
+        raise ValueError("expected a name of printable characters")
+    return name
+
+
 Flag = Annotated[bool, Field(strict=True)]  # true or false; not 1, "yes" or "off"
 Name = Annotated[str, Field(min_length=1)]
+Label = Annotated[Name, AfterValidator(_printable)]  # shown in titles and tables
 Day = Annotated[datetime.date, BeforeValidator(_day)]
 
 
@@ -72,7 +89,7 @@ class PythonCorpus(Frozen):
     """Python sources of installed distributions. Each file must have the hash that the RECORD of its wheel states."""
 
     source: Literal["python"]
-    name: Name
+    name: Label
     validation_share: float
     distributions: tuple[Name, ...] = Field(min_length=1)
     max_documents: int
@@ -92,7 +109,7 @@ class TextCorpus(Frozen):
     it."""
 
     source: Literal["text"]
-    name: Name
+    name: Label
     validation_share: float
     paths: tuple[Name, ...] = Field(min_length=1)
     separator: str  # "" = one document per file
@@ -103,7 +120,7 @@ class HubCorpus(Frozen):
     """A dataset that is streamed from the Hugging Face hub."""
 
     source: Literal["hub"]
-    name: Name
+    name: Label
     validation_share: float
     dataset: Name
     subset: str
@@ -116,7 +133,7 @@ class SyntheticCorpus(Frozen):
     """Synthetic text with known bigrams, skip-trigrams and repetitions (docs/framework.md §11.1)."""
 
     source: Literal["synthetic"]
-    name: Name
+    name: Label
     validation_share: float
     seed: int
     n_words: int  # distinct words
@@ -258,6 +275,8 @@ class CellConfig(Frozen):
         return self
 
 
+HELD_OUT = 384  # documents of a synthetic corpus on which detectors run; each fills a window
+TUNING = 64  # documents of a synthetic corpus on which heads are chosen
 UNREAD: dict[str, dict[str, object]] = {  # synthetic models do not read these, so they keep these values
     "train": {
         "device": "cpu",

@@ -248,6 +248,16 @@ def test_keys_that_are_not_read_are_named(tmp_path: Path) -> None:
         assert [str(w.message).rpartition(": ")[2] for w in warned] == ([names] if names else [])
 
 
+@pytest.mark.parametrize("biases", [True, False])
+def test_an_absent_bias_of_the_unembedding_is_told_if_there_are_other_biases(tmp_path: Path, biases: bool) -> None:
+    state, config = written(13, normalization_type="LN", **POSITIONS[0])
+    kept = {name: t for name, t in state.items() if name != "unembed.b_U" and (biases or ".attn.b_" not in name)}
+    save_file(kept, tmp_path / "mine.safetensors", metadata={"config": json.dumps(config)})
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        open_weights(tmp_path / "mine.safetensors", "any")
+    assert ["no unembed.b_U, which is taken as 0" in str(w.message) for w in warned] == [True] * biases
+
+
 def test_a_setting_of_the_other_library_may_stand_beside_ours() -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     from_transformer_lens(state, config | {"n_positions": N_CTX, "d_vocab_out": 23, "normalization": None})

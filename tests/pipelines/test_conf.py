@@ -473,6 +473,12 @@ def test_rules_that_do_not_fit_a_synthetic_corpus_are_refused(tmp_path: Path, ov
         check_valid(values, Preregistration())
 
 
+def test_a_synthetic_corpus_has_more_documents_than_are_held_out(tmp_path: Path) -> None:
+    check_valid(composed(tmp_path, "calibrate.corpus.max_documents=449"), Preregistration())
+    with pytest.raises(ConfigError, match="corpus.max_documents: expected more than the 448 held-out ones, got 448"):
+        check_valid(composed(tmp_path, "calibrate.corpus.max_documents=448"), Preregistration())
+
+
 def test_a_kind_of_synthetic_models_has_a_name_that_can_be_printed(tmp_path: Path) -> None:
     values = composed(tmp_path)
     values["synthetic_models"]["a/b"] = values["synthetic_models"]["copies"]
@@ -617,10 +623,11 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
     [
         ("cells", 3, "cells: expected settings by name, got 3; run `make params`"),
         ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
-        ("cells.x; ls", {}, "cells: the name of a model is the name of its folders: expected at most 64 letters"),
+        ("cells.x; ls", {}, "sweep.controls.x; ls: expected a name of at most 64 letters"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
         ("sweep.seeds", 3, "sweep.seeds: expected a list in brackets, got 3"),
         ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),
+        ("corpus.name", "a\tb", "corpus.name: expected a name of printable characters, got 'a\\tb'"),
         ("corpus.source", "pythn", "corpus.source: expected one of python, text, hub, synthetic, got 'pythn'; did you"),
         ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
         ("cells.L1H4S2.train.lr_attention", float("inf"), "L1H4S2.train.lr_attention: expected a number from 1e-09 to"),

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, pad
 
 from pathsum.calibration.edges import Edge, edge_effects, late_head_effects
 from pathsum.calibration.stacked import train_together
-from pathsum.config import CellConfig, ExtractConfig, SyntheticModelConfig
+from pathsum.config import HELD_OUT, TUNING, CellConfig, ExtractConfig, SyntheticModelConfig
 from pathsum.corpora.synthetic import SyntheticText, SyntheticTruth, synthetic_corpus, synthetic_text
 from pathsum.data.bos import BOS
 from pathsum.data.repeated import repeated_random
@@ -28,8 +28,6 @@ from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import LabelRow
 from pathsum.training.loop import total_steps
 
-HELD_OUT = 384  # documents on which detectors run; each fills a window
-TUNING = 64  # documents on which heads are chosen
 EVALUATED = 128  # held-out documents for each evaluation, and for the effects of edges
 LEARNED = 0.35  # a rule is learned if the last loss at its places is below this share of the first loss
 

@@ -168,17 +168,10 @@ def _other(start: bytes, allow_nul: bool) -> str:
     for mark, why in OTHER.items():
         if start.startswith(mark):
             return why
-    for first, name in (
-        (1, "utf-16le"),
-        (0, "utf-16be"),
-    ):  # without a byte-order mark, in a script of one byte per letter
-        if (
-            not allow_nul
-            and len(start) >= 8
-            and start[first::2].count(0) > 0.8 * len(start[first::2])
-            and 0 not in start[1 - first :: 2]
-        ):
-            return f"looks like UTF-16 without a byte-order mark; {CONVERT.format(name)}"
+    if not allow_nul and len(start) >= 8:
+        for name, upper, lower in (("utf-16le", start[1::2], start[::2]), ("utf-16be", start[::2], start[1::2])):
+            if upper.count(0) > 0.8 * len(upper) and 0 not in lower:  # most letters are below U+0100
+                return f"looks like UTF-16 without a byte-order mark; {CONVERT.format(name)}"
     return ""
 
 

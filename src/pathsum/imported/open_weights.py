@@ -53,6 +53,8 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
             f"the model computes: {', '.join(ignored)}",
             stacklevel=2,
         )
+    if "unembed.b_U" not in state and any(".attn.b_" in name for name in state):
+        warnings.warn(f"{path.name} has biases of attention but no unembed.b_U, which is taken as 0", stacklevel=2)
     return model
 
 

@@ -30,7 +30,7 @@ def test_where_shares_and_lower_bounds_reach_it_nothing_is_added() -> None:
 def test_a_lower_bound_under_it_is_said() -> None:
     board, word = told(recall_low=0.86)
     assert "Both reach 0.9, but a lower bound does not, for: induction heads." in board
-    assert "recall 1.00 [0.86, 1.00]; one interval reaches below 0.9, the aim" in word
+    assert "recall 1.00 [0.86, 1.00]; one interval begins below the aim, 0.9" in word
 
 
 def test_a_share_under_it_is_a_caution_and_so_is_one_that_was_not_measured() -> None:

@@ -43,7 +43,7 @@ def through_keys(cell: Cell) -> float:
 
 
 def share_of(cell: Cell, name: str) -> float | None:
-    """Return the share of one kind of pairs in the induction head's preference. ``name`` is one of TERMS.
+    """Return the share of the induction head's preference that pairs of paths of kind ``name``, one of TERMS, carry.
 
     None if the whole preference is not positive.
     """

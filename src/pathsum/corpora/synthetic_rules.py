@@ -24,7 +24,7 @@ class Draft:
         self.at = 0  # the position that is written next
 
     def back(self, steps: int) -> Int64[Tensor, "document"]:
-        """Return the word ``steps`` positions before the next one in each document, or NONE before the beginning."""
+        """Return each document's word ``steps`` positions before the one written next, or NONE before the beginning."""
         return self.words[:, self.at - steps] if self.at >= steps else torch.full_like(self.rows, NONE)
 
     def write(self, words: Int64[Tensor, "document"]) -> None:

@@ -75,10 +75,10 @@ def pairs(
 def score_errors(
     model: Transformer, trace: Trace, layer: int, parts: Float[Tensor, "path batch pos d_model"]
 ) -> list[float]:
-    """Return the relative error of log A when scores are computed as sums over pairs of parts, for each head of
-    ``layer`` (docs/framework.md §2.2).
+    """Return, for each head of ``layer``, the relative error of log A (the logarithm of its pattern) if scores are
+    computed as sums over pairs of parts (docs/framework.md §2.2).
 
-    It is the largest difference from log A in the model's own ``trace``, divided by the largest size of log A.
+    It is the largest absolute difference from log A in the ``trace``, divided by the largest |log A|, where A > 0.
     ``parts`` must add up to what the layer reads. All values must be in float64."""
     future = torch.ones(parts.shape[2], parts.shape[2], dtype=torch.bool).triu(1)
     errors = []

@@ -65,8 +65,8 @@ def skip_trigrams(
     with the source anywhere earlier in the window. The rank is by the log-likelihood that the source adds,
     places · (log P(out | dest, source before) − log P(out | dest)). Skip-trigrams are left out if this is not positive,
     if the source is BOS, or if they have fewer than MIN_COUNT places. Sources are counted only for the PAIRS most
-    frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over the text. Memory:
-    2 · PAIRS · d_vocab counts."""
+    frequent bigrams dest → out, on SAMPLE / n_ctx² windows that are spread evenly over the text. Memory
+    grows as PAIRS · d_vocab + AREA."""
     d_vocab = bigram.shape[0]
     pairs = np.array([pair for pair, _ in top_bigrams(bigram, PAIRS)], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):

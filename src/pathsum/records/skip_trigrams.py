@@ -7,10 +7,8 @@ CLEAR = 3.0  # least excess of hits over expected hits, in Poisson standard erro
 
 
 def beyond_chance(hits: int, expected: float, lift: float | None) -> bool:
-    """Return whether a text contains a skip-trigram beyond chance (docs/framework.md §3.9).
-
-    Then ``lift`` is defined, and hits − expected exceeds CLEAR √expected.
-    """
+    """Return whether a text contains a skip-trigram beyond chance: whether ``lift`` is defined and hits − expected
+    exceeds CLEAR √expected (docs/framework.md §3.9)."""
     return lift is not None and hits - expected > CLEAR * expected**0.5
 
 

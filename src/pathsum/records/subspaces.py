@@ -10,7 +10,7 @@ from pathsum.records.registry import record
     "circuits/subspaces.py",
 )
 class OverlapRow:
-    """The share of ‖W_OV‖² of an early head in the subspace that a late head reads through Q, K or V. Weights only."""
+    """From weights: the share of an early head's ‖W_OV‖² in the subspace that a late head reads through Q, K or V."""
 
     kind: str  # reader of the late head: Q, K or V
     early_layer: int

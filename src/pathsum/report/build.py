@@ -52,10 +52,13 @@ def write_report(
 
 
 def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.DataFrame]:
-    """Return every table of the report with all rows, by file name without its suffix."""
+    """Return every table of the report with all rows, by file name without its suffix. Tables with a column ``cell``
+    have the rows of the grid's models first, then those of the controls, but for ``cells``, ``controls`` and
+    ``agreement``."""
+    models = [*results.cells.values(), *results.controls.values()]
     log = [
         (c.name, *(getattr(e, name) for name in LOGGED), best(e.prefix_matching), best(e.previous_token[:1]))
-        for c in results.cells.values()
+        for c in models
         for e in c.log
     ]
     return {
@@ -69,7 +72,7 @@ def tables(results: Results, claims: Sequence[ClaimResult]) -> dict[str, pd.Data
         "ngrams": frame(results.ngrams, NGramRow),
         "agreement": agreement.table(results),
         "calibration": frame(results.calibration, CalibrationRow),
-        **{name: stacked(results.cells.values(), kind).convert_dtypes() for name, kind in _printed().items()},
+        **{name: stacked(models, kind).convert_dtypes() for name, kind in _printed().items()},
     }
 
 

@@ -25,7 +25,7 @@ ALL = "Every model that a claim speaks about passes."
 
 
 def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[ClaimCard]) -> Section:
-    """Name each claim that some models miss, with its numbers and, where the records show it, the reason."""
+    """Return the section on claims that some models miss: their numbers and, where the records show it, the reason."""
     missed = [(c, card) for c, card in zip(claims, cards, strict=True) if c.verdict not in (REPRODUCED, UNTESTABLE)]
     if not missed:
         return Section(TITLE, (ALL,))

@@ -59,7 +59,7 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        f"Of the heads and edges found by weights, behavior or intervention, all three find {', '.join(parts)}."
+        f"Of the heads and edges found by any of weights, behavior and intervention, all three find {', '.join(parts)}."
         f"{_copies(items)}"
     )
 
@@ -82,7 +82,7 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
         return ""
     first, *others = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
     each = [first.replace(" by", " copy by"), *others]
-    return f" The three disagree on copying: of the {len(some)} heads, {', '.join(each[:-1])} and {each[-1]}."
+    return f" They disagree on copying: of the {len(some)}, {', '.join(each[:-1])} and {each[-1]}."
 
 
 def _controls(results: Results) -> str:

@@ -107,7 +107,7 @@ def mechanism_one(results: Results) -> Figure | None:
         f"{', among those whose source and output are words' if words else ''}. After this source, the output follows "
         f"{number(top.text_lift, 1)} times as often as the destination alone predicts."
     )
-    return picture("mechanism_one", "A head is a table of skip-trigrams", caption, data, SIZE, paint)
+    return picture("mechanism_one", "One of a head's skip-trigrams", caption, data, SIZE, paint)
 
 
 def mechanism_two(results: Results) -> Figure | None:

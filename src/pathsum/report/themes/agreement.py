@@ -67,7 +67,7 @@ def _edges(items: Sequence[Judged]) -> str:
     """State how many edges are needed to predict the second copy, by kind and by whether they compose."""
     edges = [i for i in items if i.question in EDGES and answers([i], "weights", "intervention")]
     counts: list[str] = []
-    confirmed: dict[bool, list[str]] = {True: [], False: []}
+    confirmed: dict[str, list[str]] = {"most": [], "at most half": [], "none": []}
     for question in dict.fromkeys(q for q in EDGES for i in edges if i.question == q):
         claimed, others = _split([i for i in edges if i.question == question])
         needed = _yes(claimed, "intervention")
@@ -76,16 +76,18 @@ def _edges(items: Sequence[Judged]) -> str:
             f"{_yes(others, 'intervention')} of {len(others)} that {'does' if len(others) == 1 else 'do'} not"
         )
         if claimed:
-            confirmed[2 * needed > len(claimed)].append(f"{question}s")
+            share = "most" if 2 * needed > len(claimed) else "at most half" if needed else "none"
+            confirmed[share].append(f"{question}s")
     if not counts:
         return ""
     text = f"Prediction of the second copy needs {'; '.join(counts)}."
-    if holds := confirmed[True]:
-        text += f" Intervention confirms most {' and '.join(holds)} that compose."
-    if fails := confirmed[False]:
+    found = [f"{share} of the {' or '.join(kinds)}" for share, kinds in confirmed.items() if kinds]
+    if found:
+        text += f" Of the edges that compose, intervention confirms {' and '.join(found)}."
+    if len(found) > bool(confirmed["most"]):
         text += (
-            f" It does not confirm most {' and '.join(fails)} that compose: a composition score can also be high "
-            "because two heads share directions of the residual stream that this task does not use."
+            " A composition score can also be high because two heads share directions of the residual stream that this "
+            "task does not use."
         )
     unneeded = _split([i for i in edges if not i.says("intervention")])
     claimed_nats, other_nats = ([i.text_nats for i in part if i.text_nats is not None] for part in unneeded)

@@ -115,8 +115,9 @@ def _table(cells: Sequence[Cell]) -> Table:
         "token: mean sign of the head's contribution to the logit of the second copy's next token, relative to the "
         "mean over the vocabulary, −1 to 1. From the weights: eigenvalue positivity of the OV circuit and of QK "
         "matching with the first-layer head that attends most to the previous token, −1 to 1; copies top-1 / top-5: "
-        "share of tokens whose own logit is raised most, or among the five most, by attention to them. “Copies, by "
-        f"weights”: no label, but OV positivity above {COPYING}. The CSV also has the value-weighted scores.",
+        "share of tokens whose own logit is raised most, or among the five most, by attention to them. “(copies, by "
+        f"weights)”: a head without a label, with OV positivity above {COPYING}. The CSV also has the value-weighted "
+        "scores.",
         csv="labels.csv",
         levels=2,
         fold=False,

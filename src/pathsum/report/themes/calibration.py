@@ -72,8 +72,8 @@ def _doubt(row: CalibrationRow) -> str:
     if not trusted(row):
         return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED} for both."
     low = sum(not _reach(end) for end in (row.precision_low, row.recall_low))
-    reach = "both intervals reach" if low == 2 else "one interval reaches"
-    return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below {TRUSTED}, the aim."
+    reach = "both intervals begin" if low == 2 else "one interval begins"
+    return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below the aim, {TRUSTED}."
 
 
 def _limits(rows: Sequence[CalibrationRow]) -> str:

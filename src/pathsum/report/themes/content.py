@@ -37,9 +37,9 @@ def section(results: Results, figures: Figures) -> Section:
     errors += [r.exactness for c in models for r in c.rows(ContentScoreRow)]
     shares = {c.name: _parts(c, 1)["embedding"].power_share for c in models}
     grid = [share for name, share in shares.items() if name in results.cells]
-    others = "".join(f"; {c.name}: {number(shares[c.name])}" for c in small if c.name in shares)
+    others = "".join(f"; control {c.name}: {number(shares[c.name])}" for c in small if c.name in shares)
     balanced = (
-        f"The direct path has a share of {span(grid)} of the power of the residual stream after the first layer "
+        f"The direct path has {span(grid)} of the power of the residual stream after the first layer "
         f"(squared norms after normalization, held-out text, range over models{others})."
     )
     method = (

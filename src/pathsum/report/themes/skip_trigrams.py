@@ -175,8 +175,8 @@ def tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
         LIFT,
         caption=f"Skip-trigram bugs of {best.name} that raise the loss most in total: price × places where "
         "another token follows. Price: mean rise of the loss at these places, due to the head's effect on the logit of "
-        "the output. On balance: the same, including places where the output follows. QK and OV: entries of the head's "
-        "query–key and output–value circuits. Lift: as in the table above.",
+        "the output. On balance: the mean rise over all places, those where the output follows included. QK and "
+        "OV: entries of the head's query–key and output–value circuits. Lift: as in the table above.",
         csv="skip_trigram_bugs.csv",
     )
     return (atlas, bugs) if bugs.rows else (atlas,)

@@ -9,10 +9,10 @@ from pathsum.core.manifest import require_whole
 from pathsum.data.tokenizer import load_tokenizer, tokenizer_hash
 from pathsum.data.tokens import read_tokens
 from pathsum.data.windows import HeldOut
-from pathsum.lab.export import export, runs_on_page
+from pathsum.figures.detail import in_detail
 from pathsum.model.checkpoint import load_checkpoint
+from pathsum.page.lab import export, runs_on_page
 from pathsum.records.results import Results
-from pathsum.report.explorer import in_detail
 from pipelines.paths import MODELS, TOKENS, params, section
 
 

@@ -44,18 +44,19 @@ ALLOWED: dict[str, set[str]] = {
         *("bounds", "config", "core", "statistics", "probes", "circuits", "data", "model", "records"),
         *("corpora", "ngrams", "behaviour", "extraction"),
     },
-    "lab": {"config", "data", "model"},
     # one plane is spanned by the trajectories of all models
-    "report": {"core", "probes", "records", "claims", "statistics.trajectories"},
+    "figures": {"probes", "records", "claims", "statistics.trajectories"},
+    "page": {"config", "data", "model", "records", "claims", "figures"},
+    "report": {"core", "probes", "records", "claims", "figures", "page"},
 }
 # libraries that one room alone may import
 OWNERS = {
     "wandb": ("tracking",),
     "wandb_workspaces": ("tracking",),
-    "seaborn": ("report",),
-    "matplotlib": ("report",),
-    "jinja2": ("report",),
-    "tokenizers": ("corpora", "data", "imported", "lab"),
+    "seaborn": ("figures", "report"),
+    "matplotlib": ("figures", "report"),
+    "jinja2": ("page",),
+    "tokenizers": ("corpora", "data", "imported", "page"),
     "datasets": ("corpora",),
     "safetensors": ("imported", "model", "training"),
     "hydra": (),

@@ -103,7 +103,7 @@ TRAINS = {f"train@{name}" for name in (*CELLS, *CONTROLS)}
 @pytest.mark.parametrize(
     ("file", "directly", "in_the_end"),
     [
-        ("report/figures/heads.py", {"report"}, {"report"}),
+        ("figures/heads.py", {"report"}, {"report"}),
         (
             "circuits/atlas.py",
             EXTRACTS | {"calibrate"},

@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
+from pathsum.page.document import Table
 from pathsum.records.ablations import AblationRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.report.agreement import Judged, agreement, judged, table
-from pathsum.report.document import Table
 from pathsum.report.themes.agreement import section
 from tests.report import synthetic
 

@@ -6,8 +6,8 @@ import dataclasses
 
 from pathsum.claims.causal import CLAIMS, edge_label
 from pathsum.claims.judging import NOT, REPRODUCED, judge
+from pathsum.figures.causal import ablations
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
-from pathsum.report.figures.causal import ablations
 from pathsum.report.themes.causal import section
 from tests.report import synthetic
 

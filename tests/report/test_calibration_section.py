@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pathsum.report.document import Section
+from pathsum.page.document import Section
 from pathsum.report.themes.calibration import calibration, certain, marked, section, trusted
 from tests.report import synthetic
 

@@ -8,11 +8,11 @@ import pytest
 
 from pathsum.claims.judging import NOT, REPRODUCED, UNTESTABLE
 from pathsum.claims.registry import judge_all
+from pathsum.page.document import Table
 from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import MatchingRow, ScorePathRow
 from pathsum.records.terms import TermRow
-from pathsum.report.document import Table
 from pathsum.report.themes.content import content_scores, section
 from tests.report import synthetic
 

@@ -1,4 +1,4 @@
-"""The composition graph and the figure of the grid show what the records contain, with the intervals that they name."""
+"""The tables of heads and edges and the figure of the grid show what the records contain, with their intervals."""
 
 from __future__ import annotations
 
@@ -8,35 +8,10 @@ import math
 import pytest
 
 from pathsum.records.composition import CompositionRow
-from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
-from pathsum.report.figures.composition import composition
 from pathsum.report.themes import two_layers
 from pathsum.report.themes.sweep import FIXED, NAMELESS, interval, sweep, widths
 from tests.report import synthetic
-
-
-def test_the_graph_has_every_edge_of_every_model_and_draws_the_best_model_of_each_width() -> None:
-    results = synthetic.results()
-    figure = composition(results)
-    assert figure is not None
-    assert len(figure.data) == sum(len(c.rows(CompositionRow)) for c in results.cells.values())
-    assert set(figure.data.loc[figure.data["composes"], "kind"]) == {"K"}
-    counts = "in all models: Q 0 and 0 of 40, K 4 and 0 of 40, V 0 and 0 of 40"
-    assert f"edges below chance with the mean write included, {counts}" in figure.caption
-
-
-def test_a_deeper_model_has_a_graph_too() -> None:
-    """An edge may skip a layer."""
-    results = synthetic.results(layers=(2,), heads=(3,), seeds=(0,))
-    (name, cell), *_ = results.cells.items()
-    deep = dataclasses.replace(cell.summary, n_layers=3)
-    third = [dataclasses.replace(h, layer=2) for h in cell.rows(HeadRow) if h.layer == 1]
-    over = [dataclasses.replace(e, late_layer=2) for e in cell.rows(CompositionRow)]
-    changed = dataclasses.replace(cell, summary=deep).having(
-        heads=[*cell.rows(HeadRow), *third], composition=[*cell.rows(CompositionRow), *over]
-    )
-    assert composition(dataclasses.replace(results, cells={name: changed})) is not None
 
 
 def test_the_heads_of_the_mechanism_and_the_edges_between_heads_stand_in_tables() -> None:
@@ -73,10 +48,6 @@ def test_where_few_edges_differ_the_null_needs_no_caveat() -> None:
     _, rule, _ = two_layers.edges([cell])
     assert rule.startswith("The composition score of an edge is")
     assert "1 of 3 edges compose" in rule
-
-
-def test_without_composition_there_is_no_graph() -> None:
-    assert composition(synthetic.results(layers=(0, 1))) is None
 
 
 def test_the_sweep_has_a_point_a_model() -> None:

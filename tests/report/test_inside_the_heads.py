@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pathsum.page.document import Table
 from pathsum.records.subspaces import DeletingRow
 from pathsum.records.virtual_heads import VirtualHeadRow
-from pathsum.report.document import Table
-from pathsum.report.figures.subspaces import subspaces
 from pathsum.report.themes.weights_side import section
 from tests.report import synthetic
 
@@ -45,12 +44,3 @@ def test_heads_that_delete_are_counted_beyond_chance_only() -> None:
 
 def test_where_no_two_heads_look_alike_the_report_says_so() -> None:
     assert "No two heads of a layer attend to the same positions" in said(joint_copying=[])
-
-
-def test_the_figure_marks_the_edge_from_the_previous_token_head_to_the_induction_head() -> None:
-    figure = subspaces(TWO)
-    assert figure is not None
-    marked = figure.data[figure.data["induction"]]
-    assert list(marked["kind"]) == ["Q", "K", "V"]
-    assert set(zip(marked["early"], marked["late"], strict=True)) == {("L0H0", "L1H0")}
-    assert subspaces(synthetic.results(layers=(0, 1))) is None

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -14,25 +13,20 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure as Canvas
-from matplotlib.patches import Rectangle
 
 from pathsum.claims import registry
 from pathsum.claims.formatting import number, spelled
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
 from pathsum.core.storage import write_json
+from pathsum.figures.symbols import visible
+from pathsum.page.document import PAPERS, slug
+from pathsum.page.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report.answer import answer
 from pathsum.report.build import write_report
-from pathsum.report.document import PAPERS, slug
-from pathsum.report.figures import learning
-from pathsum.report.figures.base import Figure
-from pathsum.report.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.report.story import FIRST, contents, draw_all
-from pathsum.report.symbols import drawable, visible
-from pathsum.report.themes.controls import controls
 from tests.report import synthetic
 from tests.report.conftest import exported_models, made_up_results
 
@@ -256,27 +250,6 @@ def test_a_curriculum_is_said_on_the_first_screen(tmp_path: Path) -> None:
     assert answer(both)[-1] == f"The first 2.4 M tokens of training of L2H2S0{said}"
 
 
-@pytest.mark.parametrize("draw", [learning.headline, learning.phase_change, controls])
-def test_the_tokens_of_a_curriculum_are_shaded(draw: Callable[[Results], Figure | None]) -> None:
-    """Training begins with a curriculum in the two-layer model, and without one in the zero-layer model."""
-    plain = synthetic.results(layers=(0, 2), heads=(2,), seeds=(0,))
-    cells = {
-        name: replace(c, summary=replace(c.summary, curriculum_tokens=2_400_000)) if c.summary.n_layers else c
-        for name, c in plain.cells.items()
-    }
-    captions = []
-    for results, patches in ((plain, []), (replace(plain, cells=cells), [(0, 2.4)])):
-        ax = Canvas().subplots()
-        learning.shade_curricula(ax, results)
-        assert [(p.get_x(), p.get_width()) for p in ax.patches if isinstance(p, Rectangle)] == patches
-        figure = draw(results)
-        assert figure is not None
-        captions.append(figure.caption)
-    assert "Shaded" not in captions[0]
-    shaded = " Shaded: the curriculum of models with 2 layers, that is, training on the most repetitive windows only."
-    assert captions[1].endswith(shaded)
-
-
 def test_metrics_have_the_promised_keys_and_strict_values(tmp_path: Path) -> None:
     results = synthetic.results(seeds=(0,))
     results = replace(results, corpus=replace(results.corpus, bigram_loss_nats=123 + 1 / 3))
@@ -319,14 +292,6 @@ def test_an_incomplete_model_names_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "heads.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"missing heads\.parquet\. Run `dvc repro`"):
         read_cell(tmp_path)
-
-
-def test_what_cannot_be_seen_is_printed_so_that_it_can() -> None:
-    assert visible(" a\n\t") == "␣a↵⇥"
-    assert visible("\u202e\x00\u0301") == "\\u{202e}\\x00\\u{301}"
-    assert visible(visible(" \u202e")) == visible(" \u202e")
-    assert drawable("🙂") in {"🙂", "\\u{1f642}"}
-    assert len(visible("x" * 10_000)) == 48
 
 
 @pytest.mark.parametrize(

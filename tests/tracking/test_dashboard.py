@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pathsum.claims.registry import judge_all
+from pathsum.figures.base import Figure
 from pathsum.report.build import tables, tables_of
-from pathsum.report.figures.base import Figure
 from pathsum.report.story import contents, draw_all, story
 from pathsum.tracking.tracker import metrics
 from pipelines.paths import ROOT

@@ -14,7 +14,7 @@ from typing import Any
 
 from pathsum.claims.formatting import number, plural
 from pathsum.claims.metrics import CALIBRATION_METRICS, CELL_METRICS, CORPUS_METRICS
-from pathsum.report.render import markdown_text
+from pathsum.page.render import markdown_text
 
 Metrics = Mapping[str, Any]
 SHOWN = 12  # largest number of changed metrics that are listed

@@ -11,10 +11,10 @@ from pathlib import Path
 from pathsum.claims import registry
 from pathsum.claims.formatting import number
 from pathsum.core.storage import write_whole
+from pathsum.page.document import MARKS
+from pathsum.page.render import markdown_text
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import MARKS
-from pathsum.report.render import markdown_text
 
 Row = dict[str, str]
 HEADINGS = {  # heading of each column of the first table

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pathsum.claims.formatting import head_label
-from pathsum.records.heads import HeadRow
-from pathsum.records.results import Cell, Results
-from pathsum.report.document import Lab, Section
-from pathsum.report.symbols import visible
-from pathsum.report.themes.behaviour import names
+from pathsum.figures.symbols import visible
+from pathsum.page.document import Lab, Section
+from pathsum.page.roles import roles
+from pathsum.records.results import Results
 
 TITLE = "The lab"
 
@@ -27,15 +25,3 @@ def section(exported: Mapping[str, Any], results: Results) -> Section:
         "For each depth: the model with the lowest loss among those with the middle number of heads, in float16.",
     )
     return Section(TITLE, text, (Lab(TITLE, {"tokenizer": shown, "passages": exported["passages"]}, models),))
-
-
-def roles(cell: Cell) -> dict[str, Any]:
-    """Return the role of each head (its first label), and the previous-token head and the induction head (None without
-    one)."""
-    heads = {(h.layer, h.head): names(cell, h.layer, h.head) for h in cell.rows(HeadRow)}
-    previous, induction = cell.previous_token_head(), cell.formed_induction_head()
-    return {
-        "roles": {head_label(*place): labels[0] if labels else "no label" for place, labels in heads.items()},
-        "previous": head_label(previous.layer, previous.head) if previous else None,
-        "induction": head_label(induction.layer, induction.head) if induction else None,
-    }

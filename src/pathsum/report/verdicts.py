@@ -8,9 +8,9 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.judging import OWN
 from pathsum.claims.preregistration import Change, Preregistration
+from pathsum.page.document import ClaimCard, ModelValue, Section, Table, Text
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import ClaimCard, ModelValue, Section, Table, Text
 
 FILE = "conf/claims.yaml"
 PREREGISTRATION = "What was tuned, and on which data"

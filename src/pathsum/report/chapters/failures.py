@@ -10,12 +10,12 @@ from pathsum.claims.one_layer import copying_heads, count, passing_share
 from pathsum.claims.phase_change import BEFORE, formed_across_onset
 from pathsum.claims.suffixes import KEY_EDGE, LEFT, QUERY_EDGE, ablated
 from pathsum.claims.two_layers import strongest_k_partner
+from pathsum.page.document import ClaimCard, Section, Table, Text
 from pathsum.records.ablations import EdgeContrastRow
 from pathsum.records.heads import LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramTallyRow
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import ClaimCard, Section, Table, Text
 from pathsum.report.themes import one_layer, sufficiency
 
 TITLE = "What did not reproduce, and why"

@@ -9,9 +9,9 @@ from pathsum.claims.formation import by_onset, change_of
 from pathsum.claims.formatting import millions, plural, span
 from pathsum.claims.joint_ablation import MOST, undecided
 from pathsum.claims.judging import REPRODUCED
+from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import formation, joint_ablation, phase_change
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pathsum.claims.formatting import plural, span
 from pathsum.claims.one_layer import confirmed, copying_heads, copying_share
+from pathsum.figures.detail import in_detail
+from pathsum.figures.symbols import visible
+from pathsum.page.document import Block, Column, Section, Table, Text
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
 from pathsum.records.skip_trigrams import SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.report.document import Block, Column, Section, Table, Text
-from pathsum.report.explorer import in_detail
-from pathsum.report.symbols import visible
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import one_layer, softmax_competition
 

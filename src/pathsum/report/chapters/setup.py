@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathsum.claims.formatting import plural, span
 from pathsum.claims.preregistration import Preregistration
+from pathsum.page.document import Section, Table, Text
 from pathsum.records.results import Results
-from pathsum.report.document import Section, Table, Text
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Setup, terms and limits"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import number, plural
+from pathsum.page.document import Section
 from pathsum.records.results import Results
 from pathsum.report import agreement as agreed
-from pathsum.report.document import Section
 from pathsum.report.theme import Figures, calibrated, detectors, drawn
 from pathsum.report.themes import agreement, calibration, controls, exactness, provenance
 from pathsum.report.themes.calibration import TRUSTED, certain, trusted

@@ -8,9 +8,9 @@ from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.suffixes import CONTROL, RIVALS, ablated, uncut
 from pathsum.claims.suffixes import of_induction_head as matches_of
+from pathsum.page.document import Section
 from pathsum.records.results import Cell, Results
 from pathsum.records.verdicts import ClaimResult
-from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import behaviour, causal, content, suffixes, two_layers
 

@@ -6,8 +6,8 @@ from pathsum.claims import registry
 from pathsum.claims.formatting import number, span
 from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.zero_layers import BIGRAM
+from pathsum.page.document import Section
 from pathsum.records.results import Results
-from pathsum.report.document import Section
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import zero_layers
 

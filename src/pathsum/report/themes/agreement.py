@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from pathsum.claims.formatting import number, plural, span
+from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Results
 from pathsum.report.agreement import (
@@ -20,7 +21,6 @@ from pathsum.report.agreement import (
     answers,
     judged,
 )
-from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Agreement of weights, behavior and intervention"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathsum.claims.formatting import head_label, plural
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.attention_sinks import AttentionSinkRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Attention sinks"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pathsum.claims.formatting import layers_label, number, plural, span
+from pathsum.figures.behaviour import logit_lens
+from pathsum.page.document import HEAD, MODEL, Column, Entry, Section, Table, Text
+from pathsum.page.roles import names
 from pathsum.records.heads import COPYING, HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
-from pathsum.report.figures.behaviour import logit_lens
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "What each head does"
@@ -47,17 +48,6 @@ def section(results: Results, figures: Figures) -> Section:
     named = " ".join(_named(n, results.with_layers(n)) for n in results.layer_counts())
     counts = f"A head may have several labels. {named.strip()}"
     return Section(TITLE, (*method, counts, _weighted(cells)), (_table(cells), *shown))
-
-
-def names(cell: Cell, layer: int, head: int) -> list[str]:
-    """List the labels of a head. The label for an offset of one or two tokens is left out, because these offsets have
-    labels of their own."""
-    names = [
-        r.name if r.distance is None else f"attends {r.distance} back" if r.distance else "attends to itself"
-        for r in cell.rows(LabelRow)
-        if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
-    ]
-    return list(dict.fromkeys(names))
 
 
 def _named(n_layers: int, cells: Sequence[Cell]) -> str:

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import interval, plural
 from pathsum.core.storage import frame
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, picture, row
+from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.calibration import CalibrationRow
 from pathsum.records.results import Results
-from pathsum.report import symbols
-from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, calibrated, detectors
 
 TITLE = "Precision and recall of the detectors"

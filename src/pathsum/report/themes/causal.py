@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from pathsum.claims.causal import edge_label
 from pathsum.claims.formatting import head_label, interval, signed, span
+from pathsum.figures.causal import ablations
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.ablations import AblationRow, EdgeContrastRow
 from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.terms import TermRow
-from pathsum.report.document import MODEL, Column, Section, Table, Text
-from pathsum.report.figures.causal import ablations
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Ablation of heads, edges and paths"

@@ -11,14 +11,14 @@ from matplotlib.patches import Rectangle
 from pathsum.claims.content import CURRENT, PREVIOUS, TWO_BACK, hops, matching, of_induction_head, order, share
 from pathsum.claims.formatting import head_label, number, plural, span
 from pathsum.claims.score_paths import POSITION, share_of
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure
+from pathsum.figures.preferences import preferences
+from pathsum.page.document import MODEL, Column, Section, Table, Text, plain
 from pathsum.records.balance import BalanceRow
 from pathsum.records.content import ContentRow, ContentScoreRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.report import symbols
-from pathsum.report.document import MODEL, Column, Section, Table, Text, plain
-from pathsum.report.figures.base import Figure
-from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Attention scores and losses by content"

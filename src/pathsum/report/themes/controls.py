@@ -10,11 +10,11 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.controls import NOT_FORMED
 from pathsum.claims.formatting import layers_label, millions
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, picture, row
+from pathsum.figures.learning import best, curriculum_caption, shade_curricula
+from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.results import FORMED, Cell, Results
-from pathsum.report import symbols
-from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.base import Figure, picture, row
-from pathsum.report.figures.learning import best, curriculum_caption, shade_curricula
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Controls"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.exactness import ExactnessRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Reliability of the results"

@@ -13,11 +13,11 @@ from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formation import by_onset, change_of
 from pathsum.claims.formatting import number, plural, span
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, picture, row, stacked
+from pathsum.page.document import Column, Section, Table
 from pathsum.records.formation import ChangePointRow
 from pathsum.records.results import Cell, Results
-from pathsum.report import symbols
-from pathsum.report.document import Column, Section, Table
-from pathsum.report.figures.base import Figure, picture, row, stacked
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Order of formation"

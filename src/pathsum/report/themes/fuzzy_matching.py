@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import head_label, interval, plural, span
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, errors, picture, row, side_by_side
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.fuzzy_matching import FuzzyKind, FuzzyMatchingRow, FuzzyMeasure
 from pathsum.records.results import Cell, Results
-from pathsum.report import symbols
-from pathsum.report.document import MODEL, Column, Section, Table, Text
-from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Matching similar tokens"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pathsum.figures.detail import in_detail
+from pathsum.page.document import HeadsAndEdges, Section
+from pathsum.page.heads_and_edges import payload
 from pathsum.records.composition import COMPOSITION_RULE
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results
-from pathsum.report.document import HeadsAndEdges, Section
-from pathsum.report.explorer import in_detail
-from pathsum.report.heads_and_edges import payload
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Heads and what they read"

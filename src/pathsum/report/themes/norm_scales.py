@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from pathsum.claims.formatting import number, span
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.norm_scales import NormScaleRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Frozen norm scales and own scales"

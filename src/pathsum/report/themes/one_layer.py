@@ -7,11 +7,11 @@ from statistics import median
 
 from pathsum.claims.formatting import layers_label, plural, span
 from pathsum.claims.one_layer import Copying, copying_heads, count
+from pathsum.figures.heads import eigenvalues
+from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.heads import COPYING
 from pathsum.records.results import Cell, Results
 from pathsum.report.agreement import KINDS
-from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.heads import eigenvalues
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 from pathsum.report.themes import skip_trigrams
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathsum.claims.onset_twins import CLAMPED, SMEARED, onset, twin
+from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "What limits the onset"

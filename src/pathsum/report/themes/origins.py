@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pathsum.page.document import ORIGINS, Entry, Section, Table, Text, anchor
 from pathsum.records.registry import origins
 from pathsum.records.results import Results
-from pathsum.report.document import ORIGINS, Entry, Section, Table, Text, anchor
 from pathsum.report.theme import Figures, Theme
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathsum.claims.formatting import layers_label, span
 from pathsum.claims.phase_change import BEFORE
+from pathsum.figures.behaviour import trajectories
+from pathsum.figures.learning import gains, levels, onsets, phase_change
+from pathsum.figures.positions import loss_by_position
+from pathsum.page.document import Section
 from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
-from pathsum.report.document import Section
-from pathsum.report.figures.behaviour import trajectories
-from pathsum.report.figures.learning import gains, levels, onsets, phase_change
-from pathsum.report.figures.positions import loss_by_position
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Learning"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pathsum.page.document import Section, Table, Text
 from pathsum.records.results import Results
-from pathsum.report.document import Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Provenance"

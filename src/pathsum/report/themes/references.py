@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathsum.claims.content import hops, order, virtual_heads_little
 from pathsum.claims.formatting import millions, span
 from pathsum.claims.phase_change import AFTER, BEFORE, icl_loss_drop_before_onset
+from pathsum.page.document import Section, Table, Text
 from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.content import ContentRow
 from pathsum.records.formation import FormationRow
@@ -14,7 +15,6 @@ from pathsum.records.heads import HeadRow
 from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.terms import TermRow
-from pathsum.report.document import Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Comparison with the papers' numbers"

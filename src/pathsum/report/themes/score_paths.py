@@ -9,13 +9,13 @@ from matplotlib.patches import Rectangle
 
 from pathsum.claims.formatting import head_label, number, span
 from pathsum.claims.score_paths import POSITION, TERMS, of_induction_head, term, through_keys, total
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure
+from pathsum.figures.preferences import preferences
+from pathsum.page.document import HEAD, MODEL, Column, Section, Table, Text, plain
 from pathsum.records.heads import DistanceRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.score_paths import ScorePathRow
-from pathsum.report import symbols
-from pathsum.report.document import HEAD, MODEL, Column, Section, Table, Text, plain
-from pathsum.report.figures.base import Figure
-from pathsum.report.figures.preferences import preferences
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Attention scores by pairs of paths"

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from pathsum.claims.formatting import number, plural, span
 from pathsum.claims.one_layer import copying_heads, copying_share, passing_share
+from pathsum.figures.symbols import visible
+from pathsum.page.document import HEAD, Column, Table, Text
 from pathsum.records.heads import DistanceRow, HeadRow
 from pathsum.records.results import Cell
 from pathsum.records.skip_trigrams import SkipTrigramBugRow, SkipTrigramRow, SkipTrigramTallyRow
-from pathsum.report.document import HEAD, Column, Table, Text
-from pathsum.report.symbols import visible
 
 ENTRIES_A_HEAD = 4  # skip-trigrams that the table shows per head
 BUGS = 8  # rows of the table of skip-trigram bugs

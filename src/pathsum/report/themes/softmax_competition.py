@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathsum.claims.formatting import head_label, interval
 from pathsum.claims.softmax_competition import preferring
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.results import Cell, Results
 from pathsum.records.softmax_competition import SoftmaxCompetitionRow
-from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "Softmax competition"

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from pathsum.claims.formatting import head_label
 from pathsum.claims.sufficiency import best_control, kept
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.results import Cell, Results
 from pathsum.records.sufficiency import SufficiencyRow
-from pathsum.report.document import MODEL, Column, Section, Table, Text
 from pathsum.report.theme import Figures, Theme
 
 TITLE = "The induction circuit alone"

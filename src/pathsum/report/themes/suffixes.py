@@ -23,11 +23,11 @@ from pathsum.claims.suffixes import (
     of_induction_head,
     uncut,
 )
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, errors, picture, row, side_by_side
+from pathsum.page.document import HEAD, MODEL, Column, Section, Table, plain
 from pathsum.records.results import Cell, Results
 from pathsum.records.suffixes import SuffixCutRow
-from pathsum.report import symbols
-from pathsum.report.document import HEAD, MODEL, Column, Section, Table, plain
-from pathsum.report.figures.base import Figure, errors, picture, row, side_by_side
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Matching more than one token"

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure as Canvas
 from scipy.special import stdtrit
 
 from pathsum.claims.formatting import layers_label, millions, number, plural
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, picture, row
+from pathsum.page.document import MODEL, Column, Section, Table
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
 from pathsum.records.summary import CellSummary
-from pathsum.report import symbols
-from pathsum.report.document import MODEL, Column, Section, Table
-from pathsum.report.figures.base import Figure, picture, row
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "The sweep"

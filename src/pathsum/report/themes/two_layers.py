@@ -7,13 +7,13 @@ import statistics
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.figures.composition import KINDS, composition
+from pathsum.figures.heads import attention_by_distance
+from pathsum.figures.induction import induction_corner
+from pathsum.page.document import MODEL, Column, Section, Table, Text
 from pathsum.records.composition import COMPOSES, FALSE_COMPOSITION, SIGNIFICANT, CompositionRow
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Cell, Results
-from pathsum.report.document import MODEL, Column, Section, Table, Text
-from pathsum.report.figures.composition import KINDS, composition
-from pathsum.report.figures.heads import attention_by_distance
-from pathsum.report.figures.induction import induction_corner
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Two layers"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import head_label, number, plural, span
+from pathsum.figures.subspaces import induction_edge, subspaces
+from pathsum.figures.symbols import visible
+from pathsum.page.document import HEAD, MODEL, Column, Entry, Section, Table, Text
 from pathsum.records.heads import HeadRow
 from pathsum.records.joint_copying import JointCopyingRow
 from pathsum.records.results import Cell, Results
@@ -12,9 +15,6 @@ from pathsum.records.subspaces import BandwidthRow, DeletingRow, OverlapRow
 from pathsum.records.token_clusters import DirectionRow, TokenClusterRow
 from pathsum.records.tokens import JOINER
 from pathsum.records.virtual_heads import VirtualHeadRow
-from pathsum.report.document import HEAD, MODEL, Column, Entry, Section, Table, Text
-from pathsum.report.figures.subspaces import induction_edge, subspaces
-from pathsum.report.symbols import visible
 from pathsum.report.theme import Figures, Theme, drawn
 
 TITLE = "Inside the heads"

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from pathsum.claims.formatting import number, span
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, picture, row, stacked
+from pathsum.figures.symbols import visible
+from pathsum.page.document import Column, Section, Table, Text
 from pathsum.records.bigrams import BigramRow
 from pathsum.records.results import Cell, Results
-from pathsum.report import symbols
-from pathsum.report.document import Column, Section, Table, Text
-from pathsum.report.figures.base import Figure, picture, row, stacked
-from pathsum.report.symbols import visible
 from pathsum.report.theme import DetectorText, Figures, Theme, drawn
 
 TITLE = "Zero layers"

@@ -1,0 +1,212 @@
+"""Figures of training: induction and in-context learning against tokens seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.claims.formatting import layers_label, millions, number, plural, span
+from pathsum.figures import symbols
+from pathsum.figures.base import Figure, layer_palette, legend_of_depths, picture, row
+from pathsum.records.results import Results
+
+
+def headline(results: Results) -> Figure | None:
+    """Draw prefix matching and the in-context loss drop against tokens seen: a thin line per model, and a thick line
+    for the mean of each number of layers. None without logs."""
+    data = _training(results)
+    if data.empty:
+        return None
+    panels = _panels(data)
+
+    def paint(canvas: Canvas) -> None:
+        for ax, (column, label) in zip(row(canvas, len(panels)), panels.items(), strict=True):
+            _lines(ax, data, column, results, lw=1.0, alpha=0.35)
+            _means(ax, data, column, results)
+            _verdicts(ax, column, results)
+            shade_curricula(ax, results)
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
+        canvas.axes[0].set_title("Induction heads")
+        canvas.axes[-1].set_title("In-context learning")
+
+    caption = (
+        "Lines: models (thin) and their means (thick), on the few windows that date the onset. Dots: final values on "
+        f"the windows of other verdicts{_differ(results)}.{curriculum_caption(results)}"
+    )
+    title = "Prefix matching and in-context loss drop in training"
+    return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
+
+
+def phase_change(results: Results) -> Figure | None:
+    """Draw prefix matching, the in-context loss drop, and the loss on each copy of repeated random tokens against
+    tokens seen, one line per model, with each onset (docs/framework.md §6.3). None without logs."""
+    data = _training(results)
+    if data.empty:
+        return None
+    panels = {**_panels(data), "repeat": symbols.REPEAT_LOSS}
+
+    def paint(canvas: Canvas) -> None:
+        for ax, (column, label) in zip(row(canvas, len(panels)), panels.items(), strict=True):
+            if column == "repeat":
+                _lines(ax, data, "repeat_first_nats", results, lw=1.0, alpha=0.8, ls=(0, (4, 2)))
+                _lines(ax, data, "repeat_second_nats", results, lw=1.6, alpha=0.9)
+                for guessing in {c.summary.repeat_guessing_nats for c in results.cells.values()}:
+                    ax.axhline(guessing, color=symbols.FAINT, ls=":", lw=1.4, zorder=0)
+                ax.set_title("dashed: first copy; solid: second; dotted: guessing", fontweight="normal", fontsize=10)
+            else:
+                _lines(ax, data, column, results, lw=1.4, alpha=0.9)
+            for s in (c.summary for c in results.cells.values()):
+                if s.onset_tokens is not None:
+                    ax.axvline(s.onset_tokens / 1e6, color=symbols.layer_colour(s.n_layers), lw=0.9, ls=":", zorder=0)
+            shade_curricula(ax, results)
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
+        legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
+        canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
+
+    caption = f"A line per model; means over a few windows.{curriculum_caption(results)}"
+    return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
+
+
+def _panels(data: pd.DataFrame) -> dict[str, str]:
+    """Return the column of each panel with its axis label."""
+    matching = {"prefix_matching": symbols.PREFIX_MATCHING} if data["prefix_matching"].notna().any() else {}
+    return {**matching, "loss_drop_nats": symbols.LOSS_DROP}
+
+
+# ---- data -----------------------------------------------------------------------------------------------------------
+
+
+def best(scores: list[list[float]]) -> float | None:
+    """Return the largest score in ``scores[layer][head]``; None without heads."""
+    return max((s for layer in scores for s in layer), default=None)
+
+
+def _training(results: Results) -> pd.DataFrame:
+    rows = [
+        {
+            "cell": c.name,
+            "layers": layers_label(c.summary.n_layers),
+            "heads": c.summary.n_heads,
+            "tokens_millions": e.tokens_seen / 1e6,
+            "prefix_matching": best(e.prefix_matching),
+            "previous_token_first_layer": best(e.previous_token[:1]),
+            "loss_drop_nats": e.in_context_loss_drop_nats,
+            "repeat_first_nats": e.repeat_first_loss_nats,
+            "repeat_second_nats": e.repeat_second_loss_nats,
+        }
+        for c in results.cells.values()
+        for e in c.log
+    ]
+    floats = {"prefix_matching": float, "previous_token_first_layer": float}
+    return pd.DataFrame(rows).astype(floats) if rows else pd.DataFrame()
+
+
+# ---- painting -------------------------------------------------------------------------------------------------------
+
+
+def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style: Any) -> None:
+    """Draw one line per model, colored by depth."""
+    for n_layers in results.layer_counts():
+        for cell in results.with_layers(n_layers):
+            part = data[data["cell"] == cell.name].dropna(subset=[column])
+            if not part.empty:
+                ax.plot(part["tokens_millions"], part[column], color=symbols.layer_colour(n_layers), **style)
+
+
+def _verdicts(ax: Axes, column: str, results: Results) -> None:
+    """Draw the value of each model on the windows of the verdicts, at the end of its line."""
+    for s in (c.summary for c in results.cells.values()):
+        value = {"prefix_matching": s.prefix_matching, "loss_drop_nats": s.in_context_loss_drop_nats}[column]
+        if value is not None:
+            colour = symbols.layer_colour(s.n_layers)
+            ax.plot([s.tokens_seen / 1e6], [value], "o", ms=5, color=colour, mec="white", mew=0.7, zorder=4)
+
+
+def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
+    """For each number of layers, draw the mean over its models if all were evaluated at the same tokens seen. Add the
+    legend."""
+    known = data.dropna(subset=[column])
+    grids = known.groupby(["layers", "cell"])["tokens_millions"].agg(tuple).groupby("layers").nunique()
+    shared, palette = known[known["layers"].map(grids) == 1], layer_palette(results)
+    style = {"hue": "layers", "palette": palette, "hue_order": list(palette), "errorbar": None, "legend": False}
+    sns.lineplot(shared, x="tokens_millions", y=column, lw=2.6, ax=ax, **style)
+    depths = [n for n in results.layer_counts() if layers_label(n) in set(known["layers"])]
+    legend_of_depths(ax, depths, lw=2.6)
+
+
+def shade_curricula(ax: Axes, results: Results) -> None:
+    """Shade the tokens seen in each curriculum, on an axis in millions of tokens."""
+    for tokens in sorted({c.summary.curriculum_tokens for c in results.cells.values()} - {0}):
+        ax.axvspan(0, tokens / 1e6, color=symbols.FAINT, alpha=0.25, lw=0, zorder=0)
+
+
+# ---- captions -------------------------------------------------------------------------------------------------------
+
+
+def onsets(results: Results) -> str:
+    """State, for each number of layers above 0, how many models went through a phase change, its onset, and the final
+    prefix matching."""
+    sentences = []
+    for n in results.layer_counts():
+        summaries = [c.summary for c in results.with_layers(n)]
+        if scores := [s.prefix_matching for s in summaries if s.prefix_matching is not None]:
+            onsets = [s.onset_tokens / 1e6 for s in summaries if s.onset_tokens is not None]
+            change = (
+                f"a phase change in {len(onsets)} of {plural(len(summaries), 'model')}, with onset at "
+                f"{span(onsets, 1)} M tokens"
+                if onsets
+                else f"no phase change within {millions(max(s.tokens_seen for s in summaries))} tokens"
+            )
+            sentences.append(f"{layers_label(n)}: {change}; final prefix matching of the best head {span(scores, 3)}.")
+    return " ".join(sentences)
+
+
+def _differ(results: Results) -> str:
+    """State the largest difference of the in-context loss drop between a dot of ``headline`` and its line's end."""
+    gaps = [
+        abs(c.log[-1].in_context_loss_drop_nats - c.summary.in_context_loss_drop_nats)
+        for c in results.cells.values()
+        if c.log
+    ]
+    if not gaps:
+        return ""
+    return f"; loss drops differ from the lines' ends by up to {number(max(gaps))} nats"
+
+
+def levels(results: Results) -> str:
+    """State the final in-context loss drop on the verdict windows, for each number of layers."""
+    drops = "; ".join(
+        f"{layers_label(n)} {span([c.summary.in_context_loss_drop_nats for c in results.with_layers(n)])}"
+        for n in results.layer_counts()
+    )
+    return (
+        "Curves in training are means over a few windows of tuning documents. On the windows of the verdicts, the "
+        f"final in-context loss drop (nats, range over models) is: {drops}."
+    )
+
+
+def gains(results: Results) -> str:
+    """State by how much the loss on the second copy is below guessing, and its top-1, for each number of layers."""
+    parts = []
+    for n in results.layer_counts():
+        known = [c.summary for c in results.with_layers(n)]
+        gains = span([s.repeat_guessing_nats - s.repeat_second_loss_nats for s in known])
+        parts.append(f"{layers_label(n)} {gains} nats (top-1 {span([s.repeat_top1 for s in known])})")
+    return (
+        "Loss of a uniform guess among all tokens that can be drawn, minus the loss on the second copy (per token), "
+        f"with top-1 accuracy on the second copy, range over models: {'; '.join(parts)}. The loss on the first "
+        "copy is above guessing, because random tokens do not follow the statistics of the text."
+    )
+
+
+def curriculum_caption(results: Results) -> str:
+    """Describe the area that ``shade_curricula`` shades; empty without a curriculum."""
+    of = [n for n in results.layer_counts() if any(c.summary.curriculum_tokens for c in results.with_layers(n))]
+    depths = " and ".join(map(layers_label, of))
+    if not of:
+        return ""
+    return f" Shaded: the curriculum of models with {depths}, that is, training on the most repetitive windows only."

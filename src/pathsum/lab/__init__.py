@@ -1,1 +1,0 @@
-"""Pack trained models for the report, where they run in the reader's browser."""

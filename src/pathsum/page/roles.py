@@ -1,0 +1,32 @@
+"""The labels of a head in words, and the roles of the heads of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pathsum.claims.formatting import head_label
+from pathsum.records.heads import HeadRow, LabelRow
+from pathsum.records.results import Cell
+
+
+def names(cell: Cell, layer: int, head: int) -> list[str]:
+    """List the labels of a head. The label for an offset of one or two tokens is left out, because these offsets have
+    labels of their own."""
+    names = [
+        r.name if r.distance is None else f"attends {r.distance} back" if r.distance else "attends to itself"
+        for r in cell.rows(LabelRow)
+        if (r.layer, r.head) == (layer, head) and r.labelled and r.distance not in (1, 2)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def roles(cell: Cell) -> dict[str, Any]:
+    """Return the role of each head (its first label), and the previous-token head and the induction head (None without
+    one)."""
+    heads = {(h.layer, h.head): names(cell, h.layer, h.head) for h in cell.rows(HeadRow)}
+    previous, induction = cell.previous_token_head(), cell.formed_induction_head()
+    return {
+        "roles": {head_label(*place): labels[0] if labels else "no label" for place, labels in heads.items()},
+        "previous": head_label(previous.layer, previous.head) if previous else None,
+        "induction": head_label(induction.layer, induction.head) if induction else None,
+    }

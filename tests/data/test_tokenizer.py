@@ -102,7 +102,7 @@ def test_invisible_bytes_are_shown(data: bytes, shown: str) -> None:
 def test_different_bytes_look_different() -> None:
     alphabet = [b" ", b"\n", b"\\", b"x", b"0", b"\x00", b"\xe2", b"\x90", b"\xa3", "␣".encode()]
     seen: dict[str, bytes] = {}
-    for length in range(1, 6):
+    for length in range(1, 5):  # of which four write a NUL as the text \x00
         for parts in itertools.product(alphabet, repeat=length):
             data = b"".join(parts)
             assert seen.setdefault(printable(data), data) == data

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from pathsum.claims.preregistration import Preregistration
+from pathsum.bounds import CORPUS
+from pathsum.claims.preregistration import Preregistration, require_as_frozen
+from pathsum.claims.registry import stated
 from pathsum.complaints import unknown
 from pathsum.config import (
     HELD_OUT,
@@ -61,14 +63,16 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
 SOME = "more than 0"
 NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what the name states
     "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME},
-    "skips": {"corpus.n_skip_trigrams": SOME},
-    "two_back": {"corpus.two_back_spread": SOME},
-    "smeared": {"model.smeared_keys": True, "corpus.repeat_share": SOME},
-    "copies": {"corpus.repeat_share": SOME},
-    "questions": {"corpus.questions": True},
-    "lookups": {"corpus.n_answers": SOME},
-    "untrained": {"train.tokens": 0},
+    "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME},
+    "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME},
+    "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME},
+    "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME},
+    "questions": {"model.n_layers": 2, "corpus.questions": True},
+    "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME},
+    "untrained": {"model.n_layers": 2, "train.tokens": 0},
 }
+for _name, _stated in NAMED_KINDS.items():
+    NAMED_KINDS[_name] = {"train.tokens": SOME, "model.smeared_keys": False} | _stated
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
@@ -137,9 +141,15 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
         for name in values[section]
         if not MODEL_NAME.fullmatch(str(name))
     ]
+    if registered.frozen and not (registered.protocol.tuning_seeds and registered.protocol.statements):
+        complaints.append(f"{PREREGISTERED}: expected protocol.tuning_seeds and protocol.statements, got none")
     try:
         corpus = load_corpus(values["corpus"])
-        complaints += _unfit(corpus) if isinstance(corpus, SyntheticCorpus) else []
+        if isinstance(corpus, SyntheticCorpus):
+            share = CORPUS["validation_share"]
+            complaints += _unfit(corpus) + [
+                f"corpus.validation_share: expected {share}, got {corpus.validation_share}"
+            ] * (not share.holds(corpus.validation_share))
     except ConfigError as error:
         complaints += error.complaints
     if complaints:
@@ -261,7 +271,12 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     if all(config["train"]["optimizer"] == "adamw" for config in every):
         yield f"train.momentum = {values['train']['momentum']}: no model reads it, because none is trained with Muon"
     yield from _of_no_attention(values)
-    ours = [cell for name, cell in values["cells"].items() if name not in sweep["controls"]]
+    grid_cells = {name: cell for name, cell in values["cells"].items() if name not in sweep["controls"]}
+    for key, changed in OF_CONTROLS.items():
+        section, setting = key.split(".")
+        if found := [name for name, cell in grid_cells.items() if changed(cell[section][setting])]:
+            yield f"{key}: changed as in a control, but claims are judged on these models ({_some(found)})"
+    ours = list(grid_cells.values())
     for section in ("model", "train"):
         for key, given in values[section].items():
             if (section, key) not in (("model", "n_layers"), ("model", "n_heads")) and all(
@@ -270,6 +285,12 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
                 yield f"{section}.{key} = {given}: no model of the grid has it; sweep.by_layers or overrides change it"
 
 
+OF_CONTROLS: dict[str, Callable[[Any], bool]] = {  # settings of controls: whether a value is not that of the grid
+    "train.tokens": lambda tokens: not tokens,
+    "train.shuffled": bool,
+    "model.smeared_keys": bool,
+    "model.clamp": lambda clamp: clamp != "none",
+}
 OF_ATTENTION = {  # settings that models without layers do not read
     "model": ("d_head", "positions", "clamp", "smeared_keys"),
     "train": ("lr_attention", "lr_positions", "decay_attention", "optimizer", "momentum"),
@@ -358,6 +379,7 @@ if __name__ == "__main__":
             check_fresh(values)
         registered = read_preregistration(PREREGISTERED)
         check_valid(values, registered)
+        require_as_frozen(registered, stated())
         if one_off:
             check_composed(values)
         read_reference_run(REFERENCE_RUN)  # which the report needs

@@ -29,7 +29,7 @@ def read_preregistration(path: Path) -> Preregistration:
 
     Raises ValueError if the file is empty or is not valid YAML, and ConfigError with every mistake in it.
     """
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return Preregistration()
     values, content = read_settings(path), path.read_bytes()
     if not values:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from pathsum.config import Day, Frozen, Name, load
+from pathsum.config import Day, Frozen, Label, load
 from pipelines.handwritten import read_settings
 
 
@@ -21,7 +21,7 @@ class ReferenceRun(Frozen):
 
     weights: str  # fingerprint of the weights that this run trained
     date: Day
-    processor: Name
+    processor: Label
     minutes: int | None = None  # of `make repro` in a fresh clone on an idle machine, set-up included, if measured
 
     @field_validator("weights")

@@ -105,7 +105,7 @@ BOUNDS: Mapping[str, Mapping[str, Bound]] = {  # by class in pathsum.config, the
         "top_k": Bound(1, 256, "entries"),
         "rotations": ROTATIONS,
     },
-    "CalibrateConfig": {"seeds": SEED, "rotations": ROTATIONS},
+    "CalibrateConfig": {"seeds": SEED, "tuning_seeds": SEED, "rotations": ROTATIONS},
     "SweepConfig": {
         "n_layers": LAYERS,
         "n_heads": Bound(1, HEADS.most, HEADS.unit),

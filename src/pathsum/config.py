@@ -47,8 +47,8 @@ def _day(value: Any) -> datetime.date:
 
 
 def _printable(name: str) -> str:
-    """Return ``name``. Raises ValueError if it has control characters or only spaces."""
-    if not name.isprintable() or not name.strip():
+    """Return ``name``. Raises ValueError if it has control characters or nothing but spaces."""
+    if not name.isprintable() or name.isspace():
         raise ValueError("expected a name of printable characters")
     return name
 
@@ -307,6 +307,9 @@ class SyntheticModelConfig(Frozen):
             )
         if self.model.n_layers == 1 and self.model.n_heads != 1:
             raise ValueError(f"a one-layer model needs one head, whose role is then known; got {self.model.n_heads}")
+        for kind, only in (("norm", "rms"), ("positions", "relative")):
+            if (got := getattr(self.model, kind)) != only:
+                raise ValueError(f"synthetic models are trained together: expected model.{kind}={only}, got {got}")
         for section, settings in UNREAD.items():
             for name, must in settings.items():
                 if (given := getattr(getattr(self, section), name)) != must:
@@ -320,6 +323,7 @@ class CalibrateConfig(Frozen):
     kind."""
 
     seeds: tuple[int, ...] = Field(min_length=2)  # one synthetic corpus of each kind per seed
+    tuning_seeds: tuple[int, ...]  # on which the texts, the training and the detectors were tuned
     rotations: int  # random rotations of the composition null
     corpus: dict[str, Any]
     model: dict[str, Any]
@@ -330,6 +334,8 @@ class CalibrateConfig(Frozen):
     def _distinct(self) -> CalibrateConfig:
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"expected distinct seeds, got {self.seeds}: equal seeds give the same synthetic corpora")
+        if tuned := sorted(set(self.seeds) & set(self.tuning_seeds)):
+            raise ValueError(f"expected seeds that are not in tuning_seeds, got {', '.join(map(str, tuned))}")
         if "n_layers" in self.model and all(
             "n_layers" in kind.get("model", {}) for kind in self.synthetic_models.values()
         ):
@@ -363,9 +369,9 @@ class TrackingConfig(Frozen):
     """The settings of logging to Weights & Biases (W&B)."""
 
     mode: Literal["offline", "online", "disabled", "off"]  # off: W&B is not used; the others are modes of W&B
-    project: Name
-    group: str
-    entity: str  # "" = the account's default
+    project: Label
+    group: Annotated[str, AfterValidator(_printable)]
+    entity: Annotated[str, AfterValidator(_printable)]  # "" = the account's default
 
     @field_validator("project", "entity")
     @classmethod

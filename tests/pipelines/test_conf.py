@@ -3,6 +3,7 @@ name."""
 
 from __future__ import annotations
 
+import datetime
 import functools
 import re
 import shutil
@@ -231,7 +232,7 @@ def test_a_misspelt_position_scheme_is_refused_before_any_work(tmp_path: Path) -
     assert found.returncode == 1
     schemes = "expected one of relative, sinusoidal, rotary, none"
     assert f"cells.L2H4S2.model.positions: {schemes}, got 'relativ'; did you mean relative?" in found.stderr
-    assert f"synthetic_models.copies.model.positions: {schemes}, got 'rotry'; did you mean rotary?" in found.stderr
+    assert "synthetic_models.copies: synthetic models are trained together: expected model.pos" in found.stderr
     assert "Traceback" not in found.stderr
 
 
@@ -477,6 +478,42 @@ def test_a_synthetic_corpus_has_more_documents_than_are_held_out(tmp_path: Path)
     check_valid(composed(tmp_path, "calibrate.corpus.max_documents=449"), Preregistration())
     with pytest.raises(ConfigError, match="corpus.max_documents: expected more than the 448 held-out ones, got 448"):
         check_valid(composed(tmp_path, "calibrate.corpus.max_documents=448"), Preregistration())
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("calibrate.seeds=[24,100,101]", "calibrate: expected seeds that are not in tuning_seeds, got 100, 101"),
+        ("calibrate.model.norm=none", "synthetic models are trained together: expected model.norm=rms, got none"),
+        ("calibrate.model.positions=none", "are trained together: expected model.positions=relative, got none"),
+        ("calibrate.synthetic_models.copies.model.n_layers=3", "copies.model.n_layers: expected 2, as the name"),
+        ("++calibrate.synthetic_models.copies.train.tokens=0", "copies.train.tokens: expected more than 0, as the"),
+        ("++calibrate.synthetic_models.copies.model.smeared_keys=true", "smeared_keys: expected False, as the name"),
+        ("tracking.project='a\tb'", "tracking.project: expected a name of printable characters"),
+        ("tracking.group=' '", "tracking.group: expected a name of printable characters"),
+    ],
+)
+def test_what_would_falsify_the_calibration_or_a_label_is_refused(tmp_path: Path, override: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        check_valid(composed(tmp_path, override), Preregistration())
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_synthetic_corpus_leaves_documents_for_training_and_for_verdicts(tmp_path: Path, share: int) -> None:
+    given = composed(tmp_path, "corpus=synthetic", f"corpus.validation_share={share}")
+    with pytest.raises(ConfigError, match="corpus.validation_share: expected a number from 1e-06 to 0.999"):
+        check_valid(given, Preregistration())
+
+
+@pytest.mark.parametrize("key", ["train.shuffled=true", "model.smeared_keys=true", "train.tokens=0"])
+def test_a_grid_of_controls_is_told(tmp_path: Path, key: str) -> None:
+    told = list(without_effect(composed(tmp_path, f"++sweep.overrides.L2H4S2.{key}")))
+    assert told == [f"{key.split('=')[0]}: changed as in a control, but claims are judged on these models (in L2H4S2)"]
+
+
+def test_frozen_claims_have_a_protocol(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected protocol.tuning_seeds and protocol.statements, got none"):
+        check_valid(composed(tmp_path), Preregistration(frozen=datetime.date(2025, 3, 7)))
 
 
 def test_a_kind_of_synthetic_models_has_a_name_that_can_be_printed(tmp_path: Path) -> None:

@@ -76,6 +76,15 @@ def test_the_check_refuses_to_judge_seeds_that_were_tuned_on(tmp_path: Path) -> 
     assert (checked["frozen"], checked["protocol"]["tuning_seeds"]) == (None, [7, 8, 9])
 
 
+def test_the_check_refuses_claims_that_are_not_those_of_the_code(tmp_path: Path) -> None:
+    path = copy(tmp_path) / "conf" / "claims.yaml"
+    path.write_text(path.read_text().replace("threshold: ≥ 0.4", "threshold: ≥ 0.1", 1))
+    found = check(tmp_path)
+    assert found.returncode == 1
+    assert "the claims differ from those frozen on" in found.stderr
+    assert "frozen as '≥ 0.1" in found.stderr
+
+
 def test_the_check_passes_without_the_file(tmp_path: Path) -> None:
     (copy(tmp_path) / "conf" / "claims.yaml").unlink()
     assert check(tmp_path).returncode == 0

@@ -55,6 +55,11 @@ CLAIMS = "claims: {a: {measure: m, threshold: t}}"
             "{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-06, what: measure, why: x}]}",
             "expected changes after the claims were frozen on 2025-03-07, got one of a on 2025-03-06",
         ),
+        (
+            "{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-08, what: measure, why: ''}]}",
+            "claims.yaml.changes.0.why: ",
+        ),
+        ("{frozen: 2025-03-07, changes: [{claim: a, date: 2025-03-08, what: measure, why: x, old: .nan}]}", ".old"),
         ("protocol: {tuning_seeds: [7, 7]}", "claims.yaml.protocol.tuning_seeds: expected each seed once, got [7, 7]"),
         ("protocol: {tuning_seeds: [-5]}", "claims.yaml.protocol.tuning_seeds: expected a number from 0 to"),
         ("protocol: {tuning_seeds: [true]}", "claims.yaml.protocol.tuning_seeds: expected a number from 0 to"),

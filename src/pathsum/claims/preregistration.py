@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, FiniteFloat, field_validator, model_validator
 
-from pathsum.config import Day, Frozen
+from pathsum.config import Day, Frozen, Name
 
 
 class FrozenClaim(Frozen):
@@ -25,9 +25,9 @@ class Change(Frozen):
     claim: str
     date: Day
     what: Literal["threshold", "measure", "computation", "retrained", "added", "removed"]
-    why: str
-    old: str | float = ""
-    new: str | float = ""
+    why: Name
+    old: str | FiniteFloat = ""
+    new: str | FiniteFloat = ""
 
 
 class Protocol(Frozen):

@@ -42,9 +42,9 @@ def extract(given: argparse.Namespace) -> None:
     config = load(ExtractConfig, section(params(), "extract"), "extract")
     named = {name: _path(name, getattr(given, name)) for name in ("weights", "tokenizer", "out")}
     weights = local_or_hub(given.weights, "model.safetensors", "config.json")
-    tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
-    bos = bos_id(tokenizer, given.bos)
     with warnings.catch_warnings(record=True, action="always") as warned:
+        tokenizer = read_tokenizer(local_or_hub(given.tokenizer, "tokenizer.json"))
+        bos = bos_id(tokenizer, given.bos)
         model = open_weights(weights, tokenizer_hash(tokenizer)).bos_first(bos)
         tokens = encode_text(given.text, tokenizer, bos)
     for warning in warned:
@@ -62,6 +62,12 @@ def extract(given: argparse.Namespace) -> None:
         raise ValueError(f"WEIGHTS: expected a file whose name can name a folder, got {weights.name!r}; give --out")
     folder = named["out"] if given.out else Path("imported", name)
     folder.mkdir(parents=True, exist_ok=True)  # a folder that cannot be made is refused before anything is computed
+    ours = {"summary.json", "summary.json.draft", *(f"{table}.csv" for table in registry.tables())}
+    if others := sorted(p.name for p in folder.iterdir() if p.name not in ours and not p.name.startswith(".")):
+        raise ValueError(
+            f"{folder}: expected a folder that is empty or that holds only the tables of an earlier call, got one with "
+            f"{', '.join(others[:3])}{', …' if len(others) > 3 else ''}; give another --out"
+        )
     summary, tables = extract_tables(model, name, tokens, shown, config, given.context)
     if (folder / "summary.json").exists():
         print(f"{folder}: the tables of an earlier call are replaced; give --out to keep them", file=sys.stderr)

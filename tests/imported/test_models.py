@@ -227,6 +227,57 @@ def test_a_setting_that_cannot_be_met_is_refused_by_name(changed: dict[str, Any]
     assert said in refused(state, config | changed)
 
 
+@pytest.mark.parametrize(
+    ("usual", "other", "said"),
+    [
+        ("", "model.", ["model.embed.W_E: expected the name embed.W_E; rename all 24 such tensors"]),
+        (
+            "blocks.",
+            "blocks.0",
+            ["blocks.00.attn.W_Q: expected the name blocks.0.attn.W_Q; rename all 20 such tensors"],
+        ),
+        (
+            "blocks.0.attn.W_Q",
+            "blocks.0.attn.W_q",
+            [
+                "blocks.*.attn.W_q: not part of an attention-only model, so its effect would be lost",
+                "blocks.0.attn.W_Q: expected in the state dict, found nothing; check the names in the file",
+            ],
+        ),
+    ],
+)
+def test_tensors_under_other_names_are_to_be_renamed(usual: str, other: str, said: list[str]) -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    named = {name.replace(usual, other, 1) if name.startswith(usual) else name: t for name, t in state.items()}
+    assert refused(named, config).splitlines()[1:] == [f"  - {line}" for line in said]
+
+
+def test_many_complaints_are_cut_and_counted() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    said = refused(state | {f"x{i:02}": torch.zeros(1) for i in range(30)}, config).splitlines()
+    assert said[8:] == [
+        "  - x07: not part of an attention-only model, so its effect would be lost",
+        "  - … and 22 more",
+    ]
+
+
+def test_more_heads_of_keys_than_of_queries_are_no_grouped_query_attention() -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    state["blocks.0.attn.W_K"] = torch.zeros(5, D_MODEL, D_HEAD)
+    assert "grouped" not in refused(state, config)
+
+
+def test_a_missing_context_is_one_complaint_that_names_its_file(tmp_path: Path) -> None:
+    state, config = written(10, normalization_type=None, **POSITIONS[0])
+    save_file(state, tmp_path / "mine.safetensors")
+    (tmp_path / "mine.json").write_text(json.dumps({name: config[name] for name in config if name != "n_ctx"}))
+    with pytest.raises(
+        ValueError, match=r"mine.safetensors, with the configuration in .*mine.json: These we"
+    ) as caught:
+        open_weights(tmp_path / "mine.safetensors", "")
+    assert len(str(caught.value).splitlines()) == 2
+
+
 def test_a_mask_that_is_not_causal_is_refused() -> None:
     state, config = written(10, normalization_type=None, **POSITIONS[0])
     causal = torch.ones(N_CTX, N_CTX).tril().bool()

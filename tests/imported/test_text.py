@@ -116,6 +116,39 @@ def test_text_that_is_blank_or_mostly_unknown_is_refused(tmp_path: Path) -> None
             encode_text(str(text), special, bos_id(special, "<s>"))
 
 
+@pytest.mark.parametrize(
+    ("bos", "said"), [("the", "got 'the', an ordinary token that occurs in TEXT; give"), ("<s>", None), ("tea", None)]
+)
+def test_an_ordinary_token_of_the_text_does_not_begin_sequences(tmp_path: Path, bos: str, said: str | None) -> None:
+    tokenizer = Tokenizer(WordLevel({"the": 0, "cup": 1, "tea": 2}))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    tokenizer.add_special_tokens(["<s>"])
+    (tmp_path / "x.txt").write_text("the cup <s> the cup")
+    if said is None:  # a special token separates documents; a token that the text lacks begins them
+        assert (encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos)) == 0).sum() == (2 if bos == "<s>" else 1)
+        return
+    with pytest.raises(ValueError, match=said):
+        encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos))
+
+
+def test_the_dropout_of_a_tokenizer_is_switched_off(tmp_path: Path) -> None:
+    Tokenizer(BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")], dropout=0.5)).save(str(tmp_path / "tokenizer.json"))
+    with pytest.warns(UserWarning, match=r"the dropout of tokenizer.json, which makes tokens random, is switched off"):
+        tokenizer = read_tokenizer(tmp_path / "tokenizer.json")
+    assert tokenizer.encode("ab" * 50).ids == [2] * 50
+
+
+def test_two_tokens_with_one_id_are_refused(tmp_path: Path) -> None:
+    Tokenizer(WordLevel({"a": 0, "b": 1, "c": 2})).save(str(tmp_path / "tokenizer.json"))
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["model"]["vocab"]["c"] = 1
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(
+        ValueError, match=r"tokenizer.json: expected another id for each token, got 1 for b and c; give"
+    ):
+        read_tokenizer(tmp_path / "tokenizer.json")
+
+
 def test_only_what_looks_like_a_hub_id_is_looked_for_on_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

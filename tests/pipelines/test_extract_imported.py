@@ -101,6 +101,24 @@ def test_a_mistake_is_refused_before_anything_is_written(folder: Path, given: di
     assert not (folder / "imported").exists()
 
 
+@pytest.mark.parametrize(
+    ("out", "files", "named"),
+    [
+        ("circuits/L2H2S0", ["summary.json", "heads.parquet"], "heads.parquet"),
+        ("data/tokens", ["tokenizer.json", "train.npy"], "tokenizer.json, train.npy"),
+        (".", [], "config.json, mine.safetensors, params.yaml, …"),
+    ],
+)
+def test_a_folder_with_other_files_is_left_alone(folder: Path, out: str, files: list[str], named: str) -> None:
+    (folder / out).mkdir(parents=True, exist_ok=True)
+    for name in files:
+        (folder / out / name).write_text("{}")
+    before = {p: p.read_bytes() for p in folder.rglob("*.*") if p.is_file()}
+    with pytest.raises(ValueError, match=f"expected a folder that is empty or .*, got one with {named}; give another"):
+        run(out=out)
+    assert {p: p.read_bytes() for p in folder.rglob("*.*") if p.is_file()} == before
+
+
 @pytest.mark.parametrize("name", ["weights", "tokenizer", "out"])
 def test_the_home_folder_of_nobody_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(

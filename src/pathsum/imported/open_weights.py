@@ -45,8 +45,11 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
     if "pathsum" in metadata:
         _require_listed(path)
         return CheckpointModel(load_checkpoint(path, tokenizer_hash))
-    config = _config(path, metadata)
-    model = from_transformer_lens(state, config)
+    config, where = _config(path, metadata)
+    try:
+        model = from_transformer_lens(state, config)
+    except ValueError as error:
+        raise ValueError(f"{path}, with the configuration in {where}: {error}") from error
     if ignored := unread(config):
         warnings.warn(
             f"the configuration of {path.name} has keys that are not read here; make sure that they do not change what "
@@ -78,9 +81,9 @@ def _require_listed(path: Path) -> None:
         )
 
 
-def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
+def _config(path: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """Return the configuration that belongs to a file of weights, with TransformerLens's older names translated to
-    current ones."""
+    current ones, and where it was found."""
     neighbors = [p for p in (path.with_suffix(".json"), path.with_name("config.json")) if p.is_file()]
     if "config" not in metadata and not neighbors:
         raise FileNotFoundError(
@@ -102,7 +105,7 @@ def _config(path: Path, metadata: Mapping[str, str]) -> dict[str, Any]:
             raise ValueError(
                 f"{where}: {name} is {config[name]!r}, but {value!r} under the older name of this setting; remove one"
             )
-    return config | older
+    return config | older, where
 
 
 def _text(path: Path) -> str:

@@ -32,6 +32,7 @@ MUST_BE: dict[str, Any] = {
     "attn_sinks": False, "rope_scaling": None, "embed_multiplier": 1.0, "scale_embedding": False,
 }  # fmt: skip
 
+MOST_SHOWN = 8  # complaints in a message; renamed or other weights can have hundreds
 LARGEST = 1e37  # of a product of weights; float32 ends at 3.4e38
 FLAGS = ("use_attn_scale", "rotary_adjacent_pairs")
 SIZES = ("n_layers", "n_heads", "d_head", "d_model", "d_vocab")  # must equal those of the weights, where they are given
@@ -64,17 +65,32 @@ DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 def refuse(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Raise ValueError if some settings, numbers, parameter names or shapes cannot be represented. The message lists
-    all of them.
+    the first ``MOST_SHOWN`` of them.
 
-    Invalid numbers are listed alone, because the other checks depend on the numbers. Too large products of weights are
-    listed only if nothing else is wrong."""
-    complaints = (
+    Names that are right except for a prefix, or for layer numbers such as 01, give one complaint for all. Invalid
+    numbers are listed alone, because the other checks depend on the numbers. Too large products of weights are listed
+    only if nothing else is wrong."""
+    hints: list[str] = []
+    renamed = {_usual(name): tensor for name, tensor in state.items()}
+    unusual = [name for name in state if _usual(name) != name]
+    if unusual and "embed.W_E" in renamed and len(renamed) == len(state):
+        hints = [f"{unusual[0]}: expected the name {_usual(unusual[0])}; rename all {len(unusual)} such tensors"]
+        state = renamed
+    complaints = hints + (
         _number_complaints(state, config)
         or (_setting_complaints(config) + _name_complaints(state, config) + _shape_complaints(state, config))
         or _product_complaints(state)
     )
+    if (more := len(complaints) - MOST_SHOWN) > 0:
+        complaints[MOST_SHOWN:] = [f"… and {more} more"]
     if complaints:
         raise ValueError("\n".join(["These weights cannot be represented:", *(f"  - {c}" for c in complaints)]))
+
+
+def _usual(name: str) -> str:
+    """Return a parameter name without a prefix such as "model." and without zeros before the number of the layer."""
+    name = re.sub(r"^(?!blocks\.).*?\.(?=(embed|unembed|pos_embed|blocks|ln_final)\.)", "", name)
+    return re.sub(r"^blocks\.0+(?=\d)", "blocks.", name)
 
 
 def unread(config: Mapping[str, Any]) -> list[str]:
@@ -191,7 +207,8 @@ def _name_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> 
     needed |= {f"blocks.{i}.{bias}" for i in range(n_layers) for bias in biases}  # in all layers, or in none
     present, missing = set(map(common, state)), needed - set(state)
     return found + [
-        f"{name}: expected in the state dict, found nothing; check the configuration"
+        f"{name}: expected in the state dict, found nothing; check the "
+        + ("configuration" if "ln" in name or "pos_embed" in name else "names in the file")
         for name in sorted({name if common(name) in present else common(name) for name in missing})
     ]
 
@@ -223,8 +240,9 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
             f"blocks.0.attn.W_Q: expected n_heads × d_model × d_head numbers, with d_model = {d_model} as in "
             f"embed.W_E, got {tuple(first.shape)}; check the file"
         ]
+    n_ctx = config.get("n_ctx") or 0
     expected = {
-        "unembed.W_U": (d_model, d_vocab), "unembed.b_U": (d_vocab,), "pos_embed.W_pos": (config.get("n_ctx"), d_model),
+        "unembed.W_U": (d_model, d_vocab), "unembed.b_U": (d_vocab,), "pos_embed.W_pos": (n_ctx, d_model),
         **{f"attn.W_{part}": (n_heads, d_model, d_head) for part in "QKV"}, "attn.W_O": (n_heads, d_head, d_model),
         **{f"attn.b_{part}": (n_heads, d_head) for part in "QKV"}, "attn.b_O": (d_model,),
         "ln1.w": (d_model,), "ln1.b": (d_model,), "ln_final.w": (d_model,), "ln_final.b": (d_model,),
@@ -235,7 +253,7 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
         for name, size in sizes.items()
         if config.get(name, size) != size and (first is not None or name not in ("n_heads", "d_head"))
     ]
-    if config.get("n_key_value_heads") not in (None, n_heads):
+    if first is not None and config.get("n_key_value_heads") not in (None, n_heads):
         found.append(f"n_key_value_heads: expected null or n_heads = {n_heads}; {GROUPED}")
     if config.get("d_vocab_out", -1) not in (-1, None, d_vocab):
         found.append(f"d_vocab_out: expected -1 or d_vocab = {d_vocab}, got {config['d_vocab_out']!r}")
@@ -245,8 +263,8 @@ def _shape_complaints(state: Mapping[str, Tensor], config: Mapping[str, Any]) ->
         if name.endswith("attn.mask") and not torch.equal(tensor.bool(), tensor.new_ones(tensor.shape).tril().bool()):
             found.append(f"{name}: expected 1 for keys up to the query and 0 after it; attention must be causal")
         must = expected.get(".".join(name.split(".")[-2:]))
-        if must is not None and tuple(tensor.shape) != must:
-            grouped = name.endswith(("W_K", "W_V")) and tensor.dim() == 3 and len(tensor) != n_heads
+        if must is not None and 0 not in must and tuple(tensor.shape) != must:  # 0: W_Q or n_ctx is missing
+            grouped = name.endswith(("W_K", "W_V")) and tensor.dim() == 3 and len(tensor) < n_heads
             why = GROUPED if grouped else "sizes follow from embed.W_E, blocks.0.attn.W_Q and n_ctx; check the file"
             found.append(f"{name}: expected shape {must}, got {tuple(tensor.shape)}; {why}")
     rotary = config.get("rotary_dim") or d_head

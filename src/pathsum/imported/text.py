@@ -26,9 +26,10 @@ LEAST_KNOWN, WARNED = 0.5, 0.95
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Read a tokenizer of the ``tokenizers`` library from its JSON file, without truncation and padding.
+    """Read a tokenizer of the ``tokenizers`` library from its JSON file, without truncation, padding or dropout.
 
-    Raises FileNotFoundError if there is no file, and ValueError if it is not such a tokenizer.
+    Warns if there was dropout, which makes tokens random. Raises FileNotFoundError if there is no file, and ValueError
+    if it is not such a tokenizer or if two tokens have the same id.
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: expected a tokenizer's JSON file, found none; check TOKENIZER")
@@ -39,6 +40,16 @@ def read_tokenizer(path: Path) -> Tokenizer:
             f"{path}: expected a JSON file of the tokenizers library, got something else ({error}); give the "
             "tokenizer.json of the model"
         ) from error
+    ids = tokenizer.get_vocab()
+    if len(names := dict(zip(ids.values(), ids, strict=True))) < len(ids):
+        name, other = next((name, names[i]) for name, i in ids.items() if names[i] != name)
+        raise ValueError(
+            f"{path}: expected another id for each token, got {ids[name]} for {' and '.join(sorted([name, other]))}; "
+            "give the tokenizer.json of the model"
+        )
+    if getattr(tokenizer.model, "dropout", None):
+        tokenizer.model.dropout = None
+        warnings.warn(f"the dropout of {path.name}, which makes tokens random, is switched off", stacklevel=2)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -84,7 +95,8 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
 
     ``bos`` is the tokenizer's id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if the tokenizer
     knows a smaller share than ``WARNED`` of the characters. Raises ValueError if the share is smaller than
-    ``LEAST_KNOWN``, if the text is blank, or if the tokenizer cannot encode it, and the errors of ``text_documents``.
+    ``LEAST_KNOWN``, if the text is blank, if BOS is an ordinary token (not a special one) that occurs in it, or if the
+    tokenizer cannot encode it, and the errors of ``text_documents``.
     """
     try:
         documents = list(text_documents([pattern], ""))
@@ -108,6 +120,12 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
         for encoded in batch:
             stream += [bos, *encoded.ids]
     tokens = np.array(stream, dtype=np.int64)
+    added = tokenizer.get_added_tokens_decoder().get(bos)
+    if (tokens == bos).sum() > len(documents) and not (added and added.special):
+        raise ValueError(
+            f"BOS: expected a token that only begins sequences, got {tokenizer.id_to_token(bos)!r}, an ordinary token "
+            "that occurs in TEXT; give the model's own: BOS='<name>'"
+        )
     if not (tokens != bos).any():
         raise ValueError(f"TEXT: expected text, got {pattern!r}, which holds none; give other files")
     return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))

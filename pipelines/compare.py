@@ -20,7 +20,11 @@ def text_of(base: str) -> str:
     if not base:
         raise ValueError(f"BASE: expected a git revision or the path of a metrics.json, got nothing; try {EXAMPLE}")
     if Path(base).is_file():
-        return Path(base).read_text(encoding="utf-8", errors="replace")  # ``metrics`` refuses what is not JSON
+        try:
+            return Path(base).read_text(encoding="utf-8", errors="replace")  # ``metrics`` refuses what is not JSON
+        except OSError as error:
+            error.filename = base  # absent if the file opens but cannot be read
+            raise
     if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
         raise ValueError(
             f"BASE={base}: expected a git revision or the path of a metrics.json; no such file or revision here. "

@@ -23,7 +23,8 @@ from pathsum.claims.registry import judge_all
 from pathsum.core.locks import held
 from pathsum.report.corpora import row, write_rows
 from pipelines import repro
-from pipelines.paths import REPORTS, RUNS, TOKENS, read_yaml, stage
+from pipelines.handwritten import read_settings
+from pipelines.paths import REPORTS, RUNS, TOKENS, stage
 from pipelines.results import read_results
 from pipelines.scratch import copy_tree
 
@@ -66,7 +67,7 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         raise ValueError("--separator: expected TEXT, whose files it divides into documents, got none")
     for item in items:
         match = re.fullmatch(rf"({NAME.pattern})(?:@(\w+))?=(.+)", item)
-        if match is None or match[1] in listed:
+        if match is None or match[1].lower() in map(str.lower, listed):  # some file systems ignore case
             raise ValueError(
                 f"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than {names}, got {item!r}; for "
                 "example TEXT='essays=essays/**/*.txt'"
@@ -77,31 +78,34 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
             found[key]["corpus"]["paths"].append(path)
             continue
         text = {"name": name, "paths": [path], "separator": given.separator}
-        found[key] = _profile(profile, {"defaults": ["override /corpus: text"], "corpus": text})
+        found[key] = _profile(profile, {"defaults": [{"override /corpus": "text"}], "corpus": text})
     return found
 
 
 def _listed(path: Path) -> dict[str, dict[str, Any]]:
-    """Read the corpora of conf/corpora.yaml. Raises ValueError if a name cannot name a folder, or if the settings of a
-    corpus are not a profile or set controls."""
-    found = read_yaml(path) or {}
+    """Read the corpora of conf/corpora.yaml. Raises ValueError if a name cannot name a folder or occurs twice, or if
+    the settings of a corpus are not a profile or set controls."""
+    found = read_settings(path)
     if not isinstance(found, dict):
         raise ValueError(f"{path}: expected corpora by name, got {found!r}; see its first lines")
+    found = {name: {} if values is None else values for name, values in found.items()}
     for name, values in found.items():
-        if not NAME.fullmatch(str(name)) or not _is_profile(values or {}):
+        if not NAME.fullmatch(str(name)) or not _is_profile(values):
             raise ValueError(
-                f"{path}: expected settings under a name of letters, digits, _, - and inner dots, got "
-                f"{name!r}: {values!r}"
+                f"{path}: expected settings under a name of letters, digits, _, - and inner dots (in `defaults`, "
+                f"unquoted lines such as `override /corpus: text`), got {name!r}: {values!r}"
             )
-        if values and "controls" in values.get("sweep", {}):
+        if "controls" in values.get("sweep", {}):
             raise ValueError(f"{path}: {name}.sweep.controls: `make corpora` trains no controls; remove them")
-    return {str(name): values or {} for name, values in found.items()}
+    return {str(name): values for name, values in found.items()}
 
 
 def _is_profile(values: Any) -> bool:
     if not isinstance(values, dict):
         return False
-    return isinstance(values.get("defaults", []), list) and isinstance(values.get("sweep", {}), dict)
+    defaults = values.get("defaults", [])
+    lines = isinstance(defaults, list) and all(isinstance(line, dict | str) and ":" not in line for line in defaults)
+    return lines and isinstance(values.get("sweep", {}), dict)
 
 
 def _row(name: str, profile: str) -> str:
@@ -114,9 +118,8 @@ def _row(name: str, profile: str) -> str:
 
 def _profile(base: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return a profile that extends the profile ``base`` by ``values``, without controls."""
-    overrides = [o if isinstance(o, dict) else yaml.safe_load(o) for o in values.get("defaults", [])]
     sweep = {**values.get("sweep", {}), "controls": "${oc.create:{}}"}
-    return {**values, "sweep": sweep, "defaults": [base, "_self_", *overrides]}
+    return {**values, "sweep": sweep, "defaults": [base, "_self_", *values.get("defaults", [])]}
 
 
 def prepare(folder: Path, profile: dict[str, Any]) -> None:

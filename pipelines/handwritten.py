@@ -1,4 +1,4 @@
-"""Read YAML files that are written by hand: conf/claims.yaml and conf/reference_run.yaml."""
+"""Read YAML files that are written by hand, such as conf/claims.yaml."""
 
 from __future__ import annotations
 

@@ -138,6 +138,17 @@ def test_unusable_files_alone_are_a_value_error(tmp_path: Path) -> None:
         next(text_documents([str(tmp_path)], ""))
 
 
+@pytest.mark.parametrize(("count", "last"), [(20, "19: is empty"), (23, "  … and 3 more")])
+def test_many_unusable_files_are_counted(tmp_path: Path, count: int, last: str) -> None:
+    for number in range(count):
+        (tmp_path / f"{number:02}").touch()
+    with pytest.raises(ValueError, match="expected UTF-8 text files") as caught:
+        next(text_documents([str(tmp_path)], ""))
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 1 + min(count, 21)
+    assert last in lines[-1]
+
+
 def test_a_hub_corpus_without_its_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'pathsum\[hub\]'`, or use local files"):

@@ -143,8 +143,9 @@ def test_equal_documents_are_in_one_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("share", "part"), [(1e-6, "tuning"), (0.999, "train")])
-def test_an_empty_split_is_an_error(tmp_path: Path, share: float, part: str) -> None:
-    with pytest.raises(ValueError, match=rf"The {part} part of corpus 'mine' has too few .*; change corpus.val"):
+def test_an_empty_split_is_an_error_that_names_what_decides_it(tmp_path: Path, share: float, part: str) -> None:
+    keys = "change corpus.validation_share or corpus.paths or corpus.separator or corpus.max_documents"
+    with pytest.raises(ValueError, match=rf"The {part} part of corpus 'mine' has too few .*; {keys}"):
         tokenize_corpus(text_corpus(tmp_path / "in", share), CONFIG, 29, tmp_path / "out")
 
 

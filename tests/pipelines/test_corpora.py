@@ -48,7 +48,7 @@ def test_an_unlisted_corpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(monkeypatch, "", "--only", "pyton")
 
 
-@pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a.txt", "a b=c", "../a=b", "..=b", ".=b", "a.=b"])
+@pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a", "Python=a", "a b=c", "../a=b", "..=b", ".=b", "a.=b"])
 def test_a_text_without_a_name_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     with pytest.raises(
         ValueError, match=r"TEXT: expected NAME=GLOB or NAME@PROFILE=GLOB, with a name other than python, synthetic"
@@ -63,7 +63,12 @@ def test_a_profile_that_does_not_exist_names_no_folder(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    "content", ["../up: {}", "[a, b]", "a: 3", "a: [1", ".: {}", "a: {defaults: 3}", "a: {sweep: 3}"]
+    "content",
+    [
+        *("../up: {}", "[a, b]", "a: 3", "a: [1", ".: {}", "a: {defaults: 3}", "a: {sweep: 3}", "a: {}\na: {}"),
+        *("a: {defaults: [5]}", "a: {defaults: [null]}", "a: {defaults: [[x]]}", "a: {defaults: ['a: b: c']}"),
+        *("a: []", "a: ''", "a: 0", "a: false", "[]"),
+    ],
 )
 def test_a_list_of_corpora_that_names_no_folders_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str

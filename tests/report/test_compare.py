@@ -78,12 +78,14 @@ def test_rounding_of_another_machine_is_no_move(base: dict[str, Any], now: dict[
 
 def test_verdicts_models_onsets_detectors_and_the_corpus_are_stated(base: dict[str, Any], now: dict[str, Any]) -> None:
     now["claims"]["k_composition"]["verdict"] = "partly"
+    now["claims"]["one_layer_skip_trigrams"] |= {"verdict": 5, "threshold": 6}
     now["cells"]["L2H9S0"] = now["cells"].pop("L2H4S0")
     now["cells"]["L2H2S1"]["onset_tokens"] = None
     now["calibration"]["induction"]["recall"] = 0.5
     now["corpus"]["train_tokens"] += 1
     told = compare(base, now, "main")
     assert "- `k_composition`: reproduced → partly" in told
+    assert "- `one_layer_skip_trigrams`: reproduced → 5 (1 → 1; reproduced if 6)" in told
     assert "- new models: `L2H9S0`" in told
     assert "- removed models: `L2H4S0`" in told
     assert "- `L2H2S1` `onset_tokens` 4,200,000 → none" in told
@@ -104,6 +106,7 @@ def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) ->
         {"cells": {}, "claims": {}},
         {"cells": {"a": {}}, "claims": {}, "corpus": {}},
         {"cells": {}, "claims": {}, "corpus": {}, "calibration": "x"},
+        {"cells": {}, "claims": {}, "corpus": {}, "calibration": {"induction": 5}},
     ],
 )
 def test_what_is_no_metrics_file_is_refused(found: Any) -> None:
@@ -138,6 +141,10 @@ def folder(tmp_path: Path, base: dict[str, Any]) -> Path:
         ("bytes", "bytes: expected the metrics.json of a report, got text that is not JSON"),
         ("deep", "deep: expected the metrics.json of a report, got text that is not JSON"),
         ("", "BASE: expected a git revision or the path of a metrics.json, got nothing"),
+        pytest.param(
+            *("/proc/self/mem", "/proc/self/mem: Input/output error; give a path that this command can read and write"),
+            marks=pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="opens and cannot be read; Linux"),
+        ),
     ],
 )
 def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name: str, told: str) -> None:

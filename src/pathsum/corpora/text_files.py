@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 CHUNK = 1 << 20  # bytes read at a time
+SHOWN = 20  # largest number of complaints that are listed
 CONVERT = "convert it, e.g. `iconv -f {} -t utf8`, or leave it out"
 OTHER = {  # first bytes of files that are often given instead of UTF-8 text, with the advice; the longest come first
     codecs.BOM_UTF32_LE: f"is UTF-32; {CONVERT.format('utf32')}",
@@ -28,10 +29,10 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     file is left out. A file is one document if ``separator`` is "", otherwise the separator splits it. In
     ``separator``, ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
 
-    Before the first document, one error lists all that is wrong. It is FileNotFoundError if a path is missing, a folder
-    has no files or a glob has no match. Otherwise it is ValueError: for files that are empty, binary, unreadable or not
-    UTF-8, and for folders that cannot be listed completely. Later, a file that has changed since then raises
-    ValueError, and so does a separator that occurs in no file.
+    Before the first document, one error lists what is wrong, in at most SHOWN lines. It is FileNotFoundError if a path
+    is missing, a folder has no files or a glob has no match. Otherwise it is ValueError: for files that are empty,
+    binary, unreadable or not UTF-8, and for folders that cannot be listed completely. Later, a file that has changed
+    since then raises ValueError, and so does a separator that occurs in no file.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
@@ -45,7 +46,9 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     before = {path: _stamp(path) for path in ordered}
     unusable = [f"  - {path}: {why}" for path in ordered if (why := _unusable(path, allow_nul=separator == "\0"))]
     if missing or unusable or wrong:
-        message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *missing, *wrong, *unusable])
+        every = [*missing, *wrong, *unusable]
+        more = [f"  … and {len(every) - SHOWN} more"] if len(every) > SHOWN else []
+        message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *every[:SHOWN], *more])
         raise FileNotFoundError(message) if missing else ValueError(message)
     divided = 0
     for path in ordered:

@@ -15,7 +15,7 @@ from typing import IO, TypeVar
 import psutil
 from tqdm import tqdm
 
-from pathsum.config import CorpusConfig, TokenizerConfig
+from pathsum.config import CorpusConfig, SyntheticCorpus, TokenizerConfig
 from pathsum.corpora.corpus import documents, split
 from pathsum.data.tokenizer import tokenizer_hash, train_tokenizer
 from pathsum.data.tokens import PARTS, Part, TokenHeader, write_tokens
@@ -107,14 +107,12 @@ def _interruptible(work: Callable[[], R]) -> R:
 def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None:
     for part in PARTS:
         if counts[part] < LEAST[part]:
-            advice = "give a corpus with documents"
-            if any(counts.values()):
-                advice = "change corpus.validation_share, or give more documents (corpus.separator splits files; equal "
-                advice += "documents are in one part)"
+            rules = SyntheticCorpus.model_fields.keys() - {"validation_share", "max_documents"}  # not a cause
+            causes = [f"corpus.{key}" for key in type(corpus).model_fields if key not in rules]
             raise ValueError(
                 f"The {part} part of corpus {corpus.name!r} has too few documents: expected at least {LEAST[part]}, "
                 f"got {', '.join(f'{counts[p]} for {p}' for p in PARTS)} with corpus.validation_share="
-                f"{corpus.validation_share}; {advice}"
+                f"{corpus.validation_share}; change {' or '.join(causes)} (equal documents are in one part)"
             )
 
 

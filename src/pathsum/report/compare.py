@@ -25,7 +25,7 @@ PROMISED = {
     "controls": IDENTITY,
     "claims": ("value", "threshold", "verdict"),
     "corpus": (),
-    "calibration": (),
+    "calibration": ("recall",),
 }
 OPTIONAL = ("controls", "calibration")  # absent if there are none
 ROUNDING = 1e-6  # relative difference between machines that is not counted as a change
@@ -140,8 +140,8 @@ def _claim(name: str, a: Metrics, b: Metrics) -> list[str]:
     lines = []
     if a["verdict"] != b["verdict"]:
         lines.append(
-            f"- {_named(name)}: {markdown_text(a['verdict'])} → {markdown_text(b['verdict'])} ({_shown(a['value'])} → "
-            f"{_shown(b['value'])}; reproduced if {markdown_text(b['threshold'])})"
+            f"- {_named(name)}: {_shown(a['verdict'])} → {_shown(b['verdict'])} ({_shown(a['value'])} → "
+            f"{_shown(b['value'])}; reproduced if {_shown(b['threshold'])})"
         )
     if a["threshold"] != b["threshold"]:
         lines.append(f"- {_named(name)}: threshold {_shown(a['threshold'])} → {_shown(b['threshold'])}")

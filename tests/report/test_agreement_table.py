@@ -160,7 +160,7 @@ def test_edges_are_stated_by_kind_and_a_kind_is_confirmed_where_most_of_it_is_ne
     assert told.startswith(
         "Prediction of the second copy needs 1 of 1 K-edge that composes and 0 of 8 that do not; 0 of 1 Q-edge that "
         "composes and 0 of 8 that do not; 0 of 9 V-edges that compose and 0 of 0 that do not. Of the edges "
-        "that compose, intervention confirms most of the K-edges and none of the Q-edges or V-edges. A composition"
+        "that compose, intervention confirms most of the K-edges, none of the Q-edges and V-edges. A composition"
     )
 
 

@@ -81,9 +81,9 @@ def _edges(items: Sequence[Judged]) -> str:
     if not counts:
         return ""
     text = f"Prediction of the second copy needs {'; '.join(counts)}."
-    found = [f"{share} of the {' or '.join(kinds)}" for share, kinds in confirmed.items() if kinds]
+    found = [f"{share} of the {' and '.join(kinds)}" for share, kinds in confirmed.items() if kinds]
     if found:
-        text += f" Of the edges that compose, intervention confirms {' and '.join(found)}."
+        text += f" Of the edges that compose, intervention confirms {', '.join(found)}."
     if len(found) > bool(confirmed["most"]):
         text += (
             " A composition score can also be high because two heads share directions of the residual stream that this "

@@ -93,9 +93,10 @@ CORPUS = {
     "repeat_share": 0.0,
     "words_per_document": MODEL["n_ctx"], "max_documents": 307,
 }  # fmt: skip
+TOGETHER = {**MODEL, "norm": "rms", "positions": "relative"}
 SYNTHETIC = {
     "corpus": CORPUS,
-    "model": {**MODEL, "n_heads": 1},
+    "model": {**TOGETHER, "n_heads": 1},
     "train": {**TRAIN.model_dump(), **UNREAD["train"]},
 }
 
@@ -107,10 +108,10 @@ def test_a_document_of_a_synthetic_model_fills_a_window() -> None:
 
 
 def test_a_single_layer_of_a_synthetic_model_has_one_head() -> None:
-    text = refusal({**SYNTHETIC, "model": {**MODEL, "n_layers": 1, "n_heads": 2}}, SyntheticModelConfig)
+    text = refusal({**SYNTHETIC, "model": {**TOGETHER, "n_layers": 1, "n_heads": 2}}, SyntheticModelConfig)
     assert "model: a one-layer model needs one head, whose role is then known; got 2" in text
     for n_layers, n_heads in ((2, 2), (0, 0)):
-        described = {**SYNTHETIC, "model": {**MODEL, "n_layers": n_layers, "n_heads": 2}}
+        described = {**SYNTHETIC, "model": {**TOGETHER, "n_layers": n_layers, "n_heads": 2}}
         assert load(SyntheticModelConfig, described, "synthetic").model.n_heads == n_heads
 
 
@@ -159,6 +160,7 @@ def test_spreads_and_frequencies_of_synthetic_text_are_not_negative() -> None:
 def test_calibration_needs_two_seeds_and_a_synthetic_model() -> None:
     right = {
         "seeds": [0, 1],
+        "tuning_seeds": [2],
         "rotations": 10,
         "corpus": {},
         "model": {},

@@ -72,8 +72,8 @@ def _one(results: Results) -> str:
     return (
         f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: no head's prefix matching "
         f"(attention to the token after an earlier copy of the current one, 0 to 1) exceeds {number(max(scores), 3)}. "
-        f"By the paper's criterion, positive OV eigenvalues, {count(found, 'weights')} heads copy; only "
-        f"{sum(c.shown for c in found)} also raise the next token's logit on repeated random tokens."
+        f"By OV eigenvalues, the paper's criterion, {count(found, 'weights')} heads copy; by behavior too, only "
+        f"{sum(c.shown for c in found)}."
         if scores
         else "One layer: no head was measured."
     )
@@ -105,8 +105,8 @@ def _surprise(results: Results) -> tuple[str, ...]:
     if not longer:
         return ()
     return (
-        f"A surprise: these heads match more than one token. In {longer} of "
-        f"{plural(len(rows), 'model')} they prefer an earlier match of two tokens to one of a single token.",
+        f"A surprise: in {longer} of {plural(len(rows), 'model')}, these heads prefer an earlier match of two tokens "
+        "to one of a single token.",
     )
 
 

@@ -43,10 +43,9 @@ def test_an_ad_hoc_sweep_and_the_graph_share_their_runs(workspace: Path) -> None
     after = stored(workspace)
     assert len(after - before) == 1, out  # L2H1: L0 and L2H2 were there
     commit(workspace)
-    out = sh(workspace, "dvc", "exp", "run", "-S", "sweep.n_heads=[2,1]", "verify")
+    out = sh(workspace, "dvc", "exp", "run", "-S", "sweep.n_heads=[2,1]", "train")
     assert {s for s in started(out) if s.startswith("train@")} == {"train@L1H1S0", "train@L2H1S0"}
     assert len(stored(workspace) - after) == 1, out  # L1H1: the sweep has trained L2H1
-    assert "L1H1S0" in json.loads((workspace / "reports" / "metrics.json").read_text())["cells"]
 
 
 @pytest.mark.parametrize(("launcher", "needs"), [("joblib", "joblib"), ("submitit_local", "submitit"), ("ray", "ray")])

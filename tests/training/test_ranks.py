@@ -17,13 +17,15 @@ import torch
 import yaml
 from omegaconf import OmegaConf
 
+from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.core.manifest import sha256
 from pathsum.core.storage import read_json, read_lines, write_json
 from pathsum.data.tokens import TokenHeader
 from pathsum.probes.evaluation import Device, Evaluation
 from pathsum.training import ranks
-from pipelines.paths import ROOT
+from pipelines.paths import ROOT, params
 from pipelines.train import run as train_by_hydra
+from pipelines.train_cell import run_cell
 from tests.training.small import CELL, D_VOCAB, TRAIN, text
 
 ONE = (sys.executable, "-m", "pipelines.train_cell", "cell")
@@ -98,11 +100,19 @@ def test_it_is_the_same_run_and_the_first_alone_writes(pair: tuple[Path, Path]) 
     assert str(devices[1]) == f"2 × {devices[0]}"
 
 
-def test_a_run_says_what_it_does_not_do(tmp_path: Path) -> None:
+def test_a_run_says_what_it_does_not_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(folder: Path) -> str:
+        monkeypatch.chdir(folder)
+        values = params()
+        run_cell("cell", load(CellConfig, values["cells"]["cell"], ""), load(TrackingConfig, values["tracking"], ""))
+        return "".join(capsys.readouterr())
+
     few = project(tmp_path, tokens=0, eval_windows=10**6)
-    assert "cell: evaluated on all " in finish(start(few, ONE))
-    assert finish(start(few, ONE)) == "cell: trained before; nothing is logged again\n"
-    assert "evaluated on all" not in finish(start(project(tmp_path / "enough", tokens=0, eval_windows=2), ONE))
+    assert "cell: evaluated on all " in said(few)
+    assert said(few) == "cell: trained before; nothing is logged again\n"
+    assert "evaluated on all" not in said(project(tmp_path / "enough", tokens=0, eval_windows=2))
 
 
 def test_a_process_that_is_killed_ends_all_and_the_run_goes_on_from_its_last_state(

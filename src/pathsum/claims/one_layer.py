@@ -23,7 +23,7 @@ class Copying:
     """Whether a head copies, by three kinds of evidence. None means not measured."""
 
     head: HeadRow
-    weights: bool  # OV eigenvalue positivity > COPYING (AMF's criterion)
+    weights: bool  # OV eigenvalue positivity > COPYING (AMF's statistic; the threshold is ours)
     behaviour: bool | None  # its output raises the next token's logit on repeated random tokens: interval above chance
     intervention: bool | None  # its ablation raises the second copy's loss: interval above 0 and above the control's
 

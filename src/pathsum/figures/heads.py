@@ -49,8 +49,8 @@ def eigenvalues(results: Results) -> Figure | None:
         if len(part := data.loc[data["layers"] == n, "positivity"])
     ]
     caption = (
-        f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed line) copy by the "
-        f"criterion of AMF: {'; '.join(share)}. In AMF's one-layer model, 10 of 12 heads do. The next table shows "
+        f"Left: eigenvalue positivity of the OV circuit of each head. Heads above {COPYING} (dashed line, our cut) "
+        f"copy by AMF's statistic: {'; '.join(share)}. AMF: 10 of 12 heads of a one-layer model. The next table shows "
         "how many also copy by behavior and by intervention. Right: OV eigenvalues, in the complex plane, of the "
         "head with the highest positivity for each number of layers."
     )

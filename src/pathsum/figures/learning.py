@@ -9,10 +9,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from pathsum.claims.formatting import layers_label, millions, number, plural, span
+from pathsum.claims.formatting import layers_label, millions, plural, span
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, layer_palette, legend_of_depths, picture, row
-from pathsum.records.results import Results
+from pathsum.records.results import Cell, Results
 
 
 def headline(results: Results) -> Figure | None:
@@ -166,15 +166,18 @@ def onsets(results: Results) -> str:
 
 
 def _differ(results: Results) -> str:
-    """State the largest difference of the in-context loss drop between a dot of ``headline`` and its line's end."""
+    """State, by number of layers, how far the dots of ``headline`` lie above their lines' ends in in-context loss
+    drop."""
     gaps = [
-        abs(c.log[-1].in_context_loss_drop_nats - c.summary.in_context_loss_drop_nats)
-        for c in results.cells.values()
-        if c.log
+        f"{layers_label(n)} {span(part)}"
+        for n in results.layer_counts()
+        if (part := [_above(c) for c in results.with_layers(n) if c.log])
     ]
-    if not gaps:
-        return ""
-    return f"; loss drops differ from the lines' ends by up to {number(max(gaps))} nats"
+    return f"; loss drops minus those of the lines' ends: {', '.join(gaps)} nats" if gaps else ""
+
+
+def _above(cell: Cell) -> float:
+    return cell.summary.in_context_loss_drop_nats - cell.log[-1].in_context_loss_drop_nats
 
 
 def levels(results: Results) -> str:

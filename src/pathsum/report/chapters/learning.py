@@ -59,7 +59,7 @@ def _order(claim: ClaimResult) -> str:
     if claim.verdict != REPRODUCED:
         return ""
     return (
-        f"The previous-token head forms first, {millions(min(leads))} to {millions(max(leads))} tokens before the "
+        f"The previous-token head forms {millions(min(leads))} to {millions(max(leads))} tokens before the "
         "induction head."
     )
 

@@ -60,7 +60,7 @@ def _surprise(cells: Sequence[Cell], results: Results) -> str:
     too = f"; {count(shuffled, 'weights')} heads of a model trained on shuffled text have them" if shuffled else ""
     behaviour, intervention = (sum(bool(getattr(c, kind)) for c in copying) for kind in ("behaviour", "intervention"))
     return (
-        f"A surprise: by OV eigenvalues, AMF's criterion (positivity > {COPYING}), {len(copying)} of "
+        f"A surprise: by OV eigenvalues, AMF's evidence (positivity > {COPYING}, our cut), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
         f"token's logit, and for {intervention or 'none'}, resample ablation significantly raises the second copy's "
         f"loss. The second copy costs {span(more)} nats more than the first. Positive eigenvalues mean only that "

@@ -57,7 +57,7 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     top1 = span([c.head.copying_top1 for c in by_weights])
     return (
         f"{counts(cells)}; {sum(c.shown for c in found)} of {plural(len(found), 'head')} copy by weights and behavior. "
-        "By weights (AMF's criterion): the OV circuit W_U W_OV W_E has mostly positive eigenvalues. Attention to a "
+        "By weights (AMF's evidence): the OV circuit W_U W_OV W_E has mostly positive eigenvalues. Attention to a "
         "token then raises the token's own logit on average, but may raise other logits more: in the heads that copy "
         f"by weights, a share of {top1} of the tokens raise their own logit most (range over heads).",
         "By behavior: on repeated random tokens (a block given twice), the head's output raises the logit of the next "

@@ -28,7 +28,7 @@ def section(results: Results, _: Figures) -> Section:
     matching = [c.summary.prefix_matching for c in two if c.summary.prefix_matching is not None]
     previous = [c.summary.previous_token for c in two if c.summary.previous_token is not None]
     fields: tuple[tuple[str, str, Ours], ...] = (
-        ("one-layer heads of positive OV eigenvalues (AMF's criterion of copying)", "10 of 12 (AMF)", _copying(one)),
+        ("one-layer heads of positive OV eigenvalues (AMF's evidence of copying)", "10 of 12 (AMF)", _copying(one)),
         *_loss_drop(two),
         ("tokens at the phase change", "1–3 B, models at scale (ICL)", _tokens(two)),
         (

@@ -53,12 +53,11 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
     return (
         *text,
         "Skip-trigram bugs. A head's attention depends on source and destination, but its output on the source alone. "
-        "If a head raises out 1 after destination 1 and out 2 after destination 2, both from the same source, it also "
-        "raises the crossed pairs, out 1 after destination 2 and out 2 after destination 1. A bug is a crossed "
-        "skip-trigram that occurs in the text no more often than chance and raises the loss where another token than "
-        f"its output follows. Its price is the mean rise of the loss there: {prices} nats for the bugs of each head "
-        f"that cost most in total, {len(bugs)} in all. Averaged over all occurrences of source and destination, "
-        f"{_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
+        "If, after one source, a head raises out 1 at destination 1 and out 2 at destination 2, it also raises out 1 "
+        "at destination 2 and out 2 at destination 1. Such a crossed skip-trigram is a bug if the text has it no more "
+        "often than chance and it raises the loss where its output does not follow; the mean rise there is its price. "
+        f"The costliest bugs of each head, {len(bugs)} in all, have prices of {prices} nats. Averaged over all places "
+        f"of source and destination, {_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
     )
 
 

@@ -35,7 +35,7 @@ def headline(results: Results) -> Figure | None:
 
     caption = (
         "Lines: models (thin) and their means (thick), on the few windows that date the onset. Dots: final values on "
-        f"the windows of other verdicts{_differ(results)}.{curriculum_caption(results)}"
+        f"the verdicts' windows{_differ(results)}.{curriculum_caption(results)}"
     )
     title = "Prefix matching and in-context loss drop in training"
     return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
@@ -166,14 +166,14 @@ def onsets(results: Results) -> str:
 
 
 def _differ(results: Results) -> str:
-    """State, by number of layers, how far the dots of ``headline`` lie above their lines' ends in in-context loss
-    drop."""
+    """State how far the dots of ``headline`` lie above their lines' ends in in-context loss drop, by number of layers
+    from 1."""
     gaps = [
         f"{layers_label(n)} {span(part)}"
         for n in results.layer_counts()
-        if (part := [_above(c) for c in results.with_layers(n) if c.log])
+        if n and (part := [_above(c) for c in results.with_layers(n) if c.log])
     ]
-    return f"; loss drops minus those of the lines' ends: {', '.join(gaps)} nats" if gaps else ""
+    return f"; loss drops minus the lines' ends: {', '.join(gaps)} nats" if gaps else ""
 
 
 def _above(cell: Cell) -> float:

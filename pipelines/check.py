@@ -61,18 +61,19 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
     "untrained": {"train.tokens": 0},
 }
 SOME = "more than 0"
-NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what the name states
-    "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME},
-    "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME},
-    "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME},
-    "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME},
-    "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME},
-    "questions": {"model.n_layers": 2, "corpus.questions": True},
-    "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME},
-    "untrained": {"model.n_layers": 2, "train.tokens": 0},
+NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what a kind of this name has
+    name: {"train.tokens": SOME, "model.smeared_keys": False} | dict[str, Any](own)
+    for name, own in {
+        "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME},
+        "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME},
+        "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME},
+        "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME},
+        "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME},
+        "questions": {"model.n_layers": 2, "corpus.questions": True},
+        "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME},
+        "untrained": {"model.n_layers": 2, "train.tokens": 0},
+    }.items()
 }
-for _name, _stated in NAMED_KINDS.items():
-    NAMED_KINDS[_name] = {"train.tokens": SOME, "model.smeared_keys": False} | _stated
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:
@@ -128,28 +129,28 @@ def check_valid(values: dict[str, Any], registered: Preregistration) -> None:
     if not wrong:
         complaints += _sweep_complaints(values, registered) + _of_all(CellConfig, values["cells"], "cells")
     complaints += _of_all(SyntheticModelConfig, values["synthetic_models"], "synthetic_models", wrong)
+    said = {("cells", name) for name in values["sweep"].get("controls") or ()}  # SweepConfig refuses wrong names
     complaints += [
-        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, as the name of the kind says, got "
-        f"{given!r}; change it, or give the kind another name"
+        f"calibrate.synthetic_models.{name}.{key}: expected {needed}, as a kind of this name has, got {given!r}; "
+        "change it, or give the kind another name"
         for name, kind in values["synthetic_models"].items()
         if isinstance(kind, dict)
         for key, needed, given in _contradictions(kind, NAMED_KINDS.get(name, {}))
     ]
     complaints += [
-        f"{where}.{name}: expected a name of at most 64 letters, digits and _; rename it"
-        for section, where in (("cells", "sweep.controls"), ("synthetic_models", "calibrate.synthetic_models"))
+        f"{where}.{name}: expected a name of at most 64 letters, digits and _ that begins with a letter; rename it"
+        for section, where in (("cells", "cells"), ("synthetic_models", "calibrate.synthetic_models"))
         for name in values[section]
-        if not MODEL_NAME.fullmatch(str(name))
+        if not MODEL_NAME.fullmatch(str(name)) and (section, name) not in said
     ]
     if registered.frozen and not (registered.protocol.tuning_seeds and registered.protocol.statements):
         complaints.append(f"{PREREGISTERED}: expected protocol.tuning_seeds and protocol.statements, got none")
     try:
         corpus = load_corpus(values["corpus"])
         if isinstance(corpus, SyntheticCorpus):
-            share = CORPUS["validation_share"]
-            complaints += _unfit(corpus) + [
-                f"corpus.validation_share: expected {share}, got {corpus.validation_share}"
-            ] * (not share.holds(corpus.validation_share))
+            complaints += _unfit(corpus)
+            if not (share := CORPUS["validation_share"]).holds(corpus.validation_share):
+                complaints.append(f"corpus.validation_share: expected {share}, got {corpus.validation_share}")
     except ConfigError as error:
         complaints += error.complaints
     if complaints:
@@ -223,9 +224,9 @@ def _sweep_complaints(values: dict[str, Any], registered: Preregistration) -> li
     return complaints
 
 
-def _contradictions(config: dict[str, Any], stated: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the key, the expected and the given value of each setting of ``config`` that differs from ``stated``."""
-    for key, needed in stated.items():
+def _contradictions(config: dict[str, Any], needed_by_name: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the key, the expected and the given value of each setting of ``config`` that is not as needed."""
+    for key, needed in needed_by_name.items():
         section, name = key.split(".")
         given = config[section].get(name) if isinstance(config.get(section), dict) else needed  # refused elsewhere
         if not (given > 0 if needed is SOME and isinstance(given, int | float) else given == needed):
@@ -241,7 +242,8 @@ def _controls() -> set[str]:
 
 
 def without_effect(values: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each setting that changes no model of the grid, and one if a warm-up lasts all of training."""
+    """Yield a line for each setting that changes no model of the grid, for each that makes models of the grid like a
+    control, and one if a warm-up lasts all of training."""
     sweep, model = values["sweep"], values["model"]
     for name in set(sweep["overrides"]) - set(values["cells"]):
         reader = "no command" if "D" in name else "only pipelines.train"
@@ -274,8 +276,8 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
     grid_cells = {name: cell for name, cell in values["cells"].items() if name not in sweep["controls"]}
     for key, changed in OF_CONTROLS.items():
         section, setting = key.split(".")
-        if found := [name for name, cell in grid_cells.items() if changed(cell[section][setting])]:
-            yield f"{key}: changed as in a control, but claims are judged on these models ({_some(found)})"
+        if found := [name for name, cell in grid_cells.items() if changed(cell[section].get(setting))]:
+            yield f"{key}: changed as in a control, but claims are judged on models of the grid ({_some(found)})"
     ours = list(grid_cells.values())
     for section in ("model", "train"):
         for key, given in values[section].items():
@@ -289,7 +291,7 @@ OF_CONTROLS: dict[str, Callable[[Any], bool]] = {  # settings of controls: wheth
     "train.tokens": lambda tokens: not tokens,
     "train.shuffled": bool,
     "model.smeared_keys": bool,
-    "model.clamp": lambda clamp: clamp != "none",
+    "model.clamp": lambda clamp: clamp not in (None, "none"),
 }
 OF_ATTENTION = {  # settings that models without layers do not read
     "model": ("d_head", "positions", "clamp", "smeared_keys"),
@@ -336,13 +338,13 @@ def _complaints(kind: type[Frozen], section: Any, where: str) -> list[str]:
 def _unfit(config: SyntheticCorpus, held_out: int = 0) -> list[str]:
     """Return which settings of a synthetic corpus cannot be satisfied together, and why. ``held_out`` is the number of
     documents on which models are not trained."""
-    if config.max_documents <= held_out:
-        return [f"corpus.max_documents: expected more than the {held_out} held-out ones, got {config.max_documents}"]
+    few = f"corpus.max_documents: expected more than the {held_out} held-out ones, got {config.max_documents}"
+    found = [few] if config.max_documents <= held_out else []
     try:
         synthetic_corpus(config)
     except ValueError as error:
-        return [line.removeprefix("  - ") for line in str(error).splitlines()[1:]]
-    return []
+        found += [line.removeprefix("  - ") for line in str(error).splitlines()[1:]]
+    return found
 
 
 def _of_all(kind: type[Frozen], sections: dict[str, Any], where: str, said: Collection[str] = ()) -> list[str]:

@@ -79,6 +79,8 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
             continue
         text = {"name": name, "paths": [path], "separator": given.separator}
         found[key] = _profile(profile, {"defaults": [{"override /corpus": "text"}], "corpus": text})
+    if len({key.casefold() for key in found}) < len(found):
+        raise ValueError(f"expected names of corpora that differ by more than case, got {', '.join(found)}")
     return found
 
 

@@ -47,9 +47,9 @@ def _day(value: Any) -> datetime.date:
 
 
 def _printable(name: str) -> str:
-    """Return ``name``. Raises ValueError if it has control characters or nothing but spaces."""
+    """Return ``name``. Raises ValueError if it has characters that ``str.isprintable`` refuses, or only spaces."""
     if not name.isprintable() or name.isspace():
-        raise ValueError("expected a name of printable characters")
+        raise ValueError("expected a name of printable characters, not only spaces")
     return name
 
 
@@ -424,8 +424,8 @@ class SweepConfig(Frozen):
         for name in controls:
             if not MODEL_NAME.fullmatch(name):
                 raise ValueError(
-                    "the name of a control is the name of its folders: expected at most 64 letters, digits and _, got "
-                    f"{name!r}"
+                    "the name of a control is the name of its folders: expected at most 64 letters, digits and _, of "
+                    f"which the first is a letter, got {name!r}"
                 )
             if GRID_NAME.fullmatch(name.upper()):
                 raise ValueError(f"expected a name that no model of a grid can have, got {name!r}")

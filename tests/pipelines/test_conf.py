@@ -449,9 +449,7 @@ def test_a_control_has_what_its_name_states(tmp_path: Path, override: str, said:
 def test_a_kind_of_synthetic_models_has_what_its_name_states(tmp_path: Path, override: str, said: str) -> None:
     values = composed(tmp_path, f"++calibrate.synthetic_models.{override}")
     named = re.escape(f"calibrate.synthetic_models.{said}")
-    with pytest.raises(
-        ConfigError, match=f"{named}, as the name of the kind says, got .*; change it, or give the kind"
-    ):
+    with pytest.raises(ConfigError, match=f"{named}, as a kind of this name has, got .*; change it, or give the kind"):
         check_valid(values, Preregistration())
 
 
@@ -483,12 +481,12 @@ def test_a_synthetic_corpus_has_more_documents_than_are_held_out(tmp_path: Path)
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("calibrate.seeds=[24,100,101]", "calibrate: expected seeds that are not in tuning_seeds, got 100, 101"),
+        ("calibrate.seeds=[24,100,23]", "calibrate: expected seeds that are not in tuning_seeds, got 23, 100"),
         ("calibrate.model.norm=none", "synthetic models are trained together: expected model.norm=rms, got none"),
         ("calibrate.model.positions=none", "are trained together: expected model.positions=relative, got none"),
-        ("calibrate.synthetic_models.copies.model.n_layers=3", "copies.model.n_layers: expected 2, as the name"),
-        ("++calibrate.synthetic_models.copies.train.tokens=0", "copies.train.tokens: expected more than 0, as the"),
-        ("++calibrate.synthetic_models.copies.model.smeared_keys=true", "smeared_keys: expected False, as the name"),
+        ("calibrate.synthetic_models.copies.model.n_layers=3", "copies.model.n_layers: expected 2, as a kind"),
+        ("++calibrate.synthetic_models.copies.train.tokens=0", "copies.train.tokens: expected more than 0, as a"),
+        ("++calibrate.synthetic_models.copies.model.smeared_keys=true", "smeared_keys: expected False, as a kind"),
         ("tracking.project='a\tb'", "tracking.project: expected a name of printable characters"),
         ("tracking.group=' '", "tracking.group: expected a name of printable characters"),
     ],
@@ -508,7 +506,16 @@ def test_a_synthetic_corpus_leaves_documents_for_training_and_for_verdicts(tmp_p
 @pytest.mark.parametrize("key", ["train.shuffled=true", "model.smeared_keys=true", "train.tokens=0"])
 def test_a_grid_of_controls_is_told(tmp_path: Path, key: str) -> None:
     told = list(without_effect(composed(tmp_path, f"++sweep.overrides.L2H4S2.{key}")))
-    assert told == [f"{key.split('=')[0]}: changed as in a control, but claims are judged on these models (in L2H4S2)"]
+    assert told == [
+        f"{key.split('=')[0]}: changed as in a control, but claims are judged on models of the grid (in L2H4S2)"
+    ]
+
+
+def test_a_setting_with_a_default_may_be_absent(tmp_path: Path) -> None:
+    values = composed(tmp_path)
+    for config in (values, *values["cells"].values()):
+        config["model"].pop("clamp", None)
+    assert not list(without_effect(values))
 
 
 def test_frozen_claims_have_a_protocol(tmp_path: Path) -> None:
@@ -660,11 +667,11 @@ def test_an_override_by_number_of_layers_reaches_its_models(tmp_path: Path) -> N
     [
         ("cells", 3, "cells: expected settings by name, got 3; run `make params`"),
         ("cells.L2H4S2", 3, "cells.L2H4S2: expected settings by name"),
-        ("cells.x; ls", {}, "sweep.controls.x; ls: expected a name of at most 64 letters"),
+        ("cells.x; ls", {}, "cells.x; ls: expected a name of at most 64 letters, digits and _ that begins"),
         ("synthetic_models", None, "synthetic_models: expected settings by name, got None"),
         ("sweep.seeds", 3, "sweep.seeds: expected a list in brackets, got 3"),
         ("seed", 10**23, f"seed: expected a number from 0 to 72,057,594,037,927,935, got {10**23}"),
-        ("corpus.name", "a\tb", "corpus.name: expected a name of printable characters, got 'a\\tb'"),
+        ("corpus.name", "a\tb", "corpus.name: expected a name of printable characters, not only spaces, got 'a\\tb'"),
         ("corpus.source", "pythn", "corpus.source: expected one of python, text, hub, synthetic, got 'pythn'; did you"),
         ("cells.L2H4S2.train.betas", [2.0, 3.0], "L2H4S2.train.betas: expected a number from 0 to 0.99999, got [2.0,"),
         ("cells.L1H4S2.train.lr_attention", float("inf"), "L1H4S2.train.lr_attention: expected a number from 1e-09 to"),

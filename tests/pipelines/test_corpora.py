@@ -48,6 +48,11 @@ def test_an_unlisted_corpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         asked(monkeypatch, "", "--only", "pyton")
 
 
+def test_names_that_differ_by_case_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="names of corpora that differ by more than case, got python, synthetic, a, A"):
+        asked(monkeypatch, "a=x A=y")
+
+
 @pytest.mark.parametrize("wrong", ["essays/*.txt", "python=a", "Python=a", "a b=c", "../a=b", "..=b", ".=b", "a.=b"])
 def test_a_text_without_a_name_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     with pytest.raises(

@@ -164,6 +164,20 @@ def test_edges_are_stated_by_kind_and_a_kind_is_confirmed_where_most_of_it_is_ne
     )
 
 
+@pytest.mark.parametrize(("composing", "said"), [(1, "most of the K-edges."), (2, "at most half of the K-edges.")])
+def test_half_of_the_edges_is_not_most_of_them(composing: int, said: str) -> None:
+    """The first K-edge is needed, the others are not."""
+    edges = [e for e in CELL.rows(CompositionRow) if e.kind == "K"]
+    first = [e for e in edges if e.late_head == 0 == e.early_head] + [e for e in edges if e.late_head or e.early_head]
+    claimed = [dataclasses.replace(e, value=0.3, varying=0.3, varying_q_value=0.01) for e in first[:composing]]
+    others = [dataclasses.replace(e, varying=0.0, varying_q_value=0.9) for e in first[composing:]]
+    (told,) = [
+        p for p in section(only(CELL.having(composition=claimed + others)), {}).paragraphs if p.startswith("Prediction")
+    ]
+    assert f"Of the edges that compose, intervention confirms {said}" in told
+    assert ("A composition score can also be high" in told) == (composing == 2)
+
+
 def test_copying_heads_that_repeats_do_not_need_are_stated_by_what_they_are_worth_on_text() -> None:
     text = {"zero": 9.0, "mean": 9.0, "resample": 0.7, "rotated": 9.0}
     costly = [

@@ -25,7 +25,7 @@ from pathsum.page.render import EXPLORER, HEADS, LAB, SCRIPTS, TEMPLATES, WATCH
 from pathsum.records.heads import HeadRow
 from pathsum.records.results import Results, read_cell, write_cell
 from pathsum.report.answer import answer
-from pathsum.report.build import write_report
+from pathsum.report.build import tables, write_report
 from pathsum.report.story import FIRST, contents, draw_all
 from tests.report import synthetic
 from tests.report.conftest import exported_models, made_up_results
@@ -203,6 +203,17 @@ def test_equal_records_give_equal_bytes_and_a_file_of_an_earlier_report_is_remov
 def test_tokens_survive_the_tables(full: Path) -> None:
     table = pd.read_csv(full / "tables" / "bigrams.csv", keep_default_na=False)
     assert set(synthetic.HOSTILE) == set(table["token"])
+
+
+def test_controls_come_after_the_grid_in_the_tables_of_records() -> None:
+    found = synthetic.results(heads=(2,), seeds=(0,))
+    made = tables(found, [])
+    models = [*found.cells, *found.controls]
+    assert len(found.controls) > 1
+    assert list(dict.fromkeys(made["learning"]["cell"])) == models
+    with_heads = [name for name in models if (found.cells | found.controls)[name].rows(HeadRow)]
+    assert list(dict.fromkeys(made["heads"]["cell"])) == with_heads
+    assert not set(made["agreement"]["cell"]) & set(found.controls)
 
 
 def test_the_learning_table_has_the_columns_that_the_plots_read(full: Path) -> None:

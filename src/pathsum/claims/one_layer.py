@@ -55,9 +55,10 @@ def count(found: Sequence[Copying], kind: str) -> str:
     return f"{sum(known)} of {len(known)}"
 
 
-# Positivity alone is no evidence of copying: the eigenvalues are those of a matrix that is not normal, and heads of a
-# model trained on shuffled text show it too. A head must therefore also copy by behavior. The intervention is reported
-# but not required, because heads that copy together compensate for each other when one is ablated.
+# Positivity alone is no evidence of copying the next token: the eigenvalues are those of a matrix that is not normal,
+# and heads of a model trained on windows in random order show it too. A head must therefore also copy by behavior. The
+# intervention is reported but not required, because heads that copy together compensate for each other when one is
+# ablated.
 def _copying_heads(cell: Cell) -> Finding:
     found = copying_heads(cell)
     if not found or any(c.behaviour is None for c in found):

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
-from pathsum.config import Day, Frozen, Name
+from pathsum.config import Day, Frozen
 
 
 class FrozenClaim(Frozen):
@@ -25,7 +25,7 @@ class Change(Frozen):
     claim: str
     date: Day
     what: Literal["threshold", "measure", "computation", "retrained", "added", "removed"]
-    why: Name
+    why: Annotated[str, Field(pattern=r"\S")]
     old: str | FiniteFloat = ""
     new: str | FiniteFloat = ""
 

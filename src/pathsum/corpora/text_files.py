@@ -29,7 +29,7 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
     file is left out. A file is one document if ``separator`` is "", otherwise the separator splits it. In
     ``separator``, ``\0``, ``\n``, ``\r`` and ``\t`` may be written as a backslash and a character.
 
-    Before the first document, one error lists what is wrong, in at most SHOWN lines. It is FileNotFoundError if a path
+    Before the first document, one error lists the first SHOWN of what is wrong. It is FileNotFoundError if a path
     is missing, a folder has no files or a glob has no match. Otherwise it is ValueError: for files that are empty,
     binary, unreadable or not UTF-8, and for folders that cannot be listed completely. Later, a file that has changed
     since then raises ValueError, and so does a separator that occurs in no file.

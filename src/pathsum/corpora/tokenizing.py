@@ -107,8 +107,8 @@ def _interruptible(work: Callable[[], R]) -> R:
 def _require_documents(corpus: CorpusConfig, counts: Mapping[Part, int]) -> None:
     for part in PARTS:
         if counts[part] < LEAST[part]:
-            rules = SyntheticCorpus.model_fields.keys() - {"validation_share", "max_documents"}  # not a cause
-            causes = [f"corpus.{key}" for key in type(corpus).model_fields if key not in rules]
+            no_causes = SyntheticCorpus.model_fields.keys() - {"validation_share", "max_documents"}
+            causes = [f"corpus.{key}" for key in type(corpus).model_fields if key not in no_causes]
             raise ValueError(
                 f"The {part} part of corpus {corpus.name!r} has too few documents: expected at least {LEAST[part]}, "
                 f"got {', '.join(f'{counts[p]} for {p}' for p in PARTS)} with corpus.validation_share="

@@ -166,12 +166,12 @@ def onsets(results: Results) -> str:
 
 
 def _differ(results: Results) -> str:
-    """State how far the dots of ``headline`` lie above their lines' ends in in-context loss drop, by number of layers
-    from 1."""
+    """State how far the dots of ``headline`` lie above their lines' ends in in-context loss drop, by number of
+    layers."""
     gaps = [
         f"{layers_label(n)} {span(part)}"
         for n in results.layer_counts()
-        if n and (part := [_above(c) for c in results.with_layers(n) if c.log])
+        if (part := [_above(c) for c in results.with_layers(n) if c.log])
     ]
     return f"; loss drops minus the lines' ends: {', '.join(gaps)} nats" if gaps else ""
 

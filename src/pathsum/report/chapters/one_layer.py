@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pathsum.claims.formatting import plural, span
-from pathsum.claims.one_layer import confirmed, copying_heads, copying_share, count
+from pathsum.claims.one_layer import confirmed, copying_heads, copying_share
 from pathsum.figures.detail import in_detail
 from pathsum.figures.symbols import visible
 from pathsum.page.document import Block, Column, Section, Table, Text
@@ -24,7 +24,7 @@ def chapter(results: Results, figures: Figures) -> Section:
     cells = results.with_layers(1)
     if not cells:
         return Section(TITLE, ("This sweep has no one-layer model.",))
-    text = (_mechanism(), _skip_trigrams(cells), _surprise(cells, results))
+    text = (_mechanism(), _skip_trigrams(cells), _surprise(cells))
     blocks: tuple[Block, ...] = (*drawn(figures, "mechanism_one"), _table(in_detail(results)[1]))
     return Section.of(TITLE, text, blocks, (one_layer.TITLE, softmax_competition.TITLE))
 
@@ -52,19 +52,17 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
     )
 
 
-def _surprise(cells: Sequence[Cell], results: Results) -> str:
+def _surprise(cells: Sequence[Cell]) -> str:
     found = [c for cell in cells for c in copying_heads(cell)]
     more = [c.summary.repeat_second_loss_nats - c.summary.repeat_first_loss_nats for c in cells]
     copying = [c for c in found if c.weights]
-    shuffled = [c for cell in results.controls.values() if cell.summary.shuffled for c in copying_heads(cell)]
-    too = f"; {count(shuffled, 'weights')} heads of a model trained on shuffled text have them" if shuffled else ""
     behaviour, intervention = (sum(bool(getattr(c, kind)) for c in copying) for kind in ("behaviour", "intervention"))
     return (
         f"A surprise: by OV eigenvalues, AMF's evidence (positivity > {COPYING}, our cut), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
         f"token's logit, and for {intervention or 'none'}, resample ablation significantly raises the second copy's "
         f"loss. The second copy costs {span(more)} nats more than the first. Positive eigenvalues mean only that "
-        f"attention to a token raises its logit on average{too}."
+        "attention to a token raises its logit on average."
     )
 
 

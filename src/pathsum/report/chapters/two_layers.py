@@ -77,8 +77,8 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         "A surprise: induction heads prefer matches of two tokens. Given an earlier match of two tokens and one of a "
         f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, the "
         f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
-        "kinds of edges can carry this: from previous-token heads to the head's queries, and from heads that attend "
-        f"two tokens back to its keys. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
+        "kinds of edges can carry this: from previous-token heads to their queries, and from heads that attend two "
+        f"tokens back to their keys. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
         f"cutting either kind removes most of the preference and leaves most of one-token matching.{_control(cells)}"
     )
 

@@ -84,7 +84,7 @@ def _edges(items: Sequence[Judged]) -> str:
     found = [f"{share} of the {' and '.join(kinds)}" for share, kinds in confirmed.items() if kinds]
     if found:
         text += f" Of the edges that compose, intervention confirms {', '.join(found)}."
-    if len(found) > bool(confirmed["most"]):
+    if confirmed["at most half"] or confirmed["none"]:
         text += (
             " A composition score can also be high because two heads share directions of the residual stream that this "
             "task does not use."

@@ -56,8 +56,9 @@ def paragraphs(cells: Sequence[Cell]) -> tuple[str, ...]:
         "If, after one source, a head raises out 1 at destination 1 and out 2 at destination 2, it also raises out 1 "
         "at destination 2 and out 2 at destination 1. Such a crossed skip-trigram is a bug if the text has it no more "
         "often than chance and it raises the loss where its output does not follow; the mean rise there is its price. "
-        f"The costliest bugs of each head, {len(bugs)} in all, have prices of {prices} nats. Averaged over all places "
-        f"of source and destination, {_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
+        f"The bugs of each head that cost most in total (price × places), {len(bugs)} in all, have prices of {prices} "
+        "nats. Averaged over all places of source and destination, "
+        f"{_share(b.balance_nats > 0 for b in bugs)} raise the loss (on balance).",
     )
 
 

@@ -61,19 +61,17 @@ NAMED_CONTROLS: dict[str, dict[str, Any]] = {  # other controls that the report 
     "untrained": {"train.tokens": 0},
 }
 SOME = "more than 0"
-NAMED_KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what a kind of this name has
-    name: {"train.tokens": SOME, "model.smeared_keys": False} | dict[str, Any](own)
-    for name, own in {
-        "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME},
-        "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME},
-        "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME},
-        "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME},
-        "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME},
-        "questions": {"model.n_layers": 2, "corpus.questions": True},
-        "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME},
-        "untrained": {"model.n_layers": 2, "train.tokens": 0},
-    }.items()
+KINDS: dict[str, dict[str, Any]] = {  # kinds of synthetic models: what a kind of this name has of its own
+    "bigrams": {"model.n_layers": 0, "corpus.bigram_spread": SOME},
+    "skips": {"model.n_layers": 1, "corpus.n_skip_trigrams": SOME},
+    "two_back": {"model.n_layers": 1, "corpus.two_back_spread": SOME},
+    "smeared": {"model.n_layers": 1, "model.smeared_keys": True, "corpus.repeat_share": SOME},
+    "copies": {"model.n_layers": 2, "corpus.repeat_share": SOME},
+    "questions": {"model.n_layers": 2, "corpus.questions": True},
+    "lookups": {"model.n_layers": 2, "corpus.n_answers": SOME},
+    "untrained": {"model.n_layers": 2, "train.tokens": 0},
 }
+NAMED_KINDS = {name: {"train.tokens": SOME, "model.smeared_keys": False} | own for name, own in KINDS.items()}
 
 
 def differences(ours: Any, theirs: Any, others: str = "conf/ has", path: str = "") -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathsum.calibration.synthetic import train_synthetic
 from pathsum.config import CalibrateConfig, ExtractConfig, SyntheticModelConfig, load
 from pathsum.core.storage import write_rows
 from pathsum.records.calibration import CalibrationRow
+from pipelines.interrupts import workers
 from pipelines.paths import CALIBRATION, THREADS, cores, params, section, stage
 
 MODELS_PER_JOB = 12  # trained at the same time by one process; fewer leave a core idle, more exceed its cache
@@ -40,5 +41,7 @@ if __name__ == "__main__":
         groups = [chosen.seeds[at : at + MODELS_PER_JOB] for at in range(0, len(chosen.seeds), MODELS_PER_JOB)]
         jobs = [(name, kind, seeds, config) for name, kind in kinds.items() for seeds in groups]
         with ProcessPoolExecutor(min(len(jobs), cores()), multiprocessing.get_context("spawn")) as pool:
-            found = [one for some in pool.map(run_detectors, jobs) for one in some]
+            with workers():
+                results = pool.map(run_detectors, jobs)
+            found = [one for some in results for one in some]
         write_rows(CALIBRATION, calibrate(found), CalibrationRow)

@@ -101,8 +101,8 @@ def _renew(path: Path) -> None:
     """Make DVC hash a file again, even if the program that changed it has restored its time of modification."""
     try:
         os.utime(path)
-    except PermissionError as error:  # which does not name the file
-        raise PermissionError(error.errno, error.strerror, str(path)) from error
+    except OSError as error:  # which does not name the file
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _keep(intact: dict[str, list[int]]) -> None:

@@ -10,8 +10,9 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
-from multiprocessing import current_process, parent_process
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import current_process, parent_process, resource_tracker
 from types import FrameType
 
 PARENT = "PATHSUM_PARENT"  # environment variable: id of the process that starts stages, or the workers of a sweep
@@ -28,6 +29,19 @@ def listen() -> None:
     if not blocked and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)  # multiprocessing lifts the block of the main thread
         threading.Thread(target=lambda: _end(signal.sigwait({signal.SIGINT}), None), daemon=True).start()
+
+
+@contextmanager
+def workers() -> Iterator[None]:
+    """Start processes with multiprocessing in this block. They ignore interrupts, also while they import libraries; the
+    command that started this process ends them."""
+    resource_tracker.ensure_running()  # which lifts the block of the main thread
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt in this block waits for its thread
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def end_with_parent() -> None:

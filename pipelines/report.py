@@ -20,6 +20,7 @@ from pathsum.records.verdicts import ClaimResult
 from pathsum.report.build import tables, tables_of, write_report
 from pathsum.report.story import draw_all
 from pathsum.tracking.tracker import mirror, mirror_tables
+from pipelines.interrupts import workers
 from pipelines.lab import read_lab
 from pipelines.paths import (
     CIRCUITS,
@@ -40,7 +41,8 @@ if __name__ == "__main__":
     with stage(THREADS, arguments=False):
         spawn = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, spawn, torch.set_num_threads, (THREADS,)) as second:  # draws every other figure
-            second.submit(int)  # starts the process, which imports what it needs while this one reads the records
+            with workers():
+                second.submit(int)  # starts the process, which imports what it needs while this one reads the records
             results = read_results()
             about = results.provenance | computed(REFERENCE_RUN, results.provenance["weights"])
             results = dataclasses.replace(results, provenance=about)

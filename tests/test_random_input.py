@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,8 @@ def opened(content: bytes, config: str | None = None) -> None:
             path.with_suffix(".json").write_text(config, encoding="utf-8")
         for read in (load_checkpoint, open_weights):
             try:
-                weights = read(path, "words").weights()
+                with warnings.catch_warnings(action="ignore"):  # no manifest lists the file
+                    weights = read(path, "words").weights()
             except (ValueError, FileNotFoundError) as error:
                 require(bool(str(error)))
                 continue

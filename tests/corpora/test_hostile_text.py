@@ -117,6 +117,12 @@ def test_a_file_with_two_hard_links_is_read_once(tmp_path: Path) -> None:
     assert list(text_documents([str(tmp_path)], "")) == ["text", "text"]
 
 
+def test_a_separator_that_never_occurs_is_refused_before_the_first_document(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one% two")
+    with pytest.raises(ValueError, match="corpus.separator: expected a string that occurs in the files, got '=='"):
+        next(text_documents([str(tmp_path / "a")], "=="))
+
+
 def test_a_separator_of_line_feeds_in_files_with_carriage_returns_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\r\n\r\ntwo")
     with pytest.raises(ValueError, match=r"got '\\n\\n'; lines of .*/a end with \\r\\n; write"):

@@ -116,19 +116,20 @@ def test_text_that_is_blank_or_mostly_unknown_is_refused(tmp_path: Path) -> None
             encode_text(str(text), special, bos_id(special, "<s>"))
 
 
-@pytest.mark.parametrize(
-    ("bos", "said"), [("the", "got 'the', an ordinary token that occurs in TEXT; give"), ("<s>", None), ("tea", None)]
-)
-def test_an_ordinary_token_of_the_text_does_not_begin_sequences(tmp_path: Path, bos: str, said: str | None) -> None:
+def test_an_ordinary_token_as_bos_is_told_and_refused_if_the_text_has_it(tmp_path: Path) -> None:
     tokenizer = Tokenizer(WordLevel({"the": 0, "cup": 1, "tea": 2}))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     tokenizer.add_special_tokens(["<s>"])
     (tmp_path / "x.txt").write_text("the cup <s> the cup")
-    if said is None:  # a special token separates documents; a token that the text lacks begins them
-        assert (encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos)) == 0).sum() == (2 if bos == "<s>" else 1)
-        return
-    with pytest.raises(ValueError, match=said):
-        encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos))
+
+    def places(bos: str) -> int:
+        return int((encode_text(str(tmp_path), tokenizer, bos_id(tokenizer, bos)) == 0).sum())
+
+    assert places("<s>") == 2  # a special token also separates documents
+    with pytest.warns(UserWarning, match="BOS 'tea' is an ordinary token of the tokenizer"):
+        assert places("tea") == 1
+    with pytest.raises(ValueError, match="got 'the', an ordinary token that occurs in TEXT; give"):
+        places("the")
 
 
 def test_the_dropout_of_a_tokenizer_is_switched_off(tmp_path: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from psutil import STATUS_ZOMBIE, NoSuchProcess, Process, wait_procs
 
-from pipelines.interrupts import INTERRUPTED
+from pipelines.interrupts import INTERRUPTED, workers
 from pipelines.paths import ROOT
 
 AS_COMMAND = "import signal, subprocess, sys, time; sys.argv[0] = '-m'; import pipelines\n"  # as `python -m` imports it
@@ -23,6 +25,22 @@ def start(code: str) -> subprocess.Popen[str]:
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
     )  # fmt: skip
+
+
+def test_workers_ignore_interrupts_from_their_first_moment() -> None:
+    """The first worker is started in the block, the second one after it."""
+    spawn, ignoring = multiprocessing.get_context("spawn"), []
+    before, handler = signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGINT)
+    with ProcessPoolExecutor(1, spawn) as pool:
+        with workers():
+            first = pool.submit(signal.getsignal, signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is handler
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        ignoring.append(first.result())
+    with ProcessPoolExecutor(1, spawn) as pool:
+        ignoring.append(pool.submit(signal.getsignal, signal.SIGINT).result())
+    assert ignoring[0] is signal.SIG_IGN
+    assert ignoring[1] is not signal.SIG_IGN
 
 
 def ended(process: Process) -> bool:

@@ -107,6 +107,7 @@ def test_a_hostile_name_stays_text(base: dict[str, Any], now: dict[str, Any]) ->
         {"cells": {"a": {}}, "claims": {}, "corpus": {}},
         {"cells": {}, "claims": {}, "corpus": {}, "calibration": "x"},
         {"cells": {}, "claims": {}, "corpus": {}, "calibration": {"induction": 5}},
+        {"cells": {}, "claims": {"a": {"value": 1, "threshold": "≥ 1", "verdict": [1]}}, "corpus": {}},
     ],
 )
 def test_what_is_no_metrics_file_is_refused(found: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import glob
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,8 +32,8 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
 
     Before the first document, one error lists the first SHOWN of what is wrong. It is FileNotFoundError if a path
     is missing, a folder has no files or a glob has no match. Otherwise it is ValueError: for files that are empty,
-    binary, unreadable or not UTF-8, and for folders that cannot be listed completely. Later, a file that has changed
-    since then raises ValueError, and so does a separator that occurs in no file.
+    binary, unreadable or not UTF-8, for folders that cannot be listed completely, and for a separator that occurs in no
+    file. Later, a file that has changed since then raises ValueError.
     """
     for spelled, meant in ESCAPES.items():
         separator = separator.replace(spelled, meant)
@@ -50,11 +51,14 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
         more = [f"  … and {len(every) - SHOWN} more"] if len(every) > SHOWN else []
         message = "\n".join(["corpus.paths: expected UTF-8 text files, got:", *every[:SHOWN], *more])
         raise FileNotFoundError(message) if missing else ValueError(message)
-    divided = 0
+    if separator and not any(_has(path, separator.encode()) for path in ordered):
+        with ordered[0].open("rb") as f:
+            crlf = "\n" in separator and "\r" not in separator and b"\r\n" in f.read(CHUNK)
+        what = rf"lines of {ordered[0]} end with \r\n; write \r\n for \n" if crlf else "correct it"
+        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; {what}")
     for path in ordered:
         try:
-            for i, document in enumerate(_pieces(path, separator)):
-                divided += i > 0
+            for document in _pieces(path, separator):
                 if document.strip():
                     yield document
             changed = _stamp(path) != before[path]
@@ -62,11 +66,11 @@ def text_documents(paths: Sequence[str], separator: str) -> Iterator[str]:
             changed = True
         if changed:
             raise ValueError(f"corpus.paths: {path} changed while it was read; run again when nothing writes to it")
-    if separator and not divided:
-        with ordered[0].open("rb") as f:
-            crlf = "\n" in separator and "\r" not in separator and b"\r\n" in f.read(CHUNK)
-        what = rf"lines of {ordered[0]} end with \r\n; write \r\n for \n" if crlf else "correct it"
-        raise ValueError(f"corpus.separator: expected a string that occurs in the files, got {separator!r}; {what}")
+
+
+def _has(path: Path, separator: bytes) -> bool:
+    with path.open("rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(separator) >= 0
 
 
 def _identity(path: Path) -> object:

@@ -62,19 +62,20 @@ def open_weights(path: Path, tokenizer_hash: str) -> Imported:
 
 
 def _require_listed(path: Path) -> None:
-    """Raise ValueError if the manifest in the parent of the checkpoint's folder lists another hash for this file. A
-    file that no manifest lists is accepted."""
+    """Raise ValueError if the manifest in the parent of the checkpoint's folder lists another hash for this file. Warn
+    if no manifest lists it."""
     folder = path.absolute().parent.parent
-    if not (folder / MANIFEST).is_file():
-        return
     try:
-        listed = read_manifest(folder)[0].get(path.absolute().relative_to(folder).as_posix())
+        hashes = read_manifest(folder)[0] if (folder / MANIFEST).is_file() else {}
+        listed = hashes.get(path.absolute().relative_to(folder).as_posix())
     except ValueError as error:
         raise ValueError(
             f"{folder / MANIFEST}: expected the hashes of the model's files, got something else ({error}); run `make "
             "repro`, which makes it again"
         ) from error
-    if listed not in (None, sha256(path)):
+    if listed is None:
+        warnings.warn(f"no manifest lists {path.name}, so a damaged number in it is not noticed", stacklevel=2)
+    elif listed != sha256(path):
         raise ValueError(
             f"{path}: expected the file that {folder / MANIFEST} lists, got one that has changed since it was written; "
             "run `make repro`, which makes it again"
@@ -91,6 +92,8 @@ def _config(path: Path, metadata: Mapping[str, str]) -> tuple[dict[str, Any], st
             'neither; write one, such as {"normalization_type": "LN", "positional_embedding_type": "shortformer", '
             '"n_ctx": 1024}'
         )
+    if "config" in metadata and neighbors:
+        warnings.warn(f"{neighbors[0]} is not read, because {path.name} has an entry config of its own", stacklevel=2)
     where = f"{path}, entry config" if "config" in metadata else str(neighbors[0])
     config = _settings(metadata["config"] if "config" in metadata else _text(neighbors[0]), where)
     if not isinstance(config, dict):

@@ -93,10 +93,10 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
     """Encode the text files that ``pattern`` (a file, folder or glob) names as one stream, with BOS before each
     document.
 
-    ``bos`` is the tokenizer's id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if the tokenizer
-    knows a smaller share than ``WARNED`` of the characters. Raises ValueError if the share is smaller than
-    ``LEAST_KNOWN``, if the text is blank, if BOS is an ordinary token (not a special one) that occurs in it, or if the
-    tokenizer cannot encode it, and the errors of ``text_documents``.
+    ``bos`` is the id of BOS. In the result, the ids 0 and ``bos`` are exchanged. Warns if BOS is an ordinary
+    token with an uncommon name, and if the tokenizer knows a smaller share than ``WARNED`` of the characters. Raises
+    ValueError if the share is smaller than ``LEAST_KNOWN``, if the text is blank, if BOS is an ordinary token (not a
+    special one) that occurs in it, or if the tokenizer cannot encode it, and the errors of ``text_documents``.
     """
     try:
         documents = list(text_documents([pattern], ""))
@@ -120,12 +120,15 @@ def encode_text(pattern: str, tokenizer: Tokenizer, bos: int) -> Int64[np.ndarra
         for encoded in batch:
             stream += [bos, *encoded.ids]
     tokens = np.array(stream, dtype=np.int64)
-    added = tokenizer.get_added_tokens_decoder().get(bos)
-    if (tokens == bos).sum() > len(documents) and not (added and added.special):
-        raise ValueError(
-            f"BOS: expected a token that only begins sequences, got {tokenizer.id_to_token(bos)!r}, an ordinary token "
-            "that occurs in TEXT; give the model's own: BOS='<name>'"
-        )
+    added, name = tokenizer.get_added_tokens_decoder().get(bos), tokenizer.id_to_token(bos)
+    if not (added and added.special):
+        if (tokens == bos).sum() > len(documents):
+            raise ValueError(
+                f"BOS: expected a token that only begins sequences, got {name!r}, an ordinary token that occurs in "
+                "TEXT; give the model's own: BOS='<name>'"
+            )
+        if name not in BOS_NAMES:
+            warnings.warn(f"BOS {name!r} is an ordinary token of the tokenizer", stacklevel=2)
     if not (tokens != bos).any():
         raise ValueError(f"TEXT: expected text, got {pattern!r}, which holds none; give other files")
     return np.where(tokens == bos, BOS, np.where(tokens == BOS, bos, tokens))

@@ -58,6 +58,8 @@ def check(found: Any, where: str) -> Metrics:
     for key, fields in PROMISED.items():
         rows = _part(tables, key).items() if fields else ()
         absent += [f"{name}.{f}" for name, row in rows for f in fields if not isinstance(row, Mapping) or f not in row]
+    if not absent:
+        absent = [f"{n}.verdict as text" for n, row in tables["claims"].items() if not isinstance(row["verdict"], str)]
     if absent:
         raise ValueError(
             f"{where}: expected the metrics.json of a report, got one without {', '.join(absent[:5])}; give a revision "

@@ -28,7 +28,7 @@ from queue import SimpleQueue
 from configobj import ConfigObj, ConfigObjError
 
 from pathsum.core.locks import held
-from pipelines.dvc_files import TMP, drop_damaged, mend, note_outputs
+from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, note_outputs
 from pipelines.paths import (
     CIRCUITS,
     GRAPH,
@@ -255,8 +255,8 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 
 def require_graph() -> None:
-    """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, and a git repository
-    (not needed if DVC is set to ``no_scm``).
+    """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, folders for results
+    that can be written, and a git repository (not needed if DVC is set to ``no_scm``).
 
     In a folder without stages, DVC would say that everything is up to date.
     """
@@ -274,6 +274,9 @@ def require_graph() -> None:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
     if not isinstance(section(params(), "cells"), dict):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")
+    for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
+        if not os.access(path, os.W_OK):
+            raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")
 
 
 def waiting(holder: str) -> None:

@@ -42,6 +42,24 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
     return found
 
 
+@pytest.mark.parametrize("name", ["models", "reports", ""])
+def test_a_folder_that_cannot_be_written_is_named_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("models", "reports", ".git"):
+        Path(folder).mkdir()
+    Path("dvc.yaml").write_text("stages: {a: {cmd: b}}")
+    Path("params.yaml").write_text("cells: {}")
+    repro.require_graph()
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path).absolute() != tmp_path / name and access(path, mode)
+    )
+    with pytest.raises(ValueError, match=f"{name or tmp_path.name}: expected a folder that can be written"):
+        repro.require_graph()
+
+
 @pytest.mark.parametrize(
     ("cores", "jobs", "threads"), [(8, 2, 2), (4, 2, 2), (3, 2, 1), (2, 2, 1), (2, 7, 1), (8, 7, 2)]
 )

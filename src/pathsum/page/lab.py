@@ -27,8 +27,8 @@ POSITIONS = ("relative", "none")  # schemes that model.js computes
 
 
 def runs_on_page(config: ModelConfig) -> bool:
-    """Return whether ``model.js`` can run a model with this ``config``: positions of POSITIONS, norm ``rms`` or
-    ``none``, and keys that are not smeared."""
+    """Return whether ``model.js`` can run a model with this ``config``: a position scheme in POSITIONS, RMS norm
+    or no norm, and no key smearing."""
     return config.positions in POSITIONS and config.norm in ("rms", "none") and not config.smeared_keys
 
 

@@ -144,6 +144,8 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
             raise
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             error = OSError(f"the disk of {Path.cwd()} is full; make room and run the same command again to go on")
+        if isinstance(error, OSError) and error.errno == errno.EFBIG:
+            error = OSError("a file would be larger than `ulimit -f` allows; raise it and run the same command again")
         print(f"\nerror: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(1) from error
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,7 @@ SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (sys.executable, "-m", "pipelines.dvc_process")
 LOCK = TMP / "repro.lock"  # of the process that computes results in this folder
 REPORT_LOCK = TMP / "report.lock"  # of the process that writes verdicts and report
+LARGE = 64 * 2**20  # bytes; a limit on file sizes below it is refused before any work
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 
@@ -256,7 +258,8 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 def require_graph() -> None:
     """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, folders for results
-    that can be written, and a git repository (not needed if DVC is set to ``no_scm``).
+    that can be written, and a git repository (not needed if DVC is set to ``no_scm``), and unless the shell allows
+    files of ``LARGE`` bytes.
 
     In a folder without stages, DVC would say that everything is up to date.
     """
@@ -277,6 +280,12 @@ def require_graph() -> None:
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if most != resource.RLIM_INFINITY and most < LARGE:  # DVC would report an error of its database
+        raise ValueError(
+            f"expected that files of {LARGE // 2**20} MiB may be written, got a limit of {most // 2**10} KiB; type "
+            "`ulimit -f unlimited` and the same command again"
+        )
 
 
 def waiting(holder: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
@@ -42,22 +43,35 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("name", ["models", "reports", ""])
-def test_a_folder_that_cannot_be_written_is_named_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder that ``require_graph`` accepts, and work in it."""
     monkeypatch.chdir(tmp_path)
     for folder in ("models", "reports", ".git"):
         Path(folder).mkdir()
     Path("dvc.yaml").write_text("stages: {a: {cmd: b}}")
     Path("params.yaml").write_text("cells: {}")
     repro.require_graph()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["models", "reports", ""])
+def test_a_folder_that_cannot_be_written_is_named_before_any_work(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     access = os.access
-    monkeypatch.setattr(
-        os, "access", lambda path, mode: Path(path).absolute() != tmp_path / name and access(path, mode)
-    )
-    with pytest.raises(ValueError, match=f"{name or tmp_path.name}: expected a folder that can be written"):
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).absolute() != project / name and access(path, mode))
+    with pytest.raises(ValueError, match=f"{name or project.name}: expected a folder that can be written"):
         repro.require_graph()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_limit_on_file_sizes_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (40 * 2**10, resource.RLIM_INFINITY))
+    with pytest.raises(ValueError, match=r"files of 64 MiB may be written, got a limit of 40 KiB; type `ulimit -f"):
+        repro.require_graph()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64 * 2**20, resource.RLIM_INFINITY))
+    repro.require_graph()
 
 
 @pytest.mark.parametrize(
@@ -226,14 +240,21 @@ def test_a_command_without_arguments_ignores_none(
     assert "expected no arguments, got --force" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_named(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "error: the disk of {} is full; make room and run the same command"),
+        (errno.EFBIG, "error: a file would be larger than `ulimit -f` allows; raise it and run the same command"),
+    ],
+)
+def test_a_full_disk_and_a_limit_on_file_sizes_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as left, stage(threads=0):
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(number, os.strerror(number))
     assert left.value.code == 1
-    assert f"error: the disk of {tmp_path} is full; make room and run the same command" in capsys.readouterr().err
+    assert said.format(tmp_path) in capsys.readouterr().err
 
 
 def test_a_process_that_the_system_ended_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,4 +21,4 @@ def test_dots_above_and_below_the_lines_are_told_apart() -> None:
     gaps = {0: 0.0, 1: -0.125, 2: 0.25}
     figure = headline(replace(found, cells={n: raised(c, gaps[c.summary.n_layers]) for n, c in found.cells.items()}))
     assert figure is not None
-    assert "minus the lines' ends: 0 layers 0.00, 1 layer −0.12, 2 layers 0.25 nats" in figure.caption
+    assert "from the lines' ends by 0.00 nats (0 layers), −0.12 nats (1 layer), 0.25 nats (2 layers)" in figure.caption

@@ -169,11 +169,11 @@ def _differ(results: Results) -> str:
     """State how far the dots of ``headline`` lie above their lines' ends in in-context loss drop, by number of
     layers."""
     gaps = [
-        f"{layers_label(n)} {span(part)}"
+        f"{span(part)} nats ({layers_label(n)})"
         for n in results.layer_counts()
         if (part := [_above(c) for c in results.with_layers(n) if c.log])
     ]
-    return f"; loss drops minus the lines' ends: {', '.join(gaps)} nats" if gaps else ""
+    return f"; their loss drops differ from the lines' ends by {', '.join(gaps)}" if gaps else ""
 
 
 def _above(cell: Cell) -> float:

@@ -66,7 +66,7 @@ def payload(cell: Cell) -> dict[str, Any]:
 
 
 def packed(rows: list[PatternRow]) -> str:
-    """Return the patterns, one byte per entry in steps of ``LEVELS``, deflated and in base64.
+    """Return the patterns, one byte per entry in units of 1/``LEVELS``, deflated and in base64.
 
     They are ordered by passage, head, entry and checkpoint. The value-weighted pattern counts as one more checkpoint
     after the last. The history of an entry changes little, so it deflates better than a pattern does."""

@@ -46,7 +46,7 @@ def chapter(results: Results, claims: Sequence[ClaimResult], cards: Sequence[Cla
 def _copying(results: Results) -> str:
     found = [c for cell in results.with_layers(1) for c in copying_heads(cell)]
     both = sum(c.shown for c in found)
-    return f"By weights alone, {count(found, 'weights')} heads copy (paper: 10 of 12); by behavior too, only {both}."
+    return f"By weights alone, {count(found, 'weights')} heads copy (paper: 10 of 12); only {both} also by behavior."
 
 
 def _skip_trigrams(results: Results) -> str:

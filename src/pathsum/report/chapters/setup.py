@@ -61,7 +61,7 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
-    seen = f", {late} after a verdict was seen" if late else ""
+    seen = f", {late} after verdicts were seen (models retrained)" if late else ""
     what, _, purpose = tuned.removesuffix(".").partition(": for ")
     purpose = f", for {purpose}" if purpose else ""
     return (
@@ -73,7 +73,7 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, a recipe tuned so that induction heads form. Square brackets: "
-        "95 % intervals unless noted, mostly by bootstrap over documents or windows of random tokens; “a to b”: range "
+        f"Limits: width {widths}, one corpus, one recipe tuned for induction heads. Square brackets: "
+        "95 % intervals unless noted, mostly by bootstrap over documents or windows; “a to b”: range "
         "over models."
     )

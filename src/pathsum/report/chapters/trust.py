@@ -92,7 +92,7 @@ def _controls(results: Results) -> str:
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
     held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a predictable outcome"
-    return f"{held} end training as predicted, with induction heads or without{but}."
+    return f"{held} have induction heads or none, as predicted{but}."
 
 
 def _exactness(results: Results) -> str:

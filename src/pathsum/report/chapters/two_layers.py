@@ -86,5 +86,5 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     kept = span([share for known in left for share in known])
-    where = f"As a control, possible in {plural(len(left), 'model')}"
+    where = f"As a control, in {plural(len(left), 'model')}"
     return f" {where}, cutting all other heads' edges leaves {kept} of the preference." if left else ""

@@ -7,6 +7,7 @@ from pathsum.claims.formatting import number, span
 from pathsum.claims.preregistration import Preregistration
 from pathsum.claims.zero_layers import BIGRAM
 from pathsum.page.document import Section
+from pathsum.records.logit_lens import LensRow
 from pathsum.records.results import Results
 from pathsum.report.theme import Figures, drawn
 from pathsum.report.themes import zero_layers
@@ -47,11 +48,13 @@ def _retrained(registered: Preregistration) -> str:
 
 
 def _surprise(results: Results) -> str:
-    deep = [c.summary for c in results.cells.values() if c.summary.n_layers]
-    if not deep:
+    cells = [c for c in results.cells.values() if c.summary.n_layers]
+    if not cells:
         return ""
+    deep, alone = [c.summary for c in cells], [r.loss_nats for c in cells for r in c.rows(LensRow) if r.layers == 0]
+    cost = f" costs {span(alone)} nats; it" if alone else ""
     return (
-        "A surprise: in models with attention heads, W_U W_E still correlates with bigram statistics "
-        f"({span([s.bigram_correlation for s in deep])}; token frequencies alone reach "
+        f"A surprise: in models with attention heads, W_U W_E alone{cost} still correlates with bigram "
+        f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies reach "
         f"{span([s.unigram_correlation for s in deep])})."
     )

@@ -113,9 +113,8 @@ def _sequences(cells: Sequence[Cell]) -> str:
     for i, (order, n) in enumerate(counted):
         names = "" if i == 0 else f" ({', '.join(c.name for c in cells if sequence(c) == order)})"
         orders.append(f"{order or 'nothing'} in {plural(n, 'model')}{names}")
-    return (
-        f"Order of formation (“before”: an evaluation separates the two rises; “with”: none does): {'; '.join(orders)}."
-    )
+    listed = "; ".join(orders)
+    return f"Order of formation (“before”: an evaluation lies between the two rises; “with”: none does): {listed}."
 
 
 def _bends(results: Results) -> str:

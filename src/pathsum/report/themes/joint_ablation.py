@@ -92,7 +92,7 @@ def joint_ablation(results: Results) -> Figure | None:
     few, many = (span([r.windows for r in rows], 0) for rows in (earlier, last))
     fewer = (
         f" Left: dots are means over {many} windows of text, and lines over the first {few} of these. The loss drop "
-        "varies so much between documents that the two differ in level: compare lines with lines, and dots with dots."
+        "varies so much between documents that dots and lines differ in level: compare like with like."
     ) * (few != many)
 
     def paint(canvas: Canvas) -> None:

@@ -37,10 +37,10 @@ def _table(cells: list[Cell]) -> Table:
         Column("the match itself", lambda _, at: _preference(at["match"])),
         Column("token before the match", lambda _, at: _preference(at["before"])),
         Column("change of other keys (nats)", lambda _, at: at["after"].inhibition_nats),
-        caption="If a match makes a head prefer the token after it, the interval in that column lies above 0. "
-        "Preference: log attention to the key minus mean log attention to keys two to five tokens from the match "
-        "(nats), on repeated random tokens minus windows that do not repeat; chance is 0. Rows: for each model, the "
-        "head whose interval of the preference for the token after the match reaches highest. Last: the change of the "
+        caption="In the column “token after the match”, an interval above 0 means that a match makes the head prefer "
+        "the token after it. Preference: log attention to the key minus mean log attention to keys two to five tokens "
+        "from the match (nats), on repeated random tokens minus windows that do not repeat; chance is 0. One row per "
+        "model: the head with the highest upper end of that interval. Last: the change of the "
         "log attention to every other key when the score of a query's strongest key rises by one nat (mean over "
         "queries). 95 % intervals over windows.",
         csv="softmax_competition.csv",

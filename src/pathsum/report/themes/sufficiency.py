@@ -37,8 +37,8 @@ def _table(cells: list[Cell]) -> Table:
         Column("second-copy gain left (share)", ("gain_share", "gain_low", "gain_high")),
         caption="Share of the whole model's prefix matching and second-copy gain (loss on the first copy minus loss on "
         "the second) that remains if only the induction head and its K-edge from the previous-token head are kept. "
-        "Next row: the control whose interval of prefix matching reaches highest. 95 % intervals over windows of "
-        "repeated random tokens.",
+        "Next row: the control with the highest upper end of the interval of prefix matching. 95 % intervals over "
+        "windows of repeated random tokens.",
         csv="sufficiency.csv",
     )
 

@@ -104,11 +104,8 @@ def _two_tokens(results: Results) -> str:
         and any(r.alone_left_low is not None and r.alone_left_low <= LEFT for r in found)
         for found in rows
     )
-    carried = (
-        f"In {plural(both, 'model')} the interval does not exclude that cutting these edges also removes half or more "
-        "of one-token matching."
-    )
-    unsure = f"In {plural(left, 'model')} the interval does not exclude that half of the advantage or more is left."
+    carried = f"In {plural(both, 'model')}, cutting these edges may also remove half or more of one-token matching."
+    unsure = f"In {plural(left, 'model')}, half or more of the advantage may be left."
     return " ".join([carried] * bool(both) + [unsure] * bool(left))
 
 

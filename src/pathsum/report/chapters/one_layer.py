@@ -60,9 +60,10 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"A surprise: by OV eigenvalues, AMF's evidence (positivity > {COPYING}, our cut), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
-        f"token's logit more than that of another window's token, and for {intervention or 'none'}, resample ablation "
-        f"significantly raises the second copy's loss. The second copy costs {span(more)} nats more than the first. "
-        "Positive eigenvalues mean only that attention to a token raises its logit on average."
+        "token's logit significantly more often than that of another window's token, and for "
+        f"{intervention or 'none'}, resample ablation significantly raises the second copy's loss. The second copy "
+        f"costs {span(more)} nats more than the first. Positive eigenvalues mean only that attention to a token raises "
+        "its logit on average."
     )
 
 

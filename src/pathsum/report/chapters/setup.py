@@ -73,7 +73,7 @@ def _tuned(registered: Preregistration) -> str:
 def _limits(results: Results) -> str:
     widths = span([c.summary.d_model for c in results.cells.values()], 0)
     return (
-        f"Limits: width {widths}, one corpus, one recipe tuned for induction heads. Square brackets: "
+        f"Limits: width {widths}, one corpus, tuned recipes. Square brackets: "
         "95 % intervals unless noted, mostly by bootstrap over documents or windows; “a to b”: range "
         "over models."
     )

@@ -44,11 +44,11 @@ def _calibration(results: Results) -> str:
     rows = calibrated(results)
     if not rows:
         return "No detector was tested on text with known structure."
-    weak = [detectors()[r.detector].name for r in rows if not trusted(r)]
+    weak, sure = [detectors()[r.detector].name for r in rows if not trusted(r)], sum(map(certain, rows))
     text = (
-        f"Detectors were tested on models of synthetic text with known rules. Precision and recall reach {TRUSTED} "
-        f"for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sum(map(certain, rows))}, both "
-        "intervals' lower ends do too."
+        "Detectors were tested on models that learned known rules of synthetic text. Precision and recall reach "
+        f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sure}, both intervals' lower "
+        "ends do too."
     )
     return f"{text} Below {TRUSTED}: {'; '.join(weak)}." if weak else text
 
@@ -59,8 +59,8 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        f"Of the heads and edges found by any of weights, behavior and intervention, all three find {', '.join(parts)}."
-        f"{_copies(items)}"
+        "Of the heads and edges that weights, behavior or intervention find, all three find: "
+        f"{', '.join(parts)}.{_copies(items)}"
     )
 
 
@@ -80,9 +80,11 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     some = _found(items, agreed.COPIES)
     if all(i.agreed for i in some):
         return ""
-    first, *others = [f"{sum(i.says(kind) for i in some)} by {printed}" for kind, printed in agreed.KINDS.items()]
-    each = [first.replace(" by", " copy by"), *others]
-    return f" They disagree on copying: of the {len(some)}, {', '.join(each[:-1])} and {each[-1]}."
+    weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
+    return (
+        f" On copying they disagree: of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior; "
+        f"{intervention} are needed for the second copy (intervention)."
+    )
 
 
 def _controls(results: Results) -> str:
@@ -100,6 +102,6 @@ def _exactness(results: Results) -> str:
     if not errors:
         return ""
     return (
-        "The sum over all paths gives the model's logits with a relative error of at most "
-        f"{number(max(errors))} at all checkpoints (float64)."
+        "With attention patterns and norm scales fixed, the sum over all paths equals the model's logits to "
+        f"{number(max(errors))} (relative; float64, all checkpoints)."
     )

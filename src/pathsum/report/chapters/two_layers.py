@@ -76,15 +76,15 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
     return (
         "A surprise: induction heads prefer matches of two tokens. Given an earlier match of two tokens and one of a "
         f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, the "
-        f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). Two "
-        "kinds of edges can carry this: from previous-token heads to their queries, and from heads that attend two "
-        f"tokens back to their keys. In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, "
-        f"cutting either kind removes most of the preference and leaves most of one-token matching.{_control(cells)}"
+        f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). "
+        f"In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, this needs two kinds of edges: from "
+        "previous-token heads to their queries, and from heads that attend two tokens back to their keys. Cutting "
+        f"either kind removes most of the preference and leaves most of one-token matching.{_control(cells)}"
     )
 
 
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
-    kept = span([share for known in left for share in known])
+    removed = span([1 - share for known in left for share in known])
     where = f"As a control, in {plural(len(left), 'model')}"
-    return f" {where}, cutting all other heads' edges leaves {kept} of the preference." if left else ""
+    return f" {where}, cutting all other heads' edges removes {removed} of the preference." if left else ""

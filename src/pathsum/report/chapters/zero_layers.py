@@ -55,6 +55,6 @@ def _surprise(results: Results) -> str:
     cost = f" costs {span(alone)} nats; it" if alone else ""
     return (
         f"A surprise: in models with attention heads, W_U W_E alone{cost} still correlates with bigram "
-        f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies reach "
+        f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies: "
         f"{span([s.unigram_correlation for s in deep])})."
     )

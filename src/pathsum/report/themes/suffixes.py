@@ -205,8 +205,8 @@ def suffixes(results: Results) -> Figure | None:
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
         "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), a pair per "
-        "model. Right: the difference, in the whole model and with edges into the head resampled; under “all but "
-        "current × previous”, only the paths of one-token matching are intact. Means over "
+        "model. Right: the difference, in the whole model and with edges into the head resampled; “all but "
+        "current × previous”: all edges but those of one-token matching. Means over "
         f"{sequences} sequences; bars: 95 % bootstrap intervals."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)

@@ -46,7 +46,7 @@ def compose(output: Path, overrides: list[str]) -> None:
         draft = Path(folder) / "params.yaml"
         with composing(overrides):
             compose_and_dump(str(draft), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
-        if not read_yaml(draft):
+        if not read_yaml(draft) or "defaults" not in read_yaml(ROOT / "conf" / "config.yaml"):
             raise ValueError("conf/config.yaml: expected the list `defaults` and settings, got none; put them back")
         write_whole(output, draft.read_bytes())
 
@@ -58,6 +58,7 @@ CAUGHT = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OS
 def composing(overrides: Sequence[str]) -> Iterator[None]:
     """Turn the errors of Hydra and OmegaConf in the block into a ValueError that says what is wrong with ``overrides``
     or conf/."""
+    _require_one_file_each(overrides)
     try:
         yield
     except CAUGHT as error:
@@ -77,6 +78,17 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
             raise ValueError(_unknown_key(named[1]) if named[1] else _unreadable_override("=…")) from error
         given = f" with {' '.join(overrides)}" if overrides else ""
         raise ValueError(f"conf/ cannot be composed{given}: {_said(error)}") from error
+
+
+def _require_one_file_each(overrides: Sequence[str]) -> None:
+    """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read."""
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
+        if value.strip()[:1] in ("[", "{") and (ROOT / "conf" / key).is_dir():
+            raise ValueError(
+                f"{override}: expected the name of one file in conf/{key}/, got a list or settings; single settings "
+                f"have dots, as in {key}.KEY=VALUE"
+            )
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -176,8 +188,11 @@ def _unreadable() -> Iterator[str]:
     """Yield a complaint for each file of conf/ that cannot be read. The errors of Hydra do not always name it."""
     for path in sorted((ROOT / "conf").rglob("*.yaml")):
         try:
-            if not isinstance(OmegaConf.load(path), DictConfig):
+            settings = OmegaConf.load(path)
+            if not isinstance(settings, DictConfig):
                 yield f"{path}: expected settings by name, got a list; correct it"
+            elif path == ROOT / "conf" / "config.yaml" and "defaults" not in settings:
+                yield f"{path}: expected the list `defaults`, got none; put it back"
         except UnicodeDecodeError:
             yield f"{path}: expected UTF-8, got other bytes; save it as UTF-8"
         except RecursionError:

@@ -35,6 +35,7 @@ CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
 SO_FAR = "PATHSUM_SO_FAR"  # environment variable: the stages out of date, for a report before all models are made
+MISTAKES = (ValueError, OSError, ImportError, MemoryError, BrokenExecutor)  # of the user, or too little memory or disk
 EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package
 
 
@@ -140,7 +141,7 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
-        if not isinstance(error, _mistakes()):
+        if not isinstance(error, MISTAKES) and not isinstance(error, _more_mistakes()):
             raise
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             error = OSError(f"the disk of {Path.cwd()} is full; make room and run the same command again to go on")
@@ -182,10 +183,11 @@ def _about_file(error: OSError, path: Path) -> str:
     return f"{path}: {error.strerror}; make it readable and writable, and run the same command again"
 
 
-def _mistakes() -> tuple[type[Exception], ...]:
+def _more_mistakes() -> tuple[type[Exception], ...]:
+    """Return mistakes of types whose import takes seconds, and more memory than there may be."""
     from safetensors import SafetensorError
 
     from pathsum.training.loop import TrainingDiverged
     from pathsum.training.store import RunBusy
 
-    return ValueError, OSError, ImportError, MemoryError, BrokenExecutor, SafetensorError, TrainingDiverged, RunBusy
+    return SafetensorError, TrainingDiverged, RunBusy

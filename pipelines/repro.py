@@ -27,6 +27,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from configobj import ConfigObj, ConfigObjError
+from platformdirs import user_config_dir
 
 from pathsum.core.locks import held
 from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, note_outputs
@@ -50,7 +51,11 @@ SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (sys.executable, "-m", "pipelines.dvc_process")
 LOCK = TMP / "repro.lock"  # of the process that computes results in this folder
 REPORT_LOCK = TMP / "report.lock"  # of the process that writes verdicts and report
-LARGE = 64 * 2**20  # bytes; a limit on file sizes below it is refused before any work
+LIMITS = (  # limits of the shell: option of `ulimit`, what a run needs at least, and of what
+    (resource.RLIMIT_FSIZE, "f", 64 * 2**20, "bytes in a file"),  # DVC would report an error of its database
+    (resource.RLIMIT_NOFILE, "n", 256, "open files"),  # W&B would wait for ever
+    (resource.RLIMIT_AS, "v", 2 * 2**30, "bytes of memory"),  # torch could not be imported
+)
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
 
@@ -221,7 +226,7 @@ def report(_: int) -> int:
 def report_so_far(left: set[str]) -> int:
     """Write the verdicts and the report, without DVC, from the records of the models made so far. Return the exit
     code. ``left`` are the stages that are out of date, whose results are left out."""
-    missing = "not all models are made; the report names the missing ones"
+    missing = "not all results are made; the report shows those so far, and names missing models"
     busy = "another command computes results in this folder; the report shows the records so far"
     print(f"pathsum: {missing if left & SHARED or cells(left) else busy}", file=sys.stderr, flush=True)
     with held(REPORT_LOCK, waiting):
@@ -258,20 +263,24 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 def require_graph() -> None:
     """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, folders for results
-    that can be written, and a git repository (not needed if DVC is set to ``no_scm``), and unless the shell allows
-    files of ``LARGE`` bytes.
+    that can be written, and a git repository (not needed if DVC is set to ``no_scm``), and unless the limits of the
+    shell are at least ``LIMITS``.
 
     In a folder without stages, DVC would say that everything is up to date.
     """
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
-    for path in filter(Path.is_file, map(Path, (".dvc/config", ".dvc/config.local", ".dvcignore"))):
+    own = Path(os.environ.get("DVC_GLOBAL_CONFIG_DIR") or user_config_dir("dvc", "iterative")) / "config"
+    for path in (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"), own):
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             _ = path.name == ".dvcignore" or ConfigObj(lines)
-        except (ConfigObjError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path}: expected a file of DVC, got something else ({error}); put it back") from error
+        except FileNotFoundError:
+            continue
+        except (OSError, ConfigObjError, UnicodeDecodeError) as error:
+            hint = "correct it, or set HOME to another folder" if path == own else "put it back"
+            raise ValueError(f"{path}: expected a file of DVC, got something else ({error}); {hint}") from error
     settings = Path(".dvc/config").read_text() if Path(".dvc/config").is_file() else ""
     if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
@@ -280,12 +289,13 @@ def require_graph() -> None:
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")
-    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if most != resource.RLIM_INFINITY and most < LARGE:  # DVC would report an error of its database
-        raise ValueError(
-            f"expected that files of {LARGE // 2**20} MiB may be written, got a limit of {most // 2**10} KiB; type "
-            "`ulimit -f unlimited` and the same command again"
-        )
+    for limit, option, least, what in LIMITS:
+        most, _ = resource.getrlimit(limit)
+        if most != resource.RLIM_INFINITY and most < least:
+            raise ValueError(
+                f"expected a limit of at least {least:,} {what}, got {most:,}; raise it with `ulimit -{option}` and "
+                "type the same command again"
+            )
 
 
 def waiting(holder: str) -> None:

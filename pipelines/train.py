@@ -78,7 +78,7 @@ def require_effect(arguments: Sequence[str]) -> None:
         if override.is_discrete_sweep() and not any(True for _ in override.sweep_iterator()):
             raise ValueError(f"{typed}: expected at least one value, got none; no model would be trained")
         key, value = override.key_or_group, override.value()
-        if override.is_delete() or (key in GROUPS and isinstance(value, dict)):
+        if override.is_delete():
             raise ValueError(
                 f"{typed}: expected one setting and its value, such as train.tokens=500000, got another form"
             )

@@ -14,6 +14,7 @@ from pathsum.config import (
     ModelConfig,
     PythonCorpus,
     SyntheticModelConfig,
+    TokenizerConfig,
     TrackingConfig,
     TrainConfig,
     load,
@@ -49,6 +50,7 @@ def test_every_complaint_comes_at_once() -> None:
     assert text.count("\n  - ") == 4
     assert "model.norm: expected 'none', 'rms' or 'layer', got 'batch'" in text
     assert "model.n_ctx: expected a number from 8 to 65,536 tokens, got 3" in text
+    assert "8 to 65,536 tokens, got {'a': 9}" in refusal({**MODEL, "n_ctx": {"a": 9}})
 
 
 def test_any_number_of_heads_goes_with_any_width() -> None:
@@ -134,6 +136,12 @@ def test_training_has_whole_steps(name: str) -> None:
         assert load(CellConfig, {"seed": 0, "model": MODEL, "train": {**train, name: given}}, "cell")
     said = refusal({"seed": 0, "model": MODEL, "train": {**train, name: step - 1}}, CellConfig)
     assert f"expected train.{name} of 0 or at least train.batch · model.n_ctx = {step:,}, got {step - 1:,}" in said
+
+
+def test_a_vocabulary_needs_two_bytes_of_text_for_each_merge() -> None:
+    assert load(TokenizerConfig, {"d_vocab": 307, "train_bytes": 100}, "tokenizer")
+    said = refusal({"d_vocab": 307, "train_bytes": 99}, TokenizerConfig)
+    assert "expected train_bytes of at least 2 (d_vocab − 257) = 100, got 99; raise train_bytes" in said
 
 
 def test_the_training_of_synthetic_models_has_whole_steps() -> None:

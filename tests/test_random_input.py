@@ -121,7 +121,7 @@ SECTIONS: list[tuple[type[Frozen], dict[str, Any]]] = [
     (CellConfig, CELL.model_dump()),
     (ExtractConfig, HOW.model_dump()),
     (SweepConfig, SWEEP),
-    (TokenizerConfig, {"d_vocab": 300, "train_bytes": 9}),
+    (TokenizerConfig, {"d_vocab": 300, "train_bytes": 99}),
 ]
 
 

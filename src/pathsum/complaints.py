@@ -36,7 +36,8 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
         return [f"{above}: expected a list of {length} values, got {_short(list(error['input']))}"]
     if error["type"] == "missing":
         return [f"{place}: is required and was not given"]
-    got = "" if isinstance(error["input"], Mapping | BaseModel) else f", got {_short(error['input'])}"
+    group = _type(kind, error["loc"])
+    got = "" if isinstance(group, type) and issubclass(group, BaseModel) else f", got {_short(error['input'])}"
     return [f"{place}: {_said(error)}{got}"]
 
 

@@ -163,6 +163,15 @@ class TokenizerConfig(Frozen):
     d_vocab: int  # 256 bytes, BOS, at least one merge
     train_bytes: int  # bytes of text that the merges are learned from
 
+    @model_validator(mode="after")
+    def _enough_text(self) -> TokenizerConfig:
+        if self.train_bytes < (least := 2 * (self.d_vocab - 257)):
+            raise ValueError(
+                "each merge joins two occurrences of a pair or more: expected train_bytes of at least "
+                f"2 (d_vocab − 257) = {least:,}, got {self.train_bytes:,}; raise train_bytes or lower d_vocab"
+            )
+        return self
+
 
 class ModelConfig(Frozen):
     """An attention-only transformer (docs/framework.md §1.2)."""

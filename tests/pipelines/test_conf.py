@@ -299,6 +299,11 @@ def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(
         ("train/muon.yaml", "batch: " + "9" * 5000, r"muon.yaml: expected settings by name, got something else"),
         ("config.yaml", "- a", r"config.yaml: expected settings by name, got a list"),
         ("config.yaml", "", r"config.yaml: expected the list `defaults` and settings, got none"),
+        (
+            "config.yaml",
+            "default:\n- train: muon\n",
+            r"config.yaml: expected the list `defaults` and settings, got none",
+        ),
     ],
 )
 def test_a_file_of_conf_that_cannot_be_read_is_named(
@@ -339,7 +344,8 @@ def test_an_override_of_what_is_composed_is_refused(tmp_path: Path, override: st
         (["--multirun", "seed=range(5,1)"], "seed=range(5,1): expected at least one value, got none"),
         (["--multirun", "model=glob(none*)"], "model=glob(none*): expected at least one value, got none"),
         (["~model.n_layers"], "~model.n_layers: expected one setting and its value, such as train.tokens=500000"),
-        (["train={tokens:6000}"], "train={tokens:6000}: expected one setting and its value"),
+        (["train={tokens:6000}"], "train={tokens:6000}: expected the name of one file in conf/train/"),
+        (["train=[1]"], "train=[1]: expected the name of one file in conf/train/, got a list or settings; single"),
         (["sweep.seeds=[7]"], "sweep.seeds=[7]: expected a setting that training one model reads (seed, model., "),
         (["+x=1"], "+x=1: expected a setting that training one model reads"),
         (["+hydrax.foo=1"], "+hydrax.foo=1: expected a setting that training one model reads"),
@@ -606,6 +612,8 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
         ("sweep.overrides={L2H4S2: {seed: 1}}", "sweep.overrides: empty, or no such setting; ++sweep.overrides=… adds"),
         ("sweep.overrides=[]", "sweep.overrides: expected settings by name, got a list"),
         ("~train", "~train: a section cannot be removed; expected single settings"),
+        ("sweep=[widths,grid]", "sweep=[widths,grid]: expected the name of one file in conf/sweep/, got a list"),
+        ("extract={a: 1}", "extract={a: 1}: expected the name of one file in conf/extract/, got a list or settings"),
         ("sweep.seeds=[2.0]", "sweep.seeds: expected a whole number, got [2.0]"),
         ("model.n_heads=[4", "special characters of VALUE in quotation marks, and brackets and quotes closed"),
         ("++sweep.by_layers.02.train.tokens=5", "expected a number of layers without sign or leading zeros"),

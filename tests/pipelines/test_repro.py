@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -66,12 +67,33 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(
 
 
 @pytest.mark.usefixtures("project")
-def test_a_limit_on_file_sizes_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (40 * 2**10, resource.RLIM_INFINITY))
-    with pytest.raises(ValueError, match=r"files of 64 MiB may be written, got a limit of 40 KiB; type `ulimit -f"):
+def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    for of, option, least, what in repro.LIMITS:
+        for most, allowed in ((least - 1, False), (least, True), (resource.RLIM_INFINITY, True)):
+            given = {of: (most, resource.RLIM_INFINITY)}
+            monkeypatch.setattr(
+                resource, "getrlimit", lambda limit, given=given: given.get(limit, (resource.RLIM_INFINITY,) * 2)
+            )
+            said = rf"at least {least:,} {what}, got {most:,}; raise it with `ulimit -{option}`"
+            with nullcontext() if allowed else pytest.raises(ValueError, match=said):
+                repro.require_graph()
+
+
+@pytest.mark.parametrize("damage", ["a file as HOME", "cut"])
+@pytest.mark.usefixtures("project")
+def test_an_unreadable_configuration_of_the_user_is_named(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    """DVC would print a traceback."""
+    monkeypatch.delenv("DVC_GLOBAL_CONFIG_DIR", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(Path("home").absolute()))
+    repro.require_graph()  # no configuration
+    if damage == "cut":
+        Path("home/.config/dvc").mkdir(parents=True)
+        Path("home/.config/dvc/config").write_text("[core\n")
+    else:
+        Path("home").write_text("")
+    with pytest.raises(ValueError, match=r"home/\.config/dvc/config: expected a file of DVC.* or set HOME to another"):
         repro.require_graph()
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (64 * 2**20, resource.RLIM_INFINITY))
-    repro.require_graph()
 
 
 @pytest.mark.parametrize(

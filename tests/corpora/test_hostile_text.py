@@ -224,7 +224,7 @@ def test_work_in_compiled_code_can_be_interrupted_and_its_errors_arrive() -> Non
     ended.set()
     assert tokenizing._interruptible(lambda: 7) == 7
     with pytest.raises(ValueError, match="expected text that supports"):
-        tokenizing._interruptible(lambda: train_tokenizer(["ab"], TokenizerConfig(d_vocab=999, train_bytes=9)))
+        tokenizing._interruptible(lambda: train_tokenizer(["ab"], TokenizerConfig(d_vocab=999, train_bytes=9_999)))
 
 
 def test_no_file_is_read_after_a_complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,9 @@ def test_the_order_of_documents_does_not_matter() -> None:
 
 def test_a_vocabulary_larger_than_the_text_supports_says_how_many_it_does() -> None:
     with pytest.raises(ValueError, match=r"expected text that supports 1009 tokens, but 9 bytes .* only 260; set") as e:
-        train_tokenizer(["aaab aaab"], TokenizerConfig(d_vocab=1009, train_bytes=101))
+        train_tokenizer(["aaab aaab"], TokenizerConfig(d_vocab=1009, train_bytes=10_007))
     supported = int(str(e.value).split("tokenizer.d_vocab=")[1].split()[0])
-    config = TokenizerConfig(d_vocab=supported, train_bytes=101)
+    config = TokenizerConfig(d_vocab=supported, train_bytes=10_007)
     assert train_tokenizer(["aaab aaab"], config).get_vocab_size() == supported
 
 

@@ -37,7 +37,8 @@ _LONG = 10  # seconds of waiting before a message
 
 
 def mend() -> None:
-    """Remove what a killed DVC has left. Keep a copy of dvc.lock if DVC can read it, otherwise put the last copy back.
+    """Remove what a killed DVC has left. Keep a copy of dvc.lock; if DVC cannot read it, or if it is only the beginning
+    of the last copy, put that copy back.
 
     Stages whose results in dvc.lock are wrong are dropped from it.
     """
@@ -122,10 +123,11 @@ def whole(path: Path) -> bool:
 
 
 def _mend_lock() -> None:
-    copy = _copy()
-    if copy and LOCK.exists() and LOCK.read_bytes() == copy:
+    copy, content = _copy(), LOCK.read_bytes() if LOCK.exists() else b""
+    if copy and content == copy:
         return
-    if whole(LOCK):
+    cut = copy is not None and copy.startswith(content)  # such a file can be valid YAML with fewer stages
+    if whole(LOCK) and not cut:
         _drop_strangers()
         _write(COPY, gzip.compress(LOCK.read_bytes()))
         return

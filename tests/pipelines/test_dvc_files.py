@@ -32,6 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 HARM: list[Callable[[str], str]] = [
     lambda text: "",
     lambda text: text[: len(text) // 3],
+    lambda text: text[: text.index("    outs")],  # which DVC can read
     lambda text: "\0" * len(text),
     lambda text: text.replace("cmd", "cm`"),
     lambda text: text.replace("outs", "ouds"),

@@ -46,8 +46,8 @@ def compose(output: Path, overrides: list[str]) -> None:
         draft = Path(folder) / "params.yaml"
         with composing(overrides):
             compose_and_dump(str(draft), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
-        if not read_yaml(draft) or "defaults" not in read_yaml(ROOT / "conf" / "config.yaml"):
-            raise ValueError("conf/config.yaml: expected the list `defaults` and settings, got none; put them back")
+        if not read_yaml(draft) or "defaults" not in (read_yaml(ROOT / "conf" / "config.yaml") or ()):
+            raise ValueError("conf/config.yaml: expected the list `defaults`, got none; put it back")
         write_whole(output, draft.read_bytes())
 
 
@@ -84,7 +84,7 @@ def _require_one_file_each(overrides: Sequence[str]) -> None:
     """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read."""
     for override in overrides:
         key, _, value = override.lstrip("+").partition("=")
-        if value.strip()[:1] in ("[", "{") and (ROOT / "conf" / key).is_dir():
+        if value.strip()[:1] in ("[", "{") and key.isidentifier() and (ROOT / "conf" / key).is_dir():
             raise ValueError(
                 f"{override}: expected the name of one file in conf/{key}/, got a list or settings; single settings "
                 f"have dots, as in {key}.KEY=VALUE"

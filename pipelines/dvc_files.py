@@ -135,7 +135,7 @@ def _mend_lock() -> None:
         LOCK.replace(TMP / "dvc.lock.damaged")
     if copy:
         _write(LOCK, copy)
-        state = "damaged" if damaged else "missing"
+        state = "cut" if content and cut else "damaged" if damaged else "missing"
         _say(f"dvc.lock was {state}; its last whole copy is back. Results since then come from the cache")
     elif damaged:
         _say("dvc.lock was damaged and is set aside in .dvc/tmp. Results come from the cache or are made again")

@@ -35,7 +35,7 @@ CLAIMS = Path("data/claims.json")
 REPORTS = Path("reports")
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
 SO_FAR = "PATHSUM_SO_FAR"  # environment variable: the stages out of date, for a report before all models are made
-MISTAKES = (ValueError, OSError, ImportError, MemoryError, BrokenExecutor)  # of the user, or too little memory or disk
+MISTAKES = (ValueError, OSError, ImportError, MemoryError, BrokenExecutor)  # told in one message, without a traceback
 EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package
 
 
@@ -184,7 +184,7 @@ def _about_file(error: OSError, path: Path) -> str:
 
 
 def _more_mistakes() -> tuple[type[Exception], ...]:
-    """Return mistakes of types whose import takes seconds, and more memory than there may be."""
+    """Return the types of mistakes whose import needs torch. They are checked last, because memory may be short."""
     from safetensors import SafetensorError
 
     from pathsum.training.loop import TrainingDiverged

@@ -51,10 +51,10 @@ SHARED = {"check", "tokenize", "statistics"}  # stages that every model needs
 DVC = (sys.executable, "-m", "pipelines.dvc_process")
 LOCK = TMP / "repro.lock"  # of the process that computes results in this folder
 REPORT_LOCK = TMP / "report.lock"  # of the process that writes verdicts and report
-LIMITS = (  # limits of the shell: option of `ulimit`, what a run needs at least, and of what
-    (resource.RLIMIT_FSIZE, "f", 64 * 2**20, "bytes in a file"),  # DVC would report an error of its database
-    (resource.RLIMIT_NOFILE, "n", 256, "open files"),  # W&B would wait for ever
-    (resource.RLIMIT_AS, "v", 2 * 2**30, "bytes of memory"),  # torch could not be imported
+LIMITS = (  # of the shell: option of `ulimit`, its unit, and what a run needs at least, in this unit
+    (resource.RLIMIT_FSIZE, "f", 2**10, 2**16, "KiB in a file"),  # DVC would report an error of its database
+    (resource.RLIMIT_NOFILE, "n", 1, 2**8, "open files"),  # W&B would wait for ever
+    (resource.RLIMIT_AS, "v", 2**10, 2**21, "KiB of memory"),  # torch could not be imported
 )
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
@@ -271,6 +271,7 @@ def require_graph() -> None:
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
+    # The last is the user's, at the place that dvc.dirs gives; importing that takes 0.2 s.
     own = Path(os.environ.get("DVC_GLOBAL_CONFIG_DIR") or user_config_dir("dvc", "iterative")) / "config"
     for path in (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"), own):
         try:
@@ -279,8 +280,9 @@ def require_graph() -> None:
         except FileNotFoundError:
             continue
         except (OSError, ConfigObjError, UnicodeDecodeError) as error:
-            hint = "correct it, or set HOME to another folder" if path == own else "put it back"
-            raise ValueError(f"{path}: expected a file of DVC, got something else ({error}); {hint}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            hint = "correct or remove it" if path == own else "put it back"
+            raise ValueError(f"{path}: expected a file of DVC that can be read ({why}); {hint}") from error
     settings = Path(".dvc/config").read_text() if Path(".dvc/config").is_file() else ""
     if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
@@ -289,12 +291,12 @@ def require_graph() -> None:
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")
-    for limit, option, least, what in LIMITS:
+    for limit, option, unit, least, what in LIMITS:
         most, _ = resource.getrlimit(limit)
-        if most != resource.RLIM_INFINITY and most < least:
+        if most != resource.RLIM_INFINITY and most < least * unit:
             raise ValueError(
-                f"expected a limit of at least {least:,} {what}, got {most:,}; raise it with `ulimit -{option}` and "
-                "type the same command again"
+                f"expected a limit of at least {least:,} {what}, got {most // unit:,}; raise it with "
+                f"`ulimit -{option}` and type the same command again"
             )
 
 

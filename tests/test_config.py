@@ -13,6 +13,7 @@ from pathsum.config import (
     ConfigError,
     ModelConfig,
     PythonCorpus,
+    SweepConfig,
     SyntheticModelConfig,
     TokenizerConfig,
     TrackingConfig,
@@ -64,6 +65,12 @@ def test_heads_that_cannot_be_are_refused() -> None:
 def test_zero_layers_have_no_heads() -> None:
     bare = load(ModelConfig, {**MODEL, "n_layers": 0}, "model")
     assert (bare.n_heads, bare.d_head) == (0, 0)
+
+
+def test_a_value_in_place_of_a_section_is_told_and_so_is_a_key_that_is_no_text() -> None:
+    said = refusal({"seed": 0, "model": MODEL, "train": 5}, CellConfig)
+    assert "model.train: expected settings by name, got 5" in said
+    assert "overrides.L1H2S0" in refusal({"overrides": {"L1H2S0": {1: 2}}}, SweepConfig)
 
 
 def test_nested_places_are_spelt_out() -> None:

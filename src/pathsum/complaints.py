@@ -36,9 +36,8 @@ def of_error(error: ErrorDetails, kind: type[BaseModel], where: str) -> list[str
         return [f"{above}: expected a list of {length} values, got {_short(list(error['input']))}"]
     if error["type"] == "missing":
         return [f"{place}: is required and was not given"]
-    group = _type(kind, error["loc"])
-    got = "" if isinstance(group, type) and issubclass(group, BaseModel) else f", got {_short(error['input'])}"
-    return [f"{place}: {_said(error)}{got}"]
+    section = isinstance(error["input"], Mapping | BaseModel) and _is_section(_type(kind, error["loc"]))
+    return [f"{place}: {_said(error)}" + ("" if section else f", got {_short(error['input'])}")]
 
 
 def _said(error: ErrorDetails) -> str:
@@ -97,8 +96,12 @@ def of_change(
 def _type(kind: Any, place: Sequence[int | str]) -> Any:
     """Return the type of the value at ``place`` in a ``kind``. ``place`` is a path of keys and positions."""
     for step in place:
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if _is_section(kind):
             kind = kind.model_fields[str(step)].annotation
-        else:
-            kind = next(inner for inner in reversed(get_args(kind)) if inner is not Ellipsis)
+        elif inner := [inner for inner in get_args(kind) if inner is not Ellipsis]:
+            kind = inner[-1]
     return kind
+
+
+def _is_section(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -167,7 +167,7 @@ class TokenizerConfig(Frozen):
     def _enough_text(self) -> TokenizerConfig:
         if self.train_bytes < (least := 2 * (self.d_vocab - 257)):
             raise ValueError(
-                "each merge joins two occurrences of a pair or more: expected train_bytes of at least "
+                "a pair is merged only if it occurs at least twice: expected train_bytes of at least "
                 f"2 (d_vocab − 257) = {least:,}, got {self.train_bytes:,}; raise train_bytes or lower d_vocab"
             )
         return self

@@ -298,11 +298,11 @@ def test_heads_of_other_widths_keep_the_total_width_and_have_names_of_their_own(
         ),
         ("train/muon.yaml", "batch: " + "9" * 5000, r"muon.yaml: expected settings by name, got something else"),
         ("config.yaml", "- a", r"config.yaml: expected settings by name, got a list"),
-        ("config.yaml", "", r"config.yaml: expected the list `defaults` and settings, got none"),
+        ("config.yaml", "", r"config.yaml: expected the list `defaults`, got none"),
         (
             "config.yaml",
             "default:\n- train: muon\n",
-            r"config.yaml: expected the list `defaults` and settings, got none",
+            r"config.yaml: expected the list `defaults`, got none",
         ),
     ],
 )
@@ -612,6 +612,7 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
         ("sweep.overrides={L2H4S2: {seed: 1}}", "sweep.overrides: empty, or no such setting; ++sweep.overrides=… adds"),
         ("sweep.overrides=[]", "sweep.overrides: expected settings by name, got a list"),
         ("~train", "~train: a section cannot be removed; expected single settings"),
+        ("=[1]", "=…: expected KEY=VALUE, with letters"),
         ("sweep=[widths,grid]", "sweep=[widths,grid]: expected the name of one file in conf/sweep/, got a list"),
         ("extract={a: 1}", "extract={a: 1}: expected the name of one file in conf/extract/, got a list or settings"),
         ("sweep.seeds=[2.0]", "sweep.seeds: expected a whole number, got [2.0]"),

@@ -165,7 +165,7 @@ def test_a_file_of_dvc_that_cannot_be_read_is_named(tmp_path: Path, name: str, c
     (tmp_path / ".dvc" / name).write_bytes(content)
     done = command(tmp_path, "pipelines.repro")
     assert done.returncode == 1
-    assert f"{Path(name).name}: expected a file of DVC, got something else" in done.stderr
+    assert f"{Path(name).name}: expected a file of DVC that can be read" in done.stderr
     assert "Traceback" not in done.stderr
 
 

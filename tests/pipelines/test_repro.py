@@ -48,6 +48,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, int]:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder that ``require_graph`` accepts, and work in it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DVC_GLOBAL_CONFIG_DIR", str(tmp_path / "settings"))
     for folder in ("models", "reports", ".git"):
         Path(folder).mkdir()
     Path("dvc.yaml").write_text("stages: {a: {cmd: b}}")
@@ -68,9 +69,9 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_work(
 
 @pytest.mark.usefixtures("project")
 def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    for of, option, least, what in repro.LIMITS:
+    for of, option, unit, least, what in repro.LIMITS:
         for most, allowed in ((least - 1, False), (least, True), (resource.RLIM_INFINITY, True)):
-            given = {of: (most, resource.RLIM_INFINITY)}
+            given = {of: (most * unit if most > 0 else most, resource.RLIM_INFINITY)}
             monkeypatch.setattr(
                 resource, "getrlimit", lambda limit, given=given: given.get(limit, (resource.RLIM_INFINITY,) * 2)
             )
@@ -79,21 +80,24 @@ def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.M
                 repro.require_graph()
 
 
-@pytest.mark.parametrize("damage", ["a file as HOME", "cut"])
-@pytest.mark.usefixtures("project")
-def test_an_unreadable_configuration_of_the_user_is_named(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "why"), [("settings", "Not a directory"), ("settings/config", "Invalid line .*"), ("", "")]
+)
+def test_an_unreadable_configuration_of_the_user_is_named(project: Path, path: str, why: str) -> None:
     """DVC would print a traceback."""
-    monkeypatch.delenv("DVC_GLOBAL_CONFIG_DIR", raising=False)
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(Path("home").absolute()))
-    repro.require_graph()  # no configuration
-    if damage == "cut":
-        Path("home/.config/dvc").mkdir(parents=True)
-        Path("home/.config/dvc/config").write_text("[core\n")
-    else:
-        Path("home").write_text("")
-    with pytest.raises(ValueError, match=r"home/\.config/dvc/config: expected a file of DVC.* or set HOME to another"):
+    if path:
+        (project / path).parent.mkdir(exist_ok=True)
+        (project / path).write_text("[core\n")
+    said = rf"settings/config: expected a file of DVC that can be read \({why}\); correct or remove it"
+    with pytest.raises(ValueError, match=said) if path else nullcontext():
         repro.require_graph()
+
+
+def test_the_configuration_of_the_user_is_where_dvc_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dvc.dirs import global_config_dir
+
+    monkeypatch.delenv("DVC_GLOBAL_CONFIG_DIR", raising=False)
+    assert global_config_dir() == repro.user_config_dir("dvc", "iterative")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def _surprise(results: Results) -> str:
     deep, alone = [c.summary for c in cells], [r.loss_nats for c in cells for r in c.rows(LensRow) if r.layers == 0]
     cost = f" costs {span(alone)} nats; it" if alone else ""
     return (
-        f"A surprise: in models with attention heads, W_U W_E alone{cost} still correlates with bigram "
-        f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies: "
+        f"A surprise: with attention heads, W_U W_E alone{cost} still correlates with bigram "
+        f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies alone: "
         f"{span([s.unigram_correlation for s in deep])})."
     )

@@ -1,24 +1,46 @@
-"""The caption of the first figure says how the dots differ from the ends of the lines."""
+"""The first figure shows final in-context loss drops with their intervals, each above its number of layers."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pathsum.figures.learning import headline
-from pathsum.records.results import Cell
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from pathsum.figures.learning import final_drops, headline
+from pathsum.records.summary import CellSummary
 from tests.report import synthetic
 
 
-def raised(cell: Cell, nats: float) -> Cell:
-    """Return ``cell`` with a final loss drop of ``nats`` above that of its last evaluation."""
-    return replace(
-        cell, summary=replace(cell.summary, in_context_loss_drop_nats=nats + cell.log[-1].in_context_loss_drop_nats)
-    )
+def between(s: CellSummary, i: int) -> CellSummary:
+    """Return the summary ``s`` of the ``i``-th model, with an interval unless it is the first."""
+    low, high = (s.in_context_loss_drop_nats - i / 7, s.in_context_loss_drop_nats + i / 9) if i else (None, None)
+    return replace(s, in_context_loss_drop_low=low, in_context_loss_drop_high=high)
 
 
-def test_dots_above_and_below_the_lines_are_told_apart() -> None:
-    found = synthetic.results(heads=(2,), seeds=(0,))
-    gaps = {0: 0.0, 1: -0.125, 2: 0.25}
-    figure = headline(replace(found, cells={n: raised(c, gaps[c.summary.n_layers]) for n, c in found.cells.items()}))
+def test_each_model_is_a_dot_with_its_interval_above_its_number_of_layers() -> None:
+    plain = synthetic.results(heads=(2, 3), seeds=(0,))
+    cells = {name: replace(c, summary=between(c.summary, i)) for i, (name, c) in enumerate(plain.cells.items())}
+    found = replace(plain, cells=cells)
+    ax = Canvas().subplots()
+    final_drops(ax, found)
+    summaries = [c.summary for n in found.layer_counts() for c in found.with_layers(n)]
+    dots = [tuple(line.get_xydata()[0]) for line in ax.lines]
+    assert [y for _, y in dots] == [s.in_context_loss_drop_nats for s in summaries]
+    assert [round(x) for x, _ in dots] == [s.n_layers for s in summaries]
+    assert len({x for x, _ in dots}) == len(dots)
+    bars = [bar.get_segments()[0][:, 1].tolist() for bar in ax.collections]  # the first model has no interval
+    assert bars == [[s.in_context_loss_drop_low, s.in_context_loss_drop_high] for s in summaries[1:]]
+
+
+@pytest.mark.parametrize(("layers", "panels"), [((0, 2), 2), ((0,), 1)])
+def test_models_without_heads_have_no_panel_of_induction_heads(layers: tuple[int, ...], panels: int) -> None:
+    figure = headline(synthetic.results(layers=layers, heads=(2,), seeds=(0,)))
     assert figure is not None
-    assert "from the lines' ends by 0.00 nats (0 layers), −0.12 nats (1 layer), 0.25 nats (2 layers)" in figure.caption
+    assert ("Lines: models" in figure.caption) == ("Prefix matching" in figure.title) == (panels == 2)
+    assert figure.svg.count(b'id="axes_') == panels
+
+
+def test_without_logs_there_is_no_first_figure() -> None:
+    found = synthetic.results(heads=(2,), seeds=(0,))
+    assert headline(replace(found, cells={n: replace(c, log=[]) for n, c in found.cells.items()})) is None

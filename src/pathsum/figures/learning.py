@@ -12,33 +12,37 @@ from matplotlib.figure import Figure as Canvas
 from pathsum.claims.formatting import layers_label, millions, plural, span
 from pathsum.figures import symbols
 from pathsum.figures.base import Figure, layer_palette, legend_of_depths, picture, row
-from pathsum.records.results import Cell, Results
+from pathsum.records.results import Results
+
+DOT: dict[str, Any] = {"ms": 5, "mec": "white", "mew": 0.7, "zorder": 4}
 
 
 def headline(results: Results) -> Figure | None:
-    """Draw prefix matching and the in-context loss drop against tokens seen: a thin line per model, and a thick line
-    for the mean of each number of layers. None without logs."""
+    """Draw prefix matching against tokens seen (a thin line per model, a thick one for the mean of each number of
+    layers; left out without heads), and the final in-context loss drop of each model. None without logs."""
     data = _training(results)
     if data.empty:
         return None
-    panels = _panels(data)
+    heads = "prefix_matching" in _panels(data)
 
     def paint(canvas: Canvas) -> None:
-        for ax, (column, label) in zip(row(canvas, len(panels)), panels.items(), strict=True):
-            _lines(ax, data, column, results, lw=1.0, alpha=0.35)
-            _means(ax, data, column, results)
-            _verdicts(ax, column, results)
+        *left, right = row(canvas, 1 + heads)
+        for ax in left:
+            _lines(ax, data, "prefix_matching", results, lw=1.0, alpha=0.35)
+            _means(ax, data, "prefix_matching", results)
+            _final_matching(ax, results)
             shade_curricula(ax, results)
-            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=label)
-        canvas.axes[0].set_title("Induction heads")
-        canvas.axes[-1].set_title("In-context learning")
+            ax.set(xlabel=symbols.TOKENS_SEEN, ylabel=symbols.PREFIX_MATCHING, title="Induction heads, in training")
+        final_drops(right, results)
+        right.set(xlabel="layers", ylabel=symbols.LOSS_DROP, title="In-context learning, after training")
 
+    lines = "Lines: models (thin) and their means (thick), on the few windows that date the onset. " if heads else ""
     caption = (
-        "Lines: models (thin) and their means (thick), on the few windows that date the onset. Dots: final values on "
-        f"the verdicts' windows{_differ(results)}.{curriculum_caption(results)}"
+        f"{lines}Dots: final values of all models on the verdicts' windows; bars: 95 % intervals over documents."
+        f"{curriculum_caption(results) if heads else ''}"
     )
-    title = "Prefix matching and in-context loss drop in training"
-    return picture("headline", title, caption, data, (5.2 * len(panels), 4.7), paint)
+    title = "Prefix matching and in-context loss drop" if heads else "In-context loss drop"
+    return picture("headline", title, caption, data, (5.2 * (1 + heads), 4.7), paint)
 
 
 def phase_change(results: Results) -> Figure | None:
@@ -117,13 +121,24 @@ def _lines(ax: Axes, data: pd.DataFrame, column: str, results: Results, **style:
                 ax.plot(part["tokens_millions"], part[column], color=symbols.layer_colour(n_layers), **style)
 
 
-def _verdicts(ax: Axes, column: str, results: Results) -> None:
-    """Draw the value of each model on the windows of the verdicts, at the end of its line."""
+def _final_matching(ax: Axes, results: Results) -> None:
+    """Draw the prefix matching of each model on the windows of the verdicts, at the end of its line."""
     for s in (c.summary for c in results.cells.values()):
-        value = {"prefix_matching": s.prefix_matching, "loss_drop_nats": s.in_context_loss_drop_nats}[column]
-        if value is not None:
-            colour = symbols.layer_colour(s.n_layers)
-            ax.plot([s.tokens_seen / 1e6], [value], "o", ms=5, color=colour, mec="white", mew=0.7, zorder=4)
+        if s.prefix_matching is not None:
+            ax.plot([s.tokens_seen / 1e6], [s.prefix_matching], "o", color=symbols.layer_colour(s.n_layers), **DOT)
+
+
+def final_drops(ax: Axes, results: Results) -> None:
+    """Draw the in-context loss drop of each model with its interval, on the windows of the verdicts, by number of
+    layers."""
+    for n_layers in results.layer_counts():
+        models = [c.summary for c in results.with_layers(n_layers)]
+        for i, s in enumerate(models):
+            at, colour = n_layers + 0.6 * ((i + 0.5) / len(models) - 0.5), symbols.layer_colour(n_layers)
+            if (low := s.in_context_loss_drop_low) is not None and (high := s.in_context_loss_drop_high) is not None:
+                ax.vlines(at, low, high, color=colour, lw=1.2, alpha=0.6)
+            ax.plot([at], [s.in_context_loss_drop_nats], "o", color=colour, **DOT)
+    ax.set(xticks=results.layer_counts(), xlim=(min(results.layer_counts()) - 0.5, max(results.layer_counts()) + 0.5))
 
 
 def _means(ax: Axes, data: pd.DataFrame, column: str, results: Results) -> None:
@@ -163,21 +178,6 @@ def onsets(results: Results) -> str:
             )
             sentences.append(f"{layers_label(n)}: {change}; final prefix matching of the best head {span(scores, 3)}.")
     return " ".join(sentences)
-
-
-def _differ(results: Results) -> str:
-    """State how far the dots of ``headline`` lie above their lines' ends in in-context loss drop, by number of
-    layers."""
-    gaps = [
-        f"{span(part)} nats ({layers_label(n)})"
-        for n in results.layer_counts()
-        if (part := [_above(c) for c in results.with_layers(n) if c.log])
-    ]
-    return f"; their loss drops differ from the lines' ends by {', '.join(gaps)}" if gaps else ""
-
-
-def _above(cell: Cell) -> float:
-    return cell.summary.in_context_loss_drop_nats - cell.log[-1].in_context_loss_drop_nats
 
 
 def levels(results: Results) -> str:

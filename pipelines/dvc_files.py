@@ -126,7 +126,7 @@ def _mend_lock() -> None:
     copy, content = _copy(), LOCK.read_bytes() if LOCK.exists() else b""
     if copy and content == copy:
         return
-    cut = copy is not None and copy.startswith(content)  # such a file can be valid YAML with fewer stages
+    cut = bool(copy and content and copy.startswith(content))  # such a file can be valid YAML with fewer stages
     if whole(LOCK) and not cut:
         _drop_strangers()
         _write(COPY, gzip.compress(LOCK.read_bytes()))
@@ -135,7 +135,7 @@ def _mend_lock() -> None:
         LOCK.replace(TMP / "dvc.lock.damaged")
     if copy:
         _write(LOCK, copy)
-        state = "cut" if content and cut else "damaged" if damaged else "missing"
+        state = "cut" if cut else "damaged" if damaged else "missing"
         _say(f"dvc.lock was {state}; its last whole copy is back. Results since then come from the cache")
     elif damaged:
         _say("dvc.lock was damaged and is set aside in .dvc/tmp. Results come from the cache or are made again")

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,14 +31,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     OBJECTS.mkdir(parents=True)
 
 
-HARM: list[Callable[[str], str]] = [
-    lambda text: "",
-    lambda text: text[: len(text) // 3],
-    lambda text: ONE,  # which DVC can read
-    lambda text: "\0" * len(text),
-    lambda text: text.replace("cmd", "cm`"),
-    lambda text: text.replace("outs", "ouds"),
-    lambda text: "<<<<<<< HEAD\n" + text,
+HARM: list[tuple[Callable[[str], str], str]] = [
+    (lambda text: "", "damaged"),
+    (lambda text: text[: len(text) // 3], "cut"),
+    (lambda text: ONE, "cut"),  # which DVC can read
+    (lambda text: "\0" * len(text), "damaged"),
+    (lambda text: text.replace("cmd", "cm`"), "damaged"),
+    (lambda text: text.replace("outs", "ouds"), "damaged"),
+    (lambda text: "<<<<<<< HEAD\n" + text, "damaged"),
 ]
 
 
@@ -47,9 +46,9 @@ def copied() -> str:
     return gzip.decompress(COPY.read_bytes()).decode()
 
 
-@pytest.mark.parametrize("harm", HARM)
+@pytest.mark.parametrize(("harm", "state"), HARM)
 def test_a_damaged_lock_file_is_replaced_by_its_last_whole_copy(
-    capsys: pytest.CaptureFixture[str], harm: Callable[[str], str]
+    capsys: pytest.CaptureFixture[str], harm: Callable[[str], str], state: str
 ) -> None:
     LOCK.write_text(GOOD)
     mend()
@@ -57,7 +56,7 @@ def test_a_damaged_lock_file_is_replaced_by_its_last_whole_copy(
     LOCK.write_text(harm(GOOD))
     mend()
     assert LOCK.read_text() == copied() == GOOD
-    assert re.match("pathsum: dvc.lock was (damaged|cut|missing); its last whole copy is back", capsys.readouterr().err)
+    assert capsys.readouterr().err.startswith(f"pathsum: dvc.lock was {state}; its last whole copy is back")
     mend()
     assert capsys.readouterr().err == ""
 

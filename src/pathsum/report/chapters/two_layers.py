@@ -78,8 +78,8 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
         f"single token, the token after the longer match gets {span([r.longer for r in rows])} of the attention, the "
         f"other {span([r.shorter for r in rows])} (uniform: {number(rows[0].chance, 3)}). "
         f"In {len(edges.values) - len(edges.short)} of {len(edges.values)} models, this needs two kinds of edges: from "
-        "previous-token heads to their queries, and from heads that attend two tokens back to their keys. Cutting "
-        f"either kind removes most of the preference and leaves most of one-token matching.{_control(cells)}"
+        "previous-token heads to the induction head's queries, and from heads that attend two tokens back to its keys. "
+        f"Cutting either kind removes most of the preference and leaves most of one-token matching.{_control(cells)}"
     )
 
 

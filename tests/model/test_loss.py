@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pathsum.model.fast.loss import next_token_loss
+from pathsum.model.fast.loss import _one_by_one, log_p_on_cpu, next_token_loss
 
 BATCH, POS, D_MODEL, VOCAB = 7, 101, 13, 37  # more positions than are taken at a time
 
@@ -45,3 +45,19 @@ def test_a_hopeless_prediction_costs_what_it_should() -> None:
     """No underflow, although e^−200 is 0 in float32."""
     x, W_U = torch.tensor([[[1.0]]]), torch.tensor([[200.0], [0.0]])
     assert next_token_loss(x, W_U, torch.tensor([[1]])).item() == 200
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_loss_on_a_gpu_is_that_on_a_cpu(dtype: torch.dtype) -> None:
+    """The operations of torch, here on a CPU; tests/training/test_replay.py tests the kernel on a GPU."""
+    g = torch.Generator().manual_seed(2)
+    logits = (30 * torch.randn(301, VOCAB, generator=g)).to(dtype)
+    targets, gradient = torch.randint(VOCAB, (301, 1), generator=g), logits.clone()
+    log_p = _one_by_one(gradient, targets)
+    p = logits.double().softmax(-1)
+    error = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-3}[dtype]
+    torch.testing.assert_close(log_p.double(), logits.double().log_softmax(-1).gather(1, targets), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradient.double(), p - F.one_hot(targets[:, 0], VOCAB), rtol=error, atol=error)
+    expected = logits.clone()
+    torch.testing.assert_close(log_p.double(), log_p_on_cpu(expected, targets), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradient, expected, rtol=error, atol=error)

@@ -56,6 +56,25 @@ def test_weight_decay_shrinks_what_the_gradient_leaves_alone() -> None:
     torch.testing.assert_close(W.detach(), torch.full_like(W, 0.95))
 
 
+def test_a_rate_in_a_tensor_as_on_a_gpu_gives_the_same_update() -> None:
+    g = torch.Generator().manual_seed(4)
+    start, gradients = torch.randn(2, 3, 6, generator=g), torch.randn(3, 2, 3, 6, generator=g)
+    found = []
+    for lr in (0.5, torch.tensor(0.5)):
+        W = start.clone().requires_grad_()
+        muon = Muon([W], lr=0.5, momentum=0.9, weight_decay=0.1)
+        muon.param_groups[0] |= {"lr": lr, "peak_lr": 0.5}
+        for step, gradient in enumerate(gradients):
+            set_rate([muon], 1 / (1 + step))
+            W.grad = gradient.clone()
+            muon.step()
+        assert float(muon.param_groups[0]["lr"]) == pytest.approx(0.5 / 3)
+        assert (muon.param_groups[0]["lr"] is lr) == isinstance(lr, torch.Tensor)
+        found.append(W.detach())
+    torch.testing.assert_close(*found, rtol=1e-6, atol=1e-6)
+    assert (found[0] - start).abs().max() > 0.1
+
+
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 @pytest.mark.parametrize("n_layers", [0, 1, 2])
 def test_every_parameter_is_in_exactly_one_group(optimizer: str, n_layers: int) -> None:

@@ -26,6 +26,7 @@ from pathsum.training import ranks
 from pathsum.training.device import choose, product_dtype
 from pathsum.training.evaluate import evaluate
 from pathsum.training.optimizer import optimizers, rate, set_rate
+from pathsum.training.replay import RecordedStep
 from pathsum.training.state import drop_states, load_state, save_state
 from pathsum.training.step import update
 from pathsum.training.store import (
@@ -93,6 +94,7 @@ def train(
     device = choose(cell.train.device)
     model = Transformer(cell.model, d_vocab, torch.Generator().manual_seed(cell.seed)).to(device)
     opts = optimizers(model, cell.train)
+    autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
     if ranks.is_main():
         discard_damaged(run)
     ranks.barrier()
@@ -103,6 +105,7 @@ def train(
         write_whole(run / LOG, logged)
         for evaluation in read_lines(run / LOG, Evaluation):
             log(evaluation)  # after a kill, the tracker may lack some of them
+    recorded = RecordedStep(model, opts, autocast) if device.type == "cuda" and ranks.world_size() == 1 else None
     evaluations = evaluation_steps(steps, cell.train)
     require_space(run, (len(evaluations) + 4) * sum(4 * p.numel() for p in model.parameters()))
     held_out = val_windows.batch(val_windows.spread(cell.train.eval_windows)).to(device)
@@ -111,7 +114,6 @@ def train(
     repeated, block = repeated_random(_REPEATED_WINDOWS, cell.model.n_ctx, d_vocab, generator, present)
     repeated = repeated.to(device)
     tokens_per_step = cell.train.batch * cell.model.n_ctx
-    autocast = cell.train.autocast and product_dtype(device.type) == torch.bfloat16
 
     def record() -> None:
         nonlocal logged
@@ -150,7 +152,8 @@ def train(
             batch = source.batch(order(cell.seed, at - 1, cell.train.batch, len(source)))
             if cell.train.shuffled:
                 batch = shuffled(batch, cell.seed, step - 1)
-            loss = update(model, opts, ranks.share(batch).to(device), autocast)
+            share = ranks.share(batch).to(device)
+            loss = recorded(share) if recorded else update(model, opts, share, autocast)
             _require_finite(loss, (step - 1) * tokens_per_step, title, run)
             bar.update(tokens_per_step)
             bar.set_postfix(loss=f"{loss:.3f}", refresh=False)

@@ -34,18 +34,27 @@ class Muon(Optimizer):
         assert closure is None
         for group in self.param_groups:
             weights = [p for p in group["params"] if p.grad is not None]
-            updates = []
-            for p in weights:
-                assert p.grad is not None
-                velocity = self.state[p].setdefault("velocity", torch.zeros_like(p))
-                velocity.lerp_(p.grad, 1 - group["momentum"])
-                updates.append(_by_head_rows(p.grad.lerp(velocity, group["momentum"])).flatten(-3, -2))
             if not weights:
                 continue
-            orthogonal = torch.cat(in_threads(orthogonalize, halves(torch.stack(updates))))
-            for p, update in zip(weights, orthogonal, strict=True):
-                rows = _by_head_rows(p)
-                rows.mul_(1 - group["lr"] * group["weight_decay"]).add_(update.view(rows.shape), alpha=-group["lr"])
+            gradients, velocities = [p.grad for p in weights], [self._velocity(p) for p in weights]
+            torch._foreach_lerp_(velocities, gradients, 1 - group["momentum"])
+            updates = torch._foreach_lerp(gradients, velocities, group["momentum"])
+            whole = torch.stack([_by_head_rows(update).flatten(-3, -2) for update in updates])
+            orthogonal = torch.cat(in_threads(orthogonalize, halves(whole)))
+            rows = [_by_head_rows(p) for p in weights]
+            changes = [change.view(row.shape) for change, row in zip(orthogonal, rows, strict=True)]
+            torch._foreach_mul_(rows, 1 - group["lr"] * group["weight_decay"])
+            if isinstance(group["lr"], Tensor):
+                torch._foreach_sub_(rows, torch._foreach_mul(changes, group["lr"]))
+            else:
+                torch._foreach_add_(rows, changes, alpha=-group["lr"])
+
+    def _velocity(self, p: Tensor) -> Tensor:
+        """Return the running mean of the gradients of ``p``, which starts at 0."""
+        if "velocity" not in self.state[p]:
+            self.state[p]["velocity"] = torch.zeros_like(p)
+        velocity: Tensor = self.state[p]["velocity"]
+        return velocity
 
 
 def _by_head_rows(p: Tensor) -> Tensor:
@@ -73,7 +82,10 @@ def orthogonalize(G: Float[Tensor, "*batch rows columns"]) -> Float[Tensor, "*ba
 
 def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     """Return optimizers that together hold every parameter once. Each of their groups stores its peak rate as
-    ``peak_lr``."""
+    ``peak_lr``.
+
+    On a GPU, the current rate is a tensor there, so that a recorded step (``replay``) reads the rate that is set.
+    """
     attention: list[Tensor] = []
     positions: list[Tensor] = []
     for name, p in model.layers.named_parameters():
@@ -92,13 +104,18 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
     opts.append(AdamW(groups, betas=config.betas, eps=1e-10, weight_decay=config.decay_embedding, fused=True))
     for group in (g for o in opts for g in o.param_groups):
         group["peak_lr"] = group["lr"]
+        if model.W_E.device.type == "cuda":
+            group |= {"lr": torch.tensor(group["lr"], device=model.W_E.device), "capturable": True}
     return opts
 
 
 def set_rate(optimizers: list[Optimizer], share: float) -> None:
     """Set the learning rate of every group to ``share`` times its peak rate."""
     for group in (g for o in optimizers for g in o.param_groups):
-        group["lr"] = group["peak_lr"] * share
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(group["peak_lr"] * share)
+        else:
+            group["lr"] = group["peak_lr"] * share
 
 
 def rate(step: int, steps: int, config: TrainConfig) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -14,7 +15,12 @@ from pathsum.training.threads import halves, in_threads
 
 
 def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> float:
-    """Take one training step on ``batch``. Return the loss before the step, in nats per token.
+    """Take one training step on ``batch``. Return the loss before the step, in nats per token. See ``advance``."""
+    return advance(model, opts, batch, autocast).item()
+
+
+def advance(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: bool) -> Float[Tensor, ""]:
+    """Take one training step on ``batch``. Return the loss before the step, in nats per token, without waiting for it.
 
     ``batch`` holds windows of n_ctx + 1 tokens. If several processes train the model, each passes its share of the
     windows, and the loss is the mean over all processes. With ``autocast``, matrix products are in bf16.
@@ -40,4 +46,4 @@ def update(model: Transformer, opts: list[Optimizer], batch: Tensor, autocast: b
     for opt in opts:
         opt.step()
         opt.zero_grad(set_to_none=True)
-    return loss.item()
+    return loss

@@ -7,6 +7,9 @@ d_vocab 1,024).
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 _ROWS = 256  # positions whose probabilities are in float32 at the same time: 1 MiB at d_vocab 1,024
+_ENTRIES = 2**28  # logits in float32 at the same time on a GPU without the kernel: 1 GiB
 _RARE = 1e-30  # below this, log P is computed in float64: float32 loses digits below 1e-38 and is 0 below 1e-45
 
 
@@ -29,25 +33,59 @@ class _NextTokenLoss(torch.autograd.Function):
         kind = x.device.type
         low = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
         x_low, W_low = x.to(low), W_U.to(low)
-        gradient, log_p = x_low @ W_low.mT, []
-        high = gradient.new_empty(_ROWS, len(W_U), dtype=torch.promote_types(low, torch.float32))
-        for logits, some in zip(gradient.split(_ROWS), targets[:, None].split(_ROWS), strict=True):
-            p = high[: len(logits)].copy_(logits)
-            torch.softmax(p, -1, out=p)
-            p_target = p.gather(1, some)
-            log_p.append(p_target.double().log())
-            if (rare := p_target[:, 0] < _RARE).any():
-                log_p[-1][rare] = logits[rare].double().log_softmax(-1).gather(1, some[rare])
-            logits.copy_(p.scatter_(1, some, p_target - 1))
+        gradient = x_low @ W_low.mT
+        log_p = (log_p_on_cpu if kind == "cpu" else log_p_on_gpu)(gradient, targets[:, None])
         ctx.save_for_backward(gradient @ W_low, gradient.mT @ x_low)
         ctx.dtypes = x.dtype, W_U.dtype
-        return -torch.cat(log_p).mean().to(x.dtype)
+        return -log_p.mean().to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, Tensor, None]:
         d_x, d_W_U = ctx.saved_tensors
         scale = scale / len(d_x)
         return d_x.to(ctx.dtypes[0]) * scale, d_W_U.to(ctx.dtypes[1]) * scale, None
+
+
+def log_p_on_cpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
+    """Return log P of the targets, in float64, and replace the logits by their gradient p − 1[target]."""
+    log_p = []
+    high = logits.new_empty(_ROWS, logits.shape[1], dtype=torch.promote_types(logits.dtype, torch.float32))
+    for block, some in zip(logits.split(_ROWS), targets.split(_ROWS), strict=True):
+        p = high[: len(block)].copy_(block)
+        torch.softmax(p, -1, out=p)
+        p_target = p.gather(1, some)
+        log_p.append(p_target.double().log())
+        if (rare := p_target[:, 0] < _RARE).any():
+            log_p[-1][rare] = block[rare].double().log_softmax(-1).gather(1, some[rare])
+        block.copy_(p.scatter_(1, some, p_target - 1))
+    return torch.cat(log_p)
+
+
+def log_p_on_gpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
+    """Do the same without waiting for the GPU, with log P in float32 (float64 if the logits are)."""
+    return (_one_by_one if logits.dtype == torch.float64 else _kernel())(logits, targets)
+
+
+@functools.cache
+def _kernel() -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the hand-written kernel. Return the operations of torch if Triton is missing or cannot compile it."""
+    try:
+        from pathsum.model.fast.loss_kernel import replace_by_gradient  # Triton comes with torch for CUDA on Linux
+
+        replace_by_gradient(torch.zeros(2, 3, device="cuda"), torch.zeros(2, 1, dtype=torch.int64, device="cuda"))
+    except Exception as error:  # Triton has many: no package, no C compiler, an unknown GPU, …
+        print(f"Triton cannot compile the loss, so training is slower: {error}", file=sys.stderr)
+        return _one_by_one
+    return replace_by_gradient
+
+
+def _one_by_one(logits: Tensor, targets: Tensor) -> Tensor:
+    log_p, rows = [], max(1, _ENTRIES // logits.shape[1])
+    for block, some in zip(logits.split(rows), targets.split(rows), strict=True):
+        high = block.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+        log_p.append(high.gather(1, some))
+        block.copy_(high.exp_().scatter_add_(1, some, high.new_full(some.shape, -1.0)))
+    return torch.cat(log_p)
 
 
 def next_token_loss(

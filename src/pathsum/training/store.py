@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import math
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -79,8 +80,8 @@ def require_space(folder: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < size:
         raise OSError(
-            f"{folder}: expected {size / 1e6:,.0f} MB of free disk for the checkpoints, got {free / 1e6:,.0f} MB; "
-            "make room, or lower train.n_linear_evals; nothing finished is lost"
+            f"{folder}: expected {math.ceil(size / 1e6):,} MB of free disk for the checkpoints, got "
+            f"{free // 10**6:,} MB; make room, or lower train.n_linear_evals; nothing finished is lost"
         )
 
 

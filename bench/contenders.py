@@ -18,6 +18,7 @@ from pathsum.model.fast.attention import by_distance
 from pathsum.model.transformer import Transformer
 from pathsum.training.device import product_dtype
 from pathsum.training.optimizer import optimizers
+from pathsum.training.replay import RecordedStep
 from pathsum.training.step import update
 from pipelines.paths import ROOT, params
 
@@ -38,6 +39,9 @@ def untrained(shape: Shape) -> tuple[Transformer, list[torch.optim.Optimizer]]:
 def ours(shape: Shape) -> Step:
     """Return our training step, with the default recipe."""
     (model, opts), batch, low = untrained(shape), shape.windows(), autocast(shape.device)
+    if shape.device == "cuda":
+        recorded = RecordedStep(model, opts, low)
+        return lambda: recorded(batch)
     return lambda: update(model, opts, batch, low)
 
 

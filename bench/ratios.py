@@ -21,6 +21,7 @@ MEANING = {
     "transformerlens_float32": "TransformerLens 3.x, attention only, default settings: float32, AdamW",
     "transformerlens_autocast": "TransformerLens 3.x, attention only: bf16 autocast, AdamW",
     "matmul_peak": "only the matrix products of our step, outputs allocated before",
+    "device_peak": "the product of two 8192 × 8192 matrices, the peak of the GPU",
     "top_entries_50k": "the 1000 largest entries of a head's OV and QK circuits; theirs: topk on all rows",
     "eigenvalues_50k": "OV eigenvalues of 12 heads; theirs: of the d_model × d_model product",
     "top_entries_50k_memory": "peak memory of the search for the 1,000 largest entries",
@@ -29,6 +30,7 @@ MEANING = {
 }
 STAGES = {
     "train_step": "training step",
+    "gpu_step": "training step",
     "extract": "circuits at d_vocab 50,000",
     "phase_change_seconds": "time to the phase change",
     "phase_change_tokens": "tokens to the phase change",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bench.exponents import growth
 from bench.findings import findings
@@ -49,27 +47,32 @@ def step_profile() -> str:
     return f"{said}\n\n{table(('part of the step', 'gain at most (factor)', 'share of time'), rows)}"
 
 
-def untested(found: Mapping[str, Any]) -> str:
-    """Return which of the profiles gpu and paper have training steps that were not measured on a GPU."""
-    left = [f"`{shape}`" for shape in ("gpu", "paper") if not any(n.startswith(f"train_step.{shape}.") for n in found)]
-    if not left:
-        return "The training steps of `gpu` and `paper` were measured on the GPU that is named above."
-    return (
-        f"Untested on a GPU: {' and '.join(left)}. `python -m bench.train_step` measures their training steps if there "
-        "is a GPU. Complete runs of these profiles, and several GPUs, have not been tested."
+def on_a_gpu(results: Results) -> str:
+    """Return a table of the training steps on a GPU and a sentence on the share of its peak that they reach."""
+    if not (found := {name: row for name, row in results.items() if name.startswith("gpu_step.")}):
+        return NOT_MEASURED.format("python -m bench.train_step --only cuda")
+    shares = [
+        f"{row['ratio']:.0%} at the sizes of the profile `{name.split('.')[1]}`"
+        for name, row in found.items()
+        if name.endswith("device_peak")
+    ]
+    said = (
+        f"On a GPU, a step is one CUDA graph. It reaches {' and '.join(shares)} of the peak of bf16 products "
+        f"({machines(found)})."
     )
+    return f"{said}\n\n{ratios(found, 'gpu_step.', '')}"
 
 
-def machines(results: Results) -> str:
-    """Return the names of all machines on which the rows were measured."""
-    return "; ".join(sorted({found["machine"] for found in results.values()}))
+def machines(rows: Results) -> str:
+    """Return the names of all machines on which ``rows`` were measured."""
+    return "; ".join(sorted({found["machine"] for found in rows.values()}))
 
 
 def main() -> None:
     results = json.loads((HERE / "results.json").read_text())
     page = (HERE / "README.template.md").read_text().format(
         findings=findings(results, HERE / "growth.json", EXPERIMENTS / "onset_law.json", EXPERIMENTS / "dilution.json"),
-        machines=machines(results),
+        machines=machines({name: row for name, row in results.items() if not name.startswith("gpu_step.")}),
         training_step=ratios(results, "train_step.", "python -m bench.train_step"),
         by_hand=by_hand(results),
         installing=installing(results),
@@ -81,7 +84,7 @@ def main() -> None:
         dilution=dilution(),
         growth=growth(),
         memory=needs(),
-        untested=untested(results),
+        on_a_gpu=on_a_gpu(results),
     )  # fmt: skip
     (HERE / "README.md").write_text(re.sub(r"\n{3,}", "\n\n", page))  # a part may be empty
     draw_ratios(results, HERE / "ratios.png")

@@ -5,8 +5,9 @@ hand-written kernels, compiled by ``torch.compile``; a plain PyTorch loop with A
 TransformerLens with AdamW; and only the matrix products of our step, into outputs that already exist. All run in turn
 in one process, round after round, so that other work on the machine slows all of them. Ratios are medians over rounds.
 
-A run replaces all rows of its table. TransformerLens is not a dependency: without it, its rows are left out. Without a
-C++ compiler, those of ``torch.compile`` are left out.
+A run replaces all rows of its tables: one for the CPU and, if there is a GPU, one for it. TransformerLens is not a
+dependency: without it, its rows are left out. Without a C++ compiler, those of ``torch.compile`` are left out. With
+more than MOST_LOGITS logits in a step, all rivals are left out, because they store several tables of them in float32.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from torch._dynamo.exc import BackendCompilerFailed
 from bench.contenders import Step, autocast, compiled, ours, plain_loop, products_alone, transformerlens
 from bench.measuring import THREADS, machine, record
 from bench.shapes import ON_A_GPU, SHAPES, Shape, flop
-from pathsum.training.device import product_dtype
+from pathsum.training.device import peak_flops, product_dtype
 
 SECONDS = 0.25  # least time of each contender in each round
+MOST_LOGITS = 2**31
+SIDE = 8192  # of the square matrices whose product gives the peak of a GPU
 
 
 def seconds_a_step(step: Step) -> float:
@@ -40,9 +43,10 @@ def seconds_a_step(step: Step) -> float:
 
 def contenders(shape: Shape) -> dict[str, Callable[[Shape], Step]]:
     """Return, by name, the functions that make the training steps compared at the sizes of ``shape``."""
-    found: dict[str, Callable[[Shape], Step]] = {
-        "ours": ours, "plain_loop": plain_loop, "matmul_peak": products_alone
-    }  # fmt: skip
+    found: dict[str, Callable[[Shape], Step]] = {"ours": ours, "matmul_peak": products_alone}
+    if shape.tokens * shape.d_vocab > MOST_LOGITS:
+        return found
+    found["plain_loop"] = plain_loop
     if shape.n_layers == 2:  # compiling takes longer than the measurement
         found["compiled"] = compiled
     if importlib.util.find_spec("transformer_lens"):
@@ -53,13 +57,13 @@ def contenders(shape: Shape) -> dict[str, Callable[[Shape], Step]]:
 
 
 def warm(makers: dict[str, Callable[[Shape], Step]], shape: Shape) -> dict[str, Step]:
-    """Make each step and run it three times. If torch cannot compile ``compiled``, print this and leave the step
+    """Make each step and run it five times. If torch cannot compile ``compiled``, print this and leave the step
     out."""
     steps = {}
     for name, make in makers.items():
         try:
             step = make(shape)
-            for _ in range(3):
+            for _ in range(5):
                 step()
         except BackendCompilerFailed as error:
             if name != "compiled":
@@ -78,13 +82,16 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
     """
     steps = warm(contenders(shape), shape)
     times = [{name: seconds_a_step(step) for name, step in steps.items()} for _ in range(rounds)]
+    if shape.device == "cuda":
+        seconds = flop(shape) / peak_flops(torch.device("cuda"), SIDE)
+        steps["device_peak"], times = lambda: None, [t | {"device_peak": seconds} for t in times]
     found = {}
     for name in sorted(steps.keys() - {"ours"}):
         work, unit = float(shape.tokens), "tokens/s"
-        if name == "matmul_peak":
+        if name in ("matmul_peak", "device_peak"):
             products = str(product_dtype(shape.device)).removeprefix("torch.")
             work, unit = flop(shape) / 1e9, f"GFLOP/s of {products} products"
-        found[f"train_step.{shape.name}.{name}"] = {
+        found[f"{stage(shape.device)}.{shape.name}.{name}"] = {
             "ours": round(statistics.median(work / t["ours"] for t in times)),
             "theirs": round(statistics.median(work / t[name] for t in times)),
             "ratio": round(statistics.median(t[name] / t["ours"] for t in times), 2),
@@ -94,20 +101,28 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
     return found
 
 
+def stage(device: str) -> str:
+    """Return the beginning of the names of all rows that are measured on ``device``."""
+    return "train_step" if device == "cpu" else "gpu_step"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", choices=("cpu", "cuda"), help="measure on this device only")
+    arguments = parser.parse_args()
     torch.set_num_threads(THREADS)
     if not importlib.util.find_spec("transformer_lens"):
         print("transformer_lens is not installed, so its rows are left out; bench/README.md says how to install it")
-    found = {}
-    for shape in SHAPES + (ON_A_GPU if torch.cuda.is_available() else ()):
-        rows = measure(shape, rounds)
-        for name, row in rows.items():
-            print(f"{name:50} {row['ours']:9,} {row['theirs']:9,} {row['ratio']:6.2f}  {row['unit']}", flush=True)
-        found |= rows
-    record("train_step.", found)
+    for device, shapes in {"cpu": SHAPES, "cuda": ON_A_GPU if torch.cuda.is_available() else ()}.items():
+        found = {}
+        for shape in shapes if arguments.only in (None, device) else ():
+            rows = measure(shape, arguments.rounds)
+            for name, row in rows.items():
+                print(f"{name:50} {row['ours']:9,} {row['theirs']:9,} {row['ratio']:6.2f}  {row['unit']}", flush=True)
+            found |= rows
+        if found:
+            record(f"{stage(device)}.", found)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import pytest
 
 from bench import exponents, table
 from bench.ratios import STAGES, draw_ratios, installing, named, ratios
-from bench.table import by_hand, untested
+from bench.table import by_hand, on_a_gpu
 from experiments import summary
 from pipelines.paths import ROOT
 
@@ -36,13 +36,12 @@ def test_what_is_not_measured_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     assert "bench.growth" in exponents.growth()
     assert "bench.step_profile" in table.step_profile()
     assert ratios({}, "extract.", "python -m bench.circuits") == "Not measured yet: `python -m bench.circuits`."
-    assert "pip install 'transformer_lens<4'" in installing({"train_step.gpu.matmul_peak": {}})
-    assert installing({"train_step.gpu.transformerlens_float32": {}}) == ""
+    assert "pip install 'transformer_lens<4'" in installing({"gpu_step.gpu.matmul_peak": {}})
+    assert installing({"gpu_step.gpu.transformerlens_float32": {}}) == ""
     assert "was not measured" in by_hand({})
     assert "make onset-law" in summary.onset_law()
     assert "experiments.dilution" in summary.dilution()
-    assert "Untested on a GPU: `gpu` and `paper`." in untested({})
-    assert "Untested on a GPU: `paper`." in untested({"train_step.gpu.matmul_peak": {}})
+    assert on_a_gpu({}) == "Not measured yet: `python -m bench.train_step --only cuda`."
 
 
 def test_a_model_that_has_not_changed_is_said_to_be_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,16 +112,16 @@ def test_rows_have_readable_names() -> None:
     assert named("train_step.L2H4_batch16.plain_loop") == "training step, 2 layers, 4 heads, batch 16"
     assert named("train_step.L1H4_batch8.compiled") == "training step, 1 layer, 4 heads, batch 8"
     assert named("train_step.L0_batch8.matmul_peak") == "training step, 0 layers, batch 8"
-    assert named("train_step.gpu.matmul_peak") == "training step, profile `gpu`, on a GPU"
+    assert named("gpu_step.gpu.matmul_peak") == "training step, profile `gpu`, on a GPU"
     assert named("phase_change_seconds.paper_recipe") == "time to the phase change"
 
 
 def test_every_row_that_is_kept_can_be_written(tmp_path: Path) -> None:
     results = json.loads((ROOT / "bench" / "results.json").read_text())
-    tables = [ratios(results, stage, "") for stage in ("train_step.", "extract.", "phase_change")]
+    tables = [ratios(results, stage, "") for stage in ("train_step.", "gpu_step.", "extract.", "phase_change")]
     assert sum(len(rows.splitlines()) - 2 for rows in tables) == len(results)
     assert {name.split(".")[0] for name in results} == set(STAGES)
-    assert all("learning rates tried" in row for row in tables[2].splitlines()[2:])
+    assert all("learning rates tried" in row for row in tables[3].splitlines()[2:])
     draw_ratios(dict(list(results.items())[:1]), tmp_path / "ratios.png")
     assert (tmp_path / "ratios.png").stat().st_size > 0
 

@@ -181,6 +181,9 @@ def _unknown_key(path: str) -> str:
             adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
+    if (ROOT / "conf" / path.split(".")[0]).is_dir() and known != {}:  # params.yaml has it, but another file was chosen
+        group = path.split(".")[0]
+        return f"{path}: the file of conf/{group}/ that is chosen here has no such setting; see conf/{group}/"
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from configobj import ConfigObj, ConfigObjError
-from platformdirs import user_config_dir
+from platformdirs import site_config_dir, user_config_dir
 
 from pathsum.core.locks import held
 from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, note_outputs
@@ -55,6 +55,7 @@ LIMITS = (  # of the shell: option of `ulimit`, its unit, and what a run needs a
     (resource.RLIMIT_FSIZE, "f", 2**10, 2**16, "KiB in a file"),  # DVC would report an error of its database
     (resource.RLIMIT_NOFILE, "n", 1, 2**8, "open files"),  # W&B would wait for ever
     (resource.RLIMIT_AS, "v", 2**10, 2**21, "KiB of memory"),  # torch could not be imported
+    (resource.RLIMIT_CPU, "t", 1, 3600, "seconds of processor time"),  # the system would end a stage without a message
 )
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
 
@@ -263,17 +264,18 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 def require_graph() -> None:
     """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, folders for results
-    that can be written, and a git repository (not needed if DVC is set to ``no_scm``), and unless the limits of the
-    shell are at least ``LIMITS``.
+    that can be written, and a git repository (not needed if DVC is set to ``no_scm``), and unless
+    ``require_limits`` passes.
 
     In a folder without stages, DVC would say that everything is up to date.
     """
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
-    # The last is the user's, at the place that dvc.dirs gives; importing that takes 0.2 s.
+    # The last two are at the places that dvc.dirs gives; importing that takes 0.2 s.
     own = Path(os.environ.get("DVC_GLOBAL_CONFIG_DIR") or user_config_dir("dvc", "iterative")) / "config"
-    for path in (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"), own):
+    of_all = Path(os.environ.get("DVC_SYSTEM_CONFIG_DIR") or site_config_dir("dvc", "iterative")) / "config"
+    for path in (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"), own, of_all):
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             _ = path.name == ".dvcignore" or ConfigObj(lines)
@@ -281,7 +283,7 @@ def require_graph() -> None:
             continue
         except (OSError, ConfigObjError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            hint = "correct or remove it" if path == own else "put it back"
+            hint = "correct or remove it" if path in (own, of_all) else "put it back"
             raise ValueError(f"{path}: expected a file of DVC that can be read ({why}); {hint}") from error
     settings = Path(".dvc/config").read_text() if Path(".dvc/config").is_file() else ""
     if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in settings:
@@ -291,6 +293,11 @@ def require_graph() -> None:
     for path in (*filter(Path.exists, OUTPUTS), Path.cwd()):  # DVC would not name it
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: expected a folder that can be written, got one that is read-only; change that")
+    require_limits()
+
+
+def require_limits() -> None:
+    """Raise ValueError unless the limits of the shell are at least ``LIMITS``."""
     for limit, option, unit, least, what in LIMITS:
         most, _ = resource.getrlimit(limit)
         if most != resource.RLIM_INFINITY and most < least * unit:

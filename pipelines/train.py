@@ -27,11 +27,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.training import ranks
+from pathsum.training.loop import total_steps
 from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED, PARENT
 from pipelines.paths import ROOT, TOKENS, params, stage
-from pipelines.repro import wait_for_tokens
+from pipelines.repro import require_limits, wait_for_tokens
 from pipelines.train_cell import run_cell, set_threads
 
 GROUPS = ("model", "train", "corpus", "tokenizer", "tracking", "profile")  # folders of conf/ that are read
@@ -101,11 +102,18 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
             raise ValueError(
                 "--multirun: torchrun trains one model at a time; a Hydra launcher trains several (hydra/launcher=…)"
             )
+        require_limits()
         require_same_tokens(config)
         wait_for_tokens()
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
+        if 0 < (steps := total_steps(cell)) <= cell.train.warmup_steps and ranks.is_main():
+            print(
+                f"{name}: its {steps} steps are all warm-up, so learning rates stay below those given; raise "
+                "train.tokens, or lower train.warmup_steps",
+                file=sys.stderr,
+            )
         folder = run_cell(name, cell, tracking)
         if ranks.is_main():
             print(f"{name}: {folder}")

@@ -115,8 +115,10 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "wide").write_text("good", encoding="utf-16")
     (tmp_path / "packed").write_bytes(gzip.compress(b"good"))
     (tmp_path / "folder").mkdir()
+    (tmp_path / "hidden" / ".git").mkdir(parents=True)
+    (tmp_path / "hidden" / ".git" / "text").write_text("good")
     (tmp_path / "good").write_text("good")
-    names = ["empty", "binary", "latin", "cut", "wide", "packed", "folder", "good", "absent", "*.nothing"]
+    names = ["empty", "binary", "latin", "cut", "wide", "packed", "folder", "hidden", "good", "absent", "*.nothing"]
     with pytest.raises(FileNotFoundError) as caught:
         next(text_documents([str(tmp_path / n) for n in names], ""))
     lines = {line.split(": ")[0].split("/")[-1]: line for line in str(caught.value).splitlines()[1:]}
@@ -128,8 +130,16 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     assert "is UTF-16; convert it" in lines["wide"]
     assert "is compressed by gzip; unpack it" in lines["packed"]
     assert "a folder without files" in lines["folder"]
+    assert "a folder of hidden files only, which are not read; rename them" in lines["hidden"]
     assert "does not exist" in lines["absent"]
     assert "matches no file" in lines["*.nothing"]
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="no /proc")
+def test_a_file_of_the_system_without_a_size_is_not_read() -> None:
+    """Reading /proc/kmsg waits for ever."""
+    with pytest.raises(ValueError, match=r"/proc/cpuinfo: is empty"):
+        next(text_documents(["/proc/cpuinfo"], ""))
 
 
 def test_unusable_files_alone_are_a_value_error(tmp_path: Path) -> None:

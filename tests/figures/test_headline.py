@@ -41,6 +41,19 @@ def test_models_without_heads_have_no_panel_of_induction_heads(layers: tuple[int
     assert figure.svg.count(b'id="axes_') == panels
 
 
+def test_the_data_are_what_is_drawn() -> None:
+    found = synthetic.results(heads=(2, 3), seeds=(0,))
+    figure = headline(found)
+    assert figure is not None
+    final = figure.data[figure.data["final_loss_drop_nats"].notna()].set_index("cell")
+    assert final["final_loss_drop_nats"].to_dict() == {
+        name: cell.summary.in_context_loss_drop_nats for name, cell in found.cells.items()
+    }
+    curves = figure.data[figure.data["final_loss_drop_nats"].isna()]
+    assert len(curves) == sum(len(cell.log) for cell in found.cells.values())
+    assert not {"loss_drop_nats", "repeat_first_nats"} & set(figure.data)
+
+
 def test_without_logs_there_is_no_first_figure() -> None:
     found = synthetic.results(heads=(2,), seeds=(0,))
     assert headline(replace(found, cells={n: replace(c, log=[]) for n, c in found.cells.items()})) is None

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hydra import compose as hydra_compose
+from hydra import initialize_config_dir
 from omegaconf import OmegaConf
 
 from pathsum.claims.preregistration import Preregistration
@@ -28,6 +30,7 @@ from pathsum.config import (
     load_corpus,
 )
 from pipelines import compose as composition
+from pipelines import train
 from pipelines.check import check_composed, check_valid, without_effect
 from pipelines.compose import compose, composing
 from pipelines.paths import ROOT, read_yaml
@@ -371,6 +374,21 @@ def test_a_mistake_in_an_override_of_training_is_a_sentence(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("warmup", "told"), [(19, False), (20, True)])
+def test_training_that_ends_in_its_warm_up_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], warmup: int, told: bool
+) -> None:
+    typed = [f"train.tokens={20 * 8 * 256}", f"train.warmup_steps={warmup}"]
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        config = hydra_compose("config", typed)
+    for name in ("set_threads", "require_same_tokens", "wait_for_tokens", "run_cell"):
+        monkeypatch.setattr(train, name, lambda *_: Path("runs"))
+    train.run(config, typed, sweep=False)
+    said = capsys.readouterr()
+    assert said.out == "L2H4S2: runs\n"
+    assert ("its 20 steps are all warm-up, so learning rates stay below those given" in said.err) == told
+
+
 def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> None:
     copy(tmp_path)
     compose(tmp_path / "params.yaml", ["+sweep.overrides.L2H4S9.train.tokens=9000000"])
@@ -597,6 +615,12 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
     found = check(tmp_path, DVC_EXP_NAME="trial")
     assert "cells.L2H4S3.model.n_ctx: expected model.n_ctx = 256" in found.stderr
     assert "got 128; change model.n_ctx for all cells" in found.stderr
+
+
+def test_a_setting_of_another_file_than_the_chosen_one_is_named(tmp_path: Path) -> None:
+    said = "corpus.distributions: the file of conf/corpus/ that is chosen here has no such setting; see conf/corpus/"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        compose(tmp_path / "params.yaml", ["corpus=text", "corpus.distributions=[sympy]"])
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,13 @@ def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("path", "why"), [("settings", "Not a directory"), ("settings/config", "Invalid line .*"), ("", "")]
 )
-def test_an_unreadable_configuration_of_the_user_is_named(project: Path, path: str, why: str) -> None:
+@pytest.mark.parametrize("variable", ["DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR"])
+def test_an_unreadable_configuration_of_the_user_or_the_system_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch, variable: str, path: str, why: str
+) -> None:
     """DVC would print a traceback."""
+    monkeypatch.delenv("DVC_GLOBAL_CONFIG_DIR")
+    monkeypatch.setenv(variable, str(project / "settings"))
     if path:
         (project / path).parent.mkdir(exist_ok=True)
         (project / path).write_text("[core\n")
@@ -94,10 +99,12 @@ def test_an_unreadable_configuration_of_the_user_is_named(project: Path, path: s
 
 
 def test_the_configuration_of_the_user_is_where_dvc_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dvc.dirs import global_config_dir
+    from dvc.dirs import global_config_dir, system_config_dir
 
-    monkeypatch.delenv("DVC_GLOBAL_CONFIG_DIR", raising=False)
+    for variable in ("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     assert global_config_dir() == repro.user_config_dir("dvc", "iterative")
+    assert system_config_dir() == repro.site_config_dir("dvc", "iterative")
 
 
 @pytest.mark.parametrize(

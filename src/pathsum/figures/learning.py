@@ -24,6 +24,7 @@ def headline(results: Results) -> Figure | None:
     if data.empty:
         return None
     heads = "prefix_matching" in _panels(data)
+    shown = pd.concat([data[["cell", "layers", "heads", "tokens_millions", "prefix_matching"]], _final(results)])
 
     def paint(canvas: Canvas) -> None:
         *left, right = row(canvas, 1 + heads)
@@ -38,11 +39,11 @@ def headline(results: Results) -> Figure | None:
 
     lines = "Lines: models (thin) and their means (thick), on the few windows that date the onset. " if heads else ""
     caption = (
-        f"{lines}Dots: final values of all models on the verdicts' windows; bars: 95 % intervals over documents."
+        f"{lines}Dots: final values, on the windows of the verdicts; bars: 95 % intervals over documents."
         f"{curriculum_caption(results) if heads else ''}"
     )
     title = "Prefix matching and in-context loss drop" if heads else "In-context loss drop"
-    return picture("headline", title, caption, data, (5.2 * (1 + heads), 4.7), paint)
+    return picture("headline", title, caption, shown, (5.2 * (1 + heads), 4.7), paint)
 
 
 def phase_change(results: Results) -> Figure | None:
@@ -107,6 +108,24 @@ def _training(results: Results) -> pd.DataFrame:
     ]
     floats = {"prefix_matching": float, "previous_token_first_layer": float}
     return pd.DataFrame(rows).astype(floats) if rows else pd.DataFrame()
+
+
+def _final(results: Results) -> pd.DataFrame:
+    """Return a row per model with its final scores on the windows of the verdicts."""
+    rows = [
+        {
+            "cell": c.name,
+            "layers": layers_label(c.summary.n_layers),
+            "heads": c.summary.n_heads,
+            "tokens_millions": c.summary.tokens_seen / 1e6,
+            "final_prefix_matching": c.summary.prefix_matching,
+            "final_loss_drop_nats": c.summary.in_context_loss_drop_nats,
+            "loss_drop_low": c.summary.in_context_loss_drop_low,
+            "loss_drop_high": c.summary.in_context_loss_drop_high,
+        }
+        for c in results.cells.values()
+    ]
+    return pd.DataFrame(rows).astype(dict.fromkeys(("final_prefix_matching", "loss_drop_low", "loss_drop_high"), float))
 
 
 # ---- painting -------------------------------------------------------------------------------------------------------

@@ -47,10 +47,11 @@ def compose(output: Path, overrides: list[str]) -> None:
         with composing(overrides):
             compose_and_dump(str(draft), str(ROOT / "conf"), None, "config", str(ROOT / "pipelines"), overrides)
         if not read_yaml(draft) or "defaults" not in (read_yaml(ROOT / "conf" / "config.yaml") or ()):
-            raise ValueError("conf/config.yaml: expected the list `defaults`, got none; put it back")
+            raise ValueError(NO_DEFAULTS.format("conf/config.yaml"))
         write_whole(output, draft.read_bytes())
 
 
+NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 CAUGHT = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError, AssertionError)
 
 
@@ -195,7 +196,7 @@ def _unreadable() -> Iterator[str]:
             if not isinstance(settings, DictConfig):
                 yield f"{path}: expected settings by name, got a list; correct it"
             elif path == ROOT / "conf" / "config.yaml" and "defaults" not in settings:
-                yield f"{path}: expected the list `defaults`, got none; put it back"
+                yield NO_DEFAULTS.format(path)
         except UnicodeDecodeError:
             yield f"{path}: expected UTF-8, got other bytes; save it as UTF-8"
         except RecursionError:

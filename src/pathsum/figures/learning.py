@@ -43,7 +43,7 @@ def headline(results: Results) -> Figure | None:
         f"{curriculum_caption(results) if heads else ''}"
     )
     title = "Prefix matching and in-context loss drop" if heads else "In-context loss drop"
-    return picture("headline", title, caption, shown, (5.2 * (1 + heads), 4.7), paint)
+    return picture("headline", title, caption, shown, (4.4 * (1 + heads), 4.1), paint)
 
 
 def phase_change(results: Results) -> Figure | None:

@@ -72,8 +72,8 @@ def _one(results: Results) -> str:
     return (
         f"One layer learns skip-trigrams and {'no induction' if none else 'some induction'}: no head's prefix matching "
         f"(attention to the token after an earlier copy of the current one, 0 to 1) exceeds {number(max(scores), 3)}. "
-        f"By OV eigenvalues, the paper's evidence, {count(found, 'weights')} heads copy; only "
-        f"{sum(c.shown for c in found)} of them also by behavior."
+        f"By OV eigenvalues, the paper's evidence, {count(found, 'weights')} heads copy; by behavior on repeated "
+        f"random tokens, only {sum(c.shown for c in found)} of these do."
         if scores
         else "One layer: no head was measured."
     )

@@ -90,7 +90,7 @@ def draw_ratios(results: Results, path: Path) -> None:
     """Draw one bar per ratio, and write the figure to ``path``. Bars that are lower bounds are hatched."""
     shown = {name: found for name, found in results.items() if found["ratio"] is not None}
     labels = [
-        f"{named(name)}:\n{re.split('[:;,]', MEANING[name.split('.')[-1]])[0].replace('`', '')}" for name in shown
+        f"{named(name)}:\n{re.split('[:;,]', MEANING[name.split('.')[-1]])[0]}".replace("`", "") for name in shown
     ]
     sns.set_theme(style="whitegrid")
     figure = Figure(figsize=(8, 0.45 * len(shown) + 0.8))

@@ -56,10 +56,7 @@ def on_a_gpu(results: Results) -> str:
         for name, row in found.items()
         if name.endswith("device_peak")
     ]
-    said = (
-        f"On a GPU, a step is one CUDA graph. It reaches {' and '.join(shares)} of the peak of bf16 products "
-        f"({machines(found)})."
-    )
+    said = f"Measured on: {machines(found)}. Shares of the peak of the GPU that our step reaches: {', '.join(shares)}."
     return f"{said}\n\n{ratios(found, 'gpu_step.', '')}"
 
 

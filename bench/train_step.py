@@ -4,6 +4,7 @@ Ours is the training step of the default recipe (Muon and AdamW). The others are
 hand-written kernels, compiled by ``torch.compile``; a plain PyTorch loop with AdamW; the attention-only model of
 TransformerLens with AdamW; and only the matrix products of our step, into outputs that already exist. All run in turn
 in one process, round after round, so that other work on the machine slows all of them. Ratios are medians over rounds.
+On a GPU, the peak of its matrix products is measured once, after all rounds.
 
 A run replaces all rows of its tables: one for the CPU and, if there is a GPU, one for it. TransformerLens is not a
 dependency: without it, its rows are left out. Without a C++ compiler, those of ``torch.compile`` are left out. With
@@ -26,10 +27,12 @@ from bench.contenders import Step, autocast, compiled, ours, plain_loop, product
 from bench.measuring import THREADS, machine, record
 from bench.shapes import ON_A_GPU, SHAPES, Shape, flop
 from pathsum.training.device import peak_flops, product_dtype
+from pathsum.training.replay import EAGER
 
 SECONDS = 0.25  # least time of each contender in each round
-MOST_LOGITS = 2**31
+MOST_LOGITS = 2**31  # in a step; rivals store several tables of them in float32, 8 GiB each
 SIDE = 8192  # of the square matrices whose product gives the peak of a GPU
+WARM = EAGER + 2  # steps before the measurement, so that a recorded step has been recorded
 
 
 def seconds_a_step(step: Step) -> float:
@@ -57,13 +60,13 @@ def contenders(shape: Shape) -> dict[str, Callable[[Shape], Step]]:
 
 
 def warm(makers: dict[str, Callable[[Shape], Step]], shape: Shape) -> dict[str, Step]:
-    """Make each step and run it five times. If torch cannot compile ``compiled``, print this and leave the step
+    """Make each step and run it WARM times. If torch cannot compile ``compiled``, print this and leave the step
     out."""
     steps = {}
     for name, make in makers.items():
         try:
             step = make(shape)
-            for _ in range(5):
+            for _ in range(WARM):
                 step()
         except BackendCompilerFailed as error:
             if name != "compiled":
@@ -84,9 +87,9 @@ def measure(shape: Shape, rounds: int) -> dict[str, dict[str, Any]]:
     times = [{name: seconds_a_step(step) for name, step in steps.items()} for _ in range(rounds)]
     if shape.device == "cuda":
         seconds = flop(shape) / peak_flops(torch.device("cuda"), SIDE)
-        steps["device_peak"], times = lambda: None, [t | {"device_peak": seconds} for t in times]
+        times = [round_ | {"device_peak": seconds} for round_ in times]
     found = {}
-    for name in sorted(steps.keys() - {"ours"}):
+    for name in sorted(times[0].keys() - {"ours"}):
         work, unit = float(shape.tokens), "tokens/s"
         if name in ("matmul_peak", "device_peak"):
             products = str(product_dtype(shape.device)).removeprefix("torch.")
@@ -111,18 +114,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--only", choices=("cpu", "cuda"), help="measure on this device only")
     arguments = parser.parse_args()
+    if arguments.only == "cuda" and not torch.cuda.is_available():
+        parser.error("--only cuda: expected a GPU, got none that torch can see")
     torch.set_num_threads(THREADS)
     if not importlib.util.find_spec("transformer_lens"):
         print("transformer_lens is not installed, so its rows are left out; bench/README.md says how to install it")
-    for device, shapes in {"cpu": SHAPES, "cuda": ON_A_GPU if torch.cuda.is_available() else ()}.items():
+    for device, shapes in {"cpu": SHAPES, "cuda": ON_A_GPU}.items():
+        if arguments.only not in (None, device) or (device == "cuda" and not torch.cuda.is_available()):
+            continue
         found = {}
-        for shape in shapes if arguments.only in (None, device) else ():
+        for shape in shapes:
             rows = measure(shape, arguments.rounds)
             for name, row in rows.items():
                 print(f"{name:50} {row['ours']:9,} {row['theirs']:9,} {row['ratio']:6.2f}  {row['unit']}", flush=True)
             found |= rows
-        if found:
-            record(f"{stage(device)}.", found)
+        record(f"{stage(device)}.", found)
 
 
 if __name__ == "__main__":

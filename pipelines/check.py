@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
@@ -262,11 +263,8 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
                 yield f"sweep.{key} = {sweep[key]}: models without layers have no heads, so it adds no models"
     elif model["d_head"] in sweep["d_head"]:
         yield f"sweep.d_head = {sweep['d_head']}: {model['d_head']} is model.d_head and adds no models"
-    if short := [name for name, cell in values["cells"].items() if _ends_in_warmup(cell)]:
-        yield (
-            "train.warmup_steps: expected fewer steps than training has, because learning rates reach their values "
-            f"after the warm-up ({_some(short)})"
-        )
+    if short := [name for name, cell in values["cells"].items() if ends_in_warmup(cell)]:
+        yield LONG_WARMUP.format(_some(short))
     every = [*values["cells"].values(), *values["synthetic_models"].values()]
     if all(config["train"]["optimizer"] == "adamw" for config in every):
         yield f"train.momentum = {values['train']['momentum']}: no model reads it, because none is trained with Muon"
@@ -312,8 +310,15 @@ def _of_no_attention(values: dict[str, Any]) -> Iterator[str]:
                     yield f"sweep.{where}.{section}.{key}: models without layers do not read it"
 
 
-def _ends_in_warmup(cell: dict[str, Any]) -> bool:
-    steps = cell["train"]["tokens"] // (cell["train"]["batch"] * cell["model"]["n_ctx"])
+LONG_WARMUP = (
+    "train.warmup_steps: expected fewer steps than training has, because learning rates reach their values after the "
+    "warm-up ({})"
+)
+
+
+def ends_in_warmup(cell: dict[str, Any]) -> bool:
+    """Return whether a model is trained, but only for the steps of its warm-up or fewer."""
+    steps = math.ceil(cell["train"]["tokens"] / (cell["train"]["batch"] * cell["model"]["n_ctx"]))
     return 0 < steps <= int(cell["train"]["warmup_steps"])
 
 

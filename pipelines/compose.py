@@ -23,6 +23,8 @@ from pipelines.paths import PARAMS, ROOT, params, read_yaml, show_help, stage
 
 COMPOSED = ("cells", "synthetic_models")  # from other sections
 
+NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
+
 
 def compose(output: Path, overrides: list[str]) -> None:
     """Compose conf/ with the Hydra ``overrides`` and write the result to ``output``.
@@ -51,7 +53,6 @@ def compose(output: Path, overrides: list[str]) -> None:
         write_whole(output, draft.read_bytes())
 
 
-NO_DEFAULTS = "{}: expected the list `defaults`, got none; put it back"
 CAUGHT = (HydraException, OmegaConfBaseException, yaml.YAMLError, ValueError, OSError, RecursionError, AssertionError)
 
 
@@ -182,9 +183,14 @@ def _unknown_key(path: str) -> str:
             adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
-    if (ROOT / "conf" / path.split(".")[0]).is_dir() and known != {}:  # params.yaml has it, but another file was chosen
-        group = path.split(".")[0]
-        return f"{path}: the file of conf/{group}/ that is chosen here has no such setting; see conf/{group}/"
+    group = path.split(".")[0]
+    if (
+        ROOT / "conf" / group
+    ).is_dir() and known != {}:  # params.yaml has the setting; these overrides name other files
+        return (
+            f"{path}: expected a setting of the file of conf/{group}/ that is chosen here, got one of another file; "
+            f"leave it out, or choose that file by {group}=NAME"
+        )
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
 
 

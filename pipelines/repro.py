@@ -264,8 +264,7 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 def require_graph() -> None:
     """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, folders for results
-    that can be written, and a git repository (not needed if DVC is set to ``no_scm``), and unless
-    ``require_limits`` passes.
+    that can be written, and a git repository (not needed if DVC is set to ``no_scm``). See also ``require_limits``.
 
     In a folder without stages, DVC would say that everything is up to date.
     """
@@ -303,7 +302,7 @@ def require_limits() -> None:
         if most != resource.RLIM_INFINITY and most < least * unit:
             raise ValueError(
                 f"expected a limit of at least {least:,} {what}, got {most // unit:,}; raise it with "
-                f"`ulimit -{option}` and type the same command again"
+                f"`ulimit -S -{option} {least}`, or open another shell, and type the same command again"
             )
 
 

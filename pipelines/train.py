@@ -27,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pathsum.config import CellConfig, TrackingConfig, load
 from pathsum.training import ranks
-from pathsum.training.loop import total_steps
+from pipelines.check import LONG_WARMUP, ends_in_warmup
 from pipelines.compose import composing
 from pipelines.hydra_plugins import grid
 from pipelines.interrupts import INTERRUPTED, PARENT
@@ -108,12 +108,8 @@ def run(config: DictConfig, typed: Sequence[str], sweep: bool) -> None:
         cell = load(CellConfig, ad_hoc(config, typed), "config")
         tracking = load(TrackingConfig, OmegaConf.to_container(config.tracking, resolve=True), "tracking")
         name = grid.cell_name(cell.model.n_layers, cell.model.n_heads, cell.seed)
-        if 0 < (steps := total_steps(cell)) <= cell.train.warmup_steps and ranks.is_main():
-            print(
-                f"{name}: its {steps} steps are all warm-up, so learning rates stay below those given; raise "
-                "train.tokens, or lower train.warmup_steps",
-                file=sys.stderr,
-            )
+        if ends_in_warmup(cell.model_dump()) and ranks.is_main():
+            print(LONG_WARMUP.format(name), file=sys.stderr)
         folder = run_cell(name, cell, tracking)
         if ranks.is_main():
             print(f"{name}: {folder}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -117,20 +118,24 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "hidden" / ".git").mkdir(parents=True)
     (tmp_path / "hidden" / ".git" / "text").write_text("good")
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / "pipe")
     (tmp_path / "good").write_text("good")
-    names = ["empty", "binary", "latin", "cut", "wide", "packed", "folder", "hidden", "good", "absent", "*.nothing"]
+    names = ["empty", "binary", "latin", "cut", "wide", "packed", "folder", "pipes", "hidden", "good", "absent"]
+    names += ["*.nothing"]
     with pytest.raises(FileNotFoundError) as caught:
         next(text_documents([str(tmp_path / n) for n in names], ""))
     lines = {line.split(": ")[0].split("/")[-1]: line for line in str(caught.value).splitlines()[1:]}
     assert set(lines) == set(names) - {"good"}
-    assert "is empty; remove it" in lines["empty"]
+    assert "is empty or has no size; remove it" in lines["empty"]
     assert r"is binary (NUL at byte 3); give text (unpack archives first), or corpus.separator='\0'" in lines["binary"]
     assert f"is not UTF-8 at byte {(1 << 20) + 1}; convert it" in lines["latin"]
     assert "is not UTF-8 at byte 1" in lines["cut"]
     assert "is UTF-16; convert it" in lines["wide"]
     assert "is compressed by gzip; unpack it" in lines["packed"]
     assert "a folder without files" in lines["folder"]
-    assert "a folder of hidden files only, which are not read; rename them" in lines["hidden"]
+    assert "a folder without files" in lines["pipes"]
+    assert "a folder of hidden files, which are not read; rename them" in lines["hidden"]
     assert "does not exist" in lines["absent"]
     assert "matches no file" in lines["*.nothing"]
 
@@ -138,7 +143,7 @@ def test_all_unusable_text_is_named_at_once(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/cpuinfo").is_file(), reason="no /proc")
 def test_a_file_of_the_system_without_a_size_is_not_read() -> None:
     """Reading /proc/kmsg waits for ever."""
-    with pytest.raises(ValueError, match=r"/proc/cpuinfo: is empty"):
+    with pytest.raises(ValueError, match=r"/proc/cpuinfo: is empty or has no size"):
         next(text_documents(["/proc/cpuinfo"], ""))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Canvas
 
@@ -41,16 +42,27 @@ def test_models_without_heads_have_no_panel_of_induction_heads(layers: tuple[int
     assert figure.svg.count(b'id="axes_') == panels
 
 
-def test_the_data_are_what_is_drawn() -> None:
-    found = synthetic.results(heads=(2, 3), seeds=(0,))
+def test_the_data_have_the_curves_and_the_final_values_that_are_drawn() -> None:
+    plain = synthetic.results(heads=(2, 3), seeds=(0,))
+    cells = {name: replace(c, summary=between(c.summary, i)) for i, (name, c) in enumerate(plain.cells.items())}
+    found = replace(plain, cells=cells)
     figure = headline(found)
     assert figure is not None
     final = figure.data[figure.data["final_loss_drop_nats"].notna()].set_index("cell")
-    assert final["final_loss_drop_nats"].to_dict() == {
-        name: cell.summary.in_context_loss_drop_nats for name, cell in found.cells.items()
-    }
+    assert set(final.index) == set(found.cells)
+    for name, s in ((name, cell.summary) for name, cell in found.cells.items()):
+        given = (
+            s.prefix_matching,
+            s.in_context_loss_drop_nats,
+            s.in_context_loss_drop_low,
+            s.in_context_loss_drop_high,
+        )
+        row = final.loc[name, [c for c in final if c.startswith("final_")]]
+        assert [None if pd.isna(value) else value for value in row] == list(given)
     curves = figure.data[figure.data["final_loss_drop_nats"].isna()]
-    assert len(curves) == sum(len(cell.log) for cell in found.cells.values())
+    with_heads = [c for c in found.cells.values() if c.summary.n_layers]
+    assert len(curves) == sum(len(cell.log) for cell in with_heads)
+    assert curves["prefix_matching"].notna().all()
     assert not {"loss_drop_nats", "repeat_first_nats"} & set(figure.data)
 
 

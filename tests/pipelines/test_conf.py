@@ -386,7 +386,7 @@ def test_training_that_ends_in_its_warm_up_is_told(
     train.run(config, typed, sweep=False)
     said = capsys.readouterr()
     assert said.out == "L2H4S2: runs\n"
-    assert ("its 20 steps are all warm-up, so learning rates stay below those given" in said.err) == told
+    assert ("train.warmup_steps: expected fewer steps than training has" in said.err) == told
 
 
 def test_an_override_of_a_model_that_the_grid_lacks_is_told(tmp_path: Path) -> None:
@@ -618,7 +618,9 @@ def test_a_cell_with_another_context_than_the_baselines_is_refused(tmp_path: Pat
 
 
 def test_a_setting_of_another_file_than_the_chosen_one_is_named(tmp_path: Path) -> None:
-    said = "corpus.distributions: the file of conf/corpus/ that is chosen here has no such setting; see conf/corpus/"
+    said = (
+        "corpus.distributions: expected a setting of the file of conf/corpus/ that is chosen here, got one of another"
+    )
     with pytest.raises(ValueError, match=re.escape(said)):
         compose(tmp_path / "params.yaml", ["corpus=text", "corpus.distributions=[sympy]"])
 

@@ -75,7 +75,7 @@ def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.M
             monkeypatch.setattr(
                 resource, "getrlimit", lambda limit, given=given: given.get(limit, (resource.RLIM_INFINITY,) * 2)
             )
-            said = rf"at least {least:,} {what}, got {most:,}; raise it with `ulimit -{option}`"
+            said = rf"at least {least:,} {what}, got {most:,}; raise it with `ulimit -S -{option} {least}`, or open"
             with nullcontext() if allowed else pytest.raises(ValueError, match=said):
                 repro.require_graph()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +43,15 @@ def test_a_recorded_step_changes_the_weights_to_the_same_bits(positions: str, au
         assert mine.equal(its), name
 
 
+def test_a_batch_of_another_shape_is_no_recorded_step() -> None:
+    model = model_on("cuda", "relative")
+    recorded = RecordedStep(model, optimizers(model, TRAIN), False)
+    for _ in range(5):
+        recorded(windows().batch(torch.arange(5)).cuda())
+    with pytest.raises(AssertionError, match="expected batches of one shape"):
+        recorded(windows().batch(torch.arange(1)).cuda())
+
+
 @pytest.mark.parametrize(("rows", "d_vocab"), [(7, 19), (300, 1024), (64, 50_000)])
 @pytest.mark.parametrize("autocast", [False, True])
 def test_the_loss_and_its_gradients_are_those_of_cross_entropy(rows: int, d_vocab: int, autocast: bool) -> None:
@@ -71,18 +79,15 @@ def test_the_kernel_does_what_the_operations_do(d_vocab: int, dtype: torch.dtype
     targets = logits.argmin(-1, keepdim=True)
     targets[::2] = logits.argmax(-1, keepdim=True)[::2]
     ours, exact = logits.clone(), logits.double()
-    log_p = loss._kernel()(ours, targets)
-    torch.testing.assert_close(log_p.double(), loss._one_by_one(exact, targets), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(ours.double(), exact, rtol=4e-3 if dtype == torch.bfloat16 else 1e-4, atol=1e-6)
-    assert loss._kernel() is not loss._one_by_one
-
-
-def test_training_works_without_triton(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(sys.modules, "pathsum.model.fast.loss_kernel", None)
-    loss._kernel.cache_clear()
-    assert loss._kernel() is loss._one_by_one
-    assert "Triton cannot compile the loss, so training is slower" in capsys.readouterr().err
-    loss._kernel.cache_clear()
+    ours[3], exact[3] = float("nan"), float("nan")  # training stops at a loss that is not finite
+    kernel = loss._fastest(d_vocab, dtype)
+    log_p = kernel(ours, targets)
+    assert kernel is not loss._one_by_one
+    assert log_p[3].isnan()
+    rest = torch.arange(65) != 3
+    torch.testing.assert_close(log_p.double()[rest], loss._one_by_one(exact, targets)[rest], rtol=1e-5, atol=1e-5)
+    error = 4e-3 if dtype == torch.bfloat16 else 1e-4
+    torch.testing.assert_close(ours.double()[rest], exact[rest], rtol=error, atol=1e-6)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
@@ -100,7 +105,8 @@ def test_a_gpu_takes_the_steps_of_a_cpu(positions: str) -> None:
     assert losses["cpu"][-1] < losses["cpu"][0] - 0.1
 
 
-def test_a_run_stopped_after_any_step_ends_as_an_unbroken_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stopped_three_times_ends_as_an_unbroken_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is saved, in an evaluation, and in a recorded step."""
     cell = CellConfig(seed=3, model=MODEL, train=TRAIN.model_copy(update={"device": "cuda"}))
     run(tmp_path / "whole" / RUN, cell)
     taken, require_finite = 0, loop._require_finite

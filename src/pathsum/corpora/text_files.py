@@ -133,10 +133,8 @@ def _under(folder: Path) -> list[Path]:
 
 def _why_nothing(pattern: str) -> str:
     if (folder := Path(os.path.expanduser(pattern))).is_dir():
-        if any(files for _, _, files in os.walk(folder)):
-            return (
-                "a folder of hidden files only, which are not read; rename them (and their folders), or give each file"
-            )
+        if any(Path(here, name).is_file() for here, _, names in os.walk(folder) for name in names):
+            return "a folder of hidden files, which are not read; rename them and their folders, or give single files"
         return "a folder without files; put text files there, or give another path"
     if glob.has_magic(pattern):
         return f"matches no file (searched from {os.getcwd()}); check the pattern, or quote it if the shell expanded it"
@@ -150,7 +148,7 @@ def _unusable(path: Path, allow_nul: bool) -> str:
             return "is a device, a pipe or a socket; give files, or leave it out of corpus.paths"
         size = path.stat().st_size  # 0 for files of /proc, some of which would never end
         if not size or (size == len(codecs.BOM_UTF8) and path.read_bytes() == codecs.BOM_UTF8):
-            return "is empty; remove it, or leave it out of corpus.paths"
+            return "is empty or has no size; remove it, or leave it out of corpus.paths"
         decoder, offset = codecs.getincrementaldecoder("utf-8")(), 0
         with path.open("rb") as f:
             while True:

@@ -24,7 +24,8 @@ def headline(results: Results) -> Figure | None:
     if data.empty:
         return None
     heads = "prefix_matching" in _panels(data)
-    shown = pd.concat([data[["cell", "layers", "heads", "tokens_millions", "prefix_matching"]], _final(results)])
+    curves = data[["cell", "layers", "heads", "tokens_millions", "prefix_matching"]].dropna()
+    shown = pd.concat([curves, _final(results)])
 
     def paint(canvas: Canvas) -> None:
         *left, right = row(canvas, 1 + heads)
@@ -120,12 +121,13 @@ def _final(results: Results) -> pd.DataFrame:
             "tokens_millions": c.summary.tokens_seen / 1e6,
             "final_prefix_matching": c.summary.prefix_matching,
             "final_loss_drop_nats": c.summary.in_context_loss_drop_nats,
-            "loss_drop_low": c.summary.in_context_loss_drop_low,
-            "loss_drop_high": c.summary.in_context_loss_drop_high,
+            "final_loss_drop_low_nats": c.summary.in_context_loss_drop_low,
+            "final_loss_drop_high_nats": c.summary.in_context_loss_drop_high,
         }
         for c in results.cells.values()
     ]
-    return pd.DataFrame(rows).astype(dict.fromkeys(("final_prefix_matching", "loss_drop_low", "loss_drop_high"), float))
+    maybe = ("final_prefix_matching", "final_loss_drop_low_nats", "final_loss_drop_high_nats")
+    return pd.DataFrame(rows).astype(dict.fromkeys(maybe, float))
 
 
 # ---- painting -------------------------------------------------------------------------------------------------------

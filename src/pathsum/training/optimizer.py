@@ -101,11 +101,13 @@ def optimizers(model: Transformer, config: TrainConfig) -> list[Optimizer]:
         opts.append(Muon(attention, config.lr_attention, config.momentum, config.decay_attention))
     elif attention:
         groups.append({"params": attention, "lr": config.lr_attention, "weight_decay": config.decay_attention})
-    opts.append(AdamW(groups, betas=config.betas, eps=1e-10, weight_decay=config.decay_embedding, fused=True))
+    on_gpu = model.W_E.device.type == "cuda"
+    decay = config.decay_embedding
+    opts.append(AdamW(groups, betas=config.betas, eps=1e-10, weight_decay=decay, fused=True, capturable=on_gpu))
     for group in (g for o in opts for g in o.param_groups):
         group["peak_lr"] = group["lr"]
-        if model.W_E.device.type == "cuda":
-            group |= {"lr": torch.tensor(group["lr"], device=model.W_E.device), "capturable": True}
+        if on_gpu:
+            group["lr"] = torch.tensor(group["lr"], device=model.W_E.device)
     return opts
 
 

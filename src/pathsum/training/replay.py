@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from pathsum.model.transformer import Transformer
 from pathsum.training.step import advance
 
-_EAGER = 3  # steps before the recording: they create the state of the optimizers, and what the libraries need
+EAGER = 3  # steps before the recording, which create optimizer states, workspaces of cuBLAS and compiled kernels
 
 
 class RecordedStep:
@@ -23,22 +23,22 @@ class RecordedStep:
     """
 
     def __init__(self, model: Transformer, opts: list[Optimizer], autocast: bool) -> None:
-        self._arguments = model, opts, autocast
-        self._taken = 0
+        self._model, self._opts, self._autocast = model, opts, autocast
+        self._steps = 0
         self._graph = torch.cuda.CUDAGraph()
         self._batch: Tensor
         self._loss: Tensor
 
     def __call__(self, batch: Tensor) -> float:
         """Take one training step on ``batch``. Return the loss before the step, in nats per token."""
-        model, opts, autocast = self._arguments
-        self._taken += 1
-        if self._taken <= _EAGER:
-            return advance(model, opts, batch, autocast).item()
-        if self._taken == _EAGER + 1:
+        self._steps += 1
+        if self._steps <= EAGER:
+            return advance(self._model, self._opts, batch, self._autocast).item()
+        if self._steps == EAGER + 1:
             self._batch = batch.clone()
             with torch.cuda.graph(self._graph):
-                self._loss = advance(model, opts, self._batch, autocast)
+                self._loss = advance(self._model, self._opts, self._batch, self._autocast)
+        assert batch.shape == self._batch.shape, "expected batches of one shape"
         self._batch.copy_(batch)
         self._graph.replay()
         return self._loss.item()

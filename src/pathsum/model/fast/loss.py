@@ -63,18 +63,27 @@ def log_p_on_cpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1
 
 def log_p_on_gpu(logits: Float[Tensor, "row vocab"], targets: Int[Tensor, "row 1"]) -> Float[Tensor, "row 1"]:
     """Do the same without waiting for the GPU, with log P in float32 (float64 if the logits are)."""
-    return (_one_by_one if logits.dtype == torch.float64 else _kernel())(logits, targets)
+    work = _one_by_one if logits.dtype == torch.float64 else _fastest(logits.shape[1], logits.dtype)
+    return work(logits, targets.contiguous())
 
 
 @functools.cache
-def _kernel() -> Callable[[Tensor, Tensor], Tensor]:
+def _fastest(d_vocab: int, dtype: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the hand-written kernel. Return the operations of torch if Triton is missing or cannot compile it."""
     try:
         from pathsum.model.fast.loss_kernel import replace_by_gradient  # Triton comes with torch for CUDA on Linux
 
-        replace_by_gradient(torch.zeros(2, 3, device="cuda"), torch.zeros(2, 1, dtype=torch.int64, device="cuda"))
+        logits = torch.zeros(2, d_vocab, dtype=dtype, device="cuda")
+        replace_by_gradient(logits, torch.zeros(2, 1, dtype=torch.int64, device="cuda"))
+    except (torch.OutOfMemoryError, torch.AcceleratorError):  # not errors of Triton
+        raise
     except Exception as error:  # Triton has many: no package, no C compiler, an unknown GPU, …
-        print(f"Triton cannot compile the loss, so training is slower: {error}", file=sys.stderr)
+        why = (str(error) or type(error).__name__).splitlines()[0]
+        print(
+            f"training is slower than it could be, because Triton cannot compile the loss ({why}); install a C "
+            "compiler, and Triton if it is missing",
+            file=sys.stderr,
+        )
         return _one_by_one
     return replace_by_gradient
 

@@ -1,8 +1,8 @@
 """RMS normalization for training. The hand-written gradient reads and writes the stream half as often as autograd.
-On a GPU, ``F.rms_norm`` is used, which takes 0.44 times as long there (H100).
 
-Forward and backward together are 3.2 times as fast as ``F.rms_norm`` (8 windows of 256 tokens, d_model 128, float32,
-two threads). The forward pass is bitwise identical to ``F.rms_norm``, and the gradient agrees to 5e-7.
+On a CPU, forward and backward together are 3.2 times as fast as ``F.rms_norm`` (8 windows of 256 tokens, d_model 128,
+float32, two threads). The forward pass is bitwise identical to ``F.rms_norm``, and the gradient agrees to 5e-7. On a
+GPU, ``F.rms_norm`` is used, which takes 0.039 ms where ours takes 0.089 (32 windows of 512, d_model 256, H100).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+import mpmath
 import torch
 from tokenizers import Tokenizer
 
@@ -15,7 +16,6 @@ from pathsum.model.transformer import Transformer
 from pathsum.page.lab import half_precision
 
 N_CTX, D_VOCAB = 29, 331
-ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = (
     "",
     " ",
@@ -34,9 +34,9 @@ HOSTILE = (
 
 @functools.cache
 def documents() -> tuple[str, ...]:
-    """200 documents: pieces of this project's own files."""
-    files = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").glob("*.md")])
-    texts = [file.read_text(encoding="utf-8") for file in files]
+    """200 documents: pieces of the files of a pinned distribution, so that they change with requirements.lock alone."""
+    files = sorted(Path(mpmath.__file__).parent.rglob("*.py"))
+    texts = [text for file in files if (text := file.read_text(encoding="utf-8"))]
     return tuple(texts[i % len(texts)][37 * i % len(texts[i % len(texts)]) :][:600] for i in range(200))
 
 

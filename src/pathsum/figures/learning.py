@@ -73,7 +73,8 @@ def phase_change(results: Results) -> Figure | None:
         legend_of_depths(canvas.axes[-1], results.layer_counts(), lw=2)
         canvas.axes[0].set_title("dotted: onset of each model", fontweight="normal", fontsize=10)
 
-    caption = f"A line per model; means over a few windows.{curriculum_caption(results)}"
+    windows = "means over a few windows, where levels differ from the verdicts'"
+    caption = f"A line per model; {windows}.{curriculum_caption(results)}"
     return picture("phase_change", "The phase change", caption, data, (4.6 * len(panels), 4.0), paint)
 
 

@@ -20,8 +20,20 @@ QUESTION = (
 
 
 def answer(results: Results) -> tuple[str, ...]:
-    """Answer the question for zero, one and two layers, then state longer matches and each curriculum, if any."""
-    return (_zero(results), _one(results), _two(results), *_surprise(results), *_curriculum(results))
+    """Answer the question in one sentence, if it can be, and for zero, one and two layers; then state longer matches
+    and each curriculum, if any."""
+    layers = (_zero(results), _one(results), _two(results))
+    return (*_short(results), *layers, *_surprise(results), *_curriculum(results))
+
+
+def _short(results: Results) -> tuple[str, ...]:
+    """Say in one sentence what each number of layers learns; empty unless every model learns it."""
+    zero, one, two = ([c.summary for c in results.with_layers(n)] for n in range(3))
+    bigrams = [abs(s.bigram_excess_nats) <= TOLERANCE for s in zero if s.bigram_excess_nats is not None]
+    none = [s.prefix_matching <= NOT_FORMED for s in one if s.prefix_matching is not None]
+    if not (bigrams and none and two and all((*bigrams, *none, *(s.onset_tokens is not None for s in two)))):
+        return ()
+    return ("Largely: no layers learn bigrams, one learns skip-trigrams, and two learn induction, in a phase change.",)
 
 
 def setup(results: Results) -> str:

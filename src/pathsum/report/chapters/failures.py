@@ -52,8 +52,8 @@ def _copying(results: Results) -> str:
 def _skip_trigrams(results: Results) -> str:
     base = passing_share([t for c in results.with_layers(1) for t in c.rows(SkipTrigramTallyRow)])
     return (
-        "Other skip-trigrams are more common: of all candidates that are more frequent than chance in both halves of "
-        f"the documents, only {number(base)} copy."
+        "Of all candidates that are more frequent than chance in both halves of the documents, only "
+        f"{number(base)} copy."
     )
 
 
@@ -109,10 +109,6 @@ def _two_tokens(results: Results) -> str:
     return " ".join([carried] * bool(both) + [unsure] * bool(left))
 
 
-def _suffices(_: Results) -> str:
-    return "Induction heads also need what other heads feed into their queries and keys."
-
-
 def _coincides(results: Results) -> str:
     rows = [around[0] for c in results.with_layers(2) if (around := formed_across_onset(c))]
     early = [r.loss_drop_nats for r in rows if r.loss_drop_nats >= BEFORE]
@@ -120,9 +116,9 @@ def _coincides(results: Results) -> str:
     if not early:
         return ""
     return (
-        f"The models that fail had {span(early)} nats of the loss drop before the phase change, perhaps by "
-        f"skip-trigrams. On so few windows, the intervals of {unsure} of {len(rows)} models include {BEFORE} nats, "
-        "ICL's threshold, which is for other positions in the window."
+        f"The models that fail had {span(early)} nats of the loss drop before the phase change. On so few windows, the "
+        f"intervals of {unsure} of {len(rows)} models include {BEFORE} nats, ICL's threshold, which is for other "
+        "positions in the window."
     )
 
 
@@ -133,6 +129,5 @@ WHY: Mapping[str, Callable[[Results], str]] = {
     "k_composition": _partner,
     "induction_key_edge": _key_edge,
     "two_token_edges": _two_tokens,
-    "circuit_suffices": _suffices,
     "phase_change_coincides": _coincides,
 }

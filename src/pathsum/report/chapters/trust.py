@@ -60,7 +60,7 @@ def _agreement(results: Results) -> str:
         return ""
     return (
         "Of the heads and edges that weights, behavior or intervention find, all three find: "
-        f"{', '.join(parts)}.{_copies(items)}"
+        f"{', '.join(parts)}.{_copies(items)}{_composing(items)}"
     )
 
 
@@ -81,10 +81,21 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     if all(i.agreed for i in some):
         return ""
     weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
+    first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("0.") for i in some)
     return (
-        f" On copying they disagree: of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior; "
-        f"{intervention} are needed for the second copy (intervention)."
+        f" On copying they disagree: of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior. "
+        f"The second copy needs {intervention} (intervention); {first} of these are in a first layer."
     )
+
+
+def _composing(items: Sequence[agreed.Judged]) -> str:
+    """State how many of the edges that the second copy needs compose; empty if it needs none."""
+    parts = []
+    for question in ("K-edge", "Q-edge"):
+        needed = [i for i in items if i.question == question and i.weights and i.says("intervention")]
+        if needed:
+            parts.append(f"{sum(i.says('weights') for i in needed)} of {len(needed)} {FOR[question]}")
+    return f" Of the edges that it needs, composition finds {' and '.join(parts)}." if parts else ""
 
 
 def _controls(results: Results) -> str:

@@ -87,4 +87,4 @@ def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     removed = span([1 - share for known in left for share in known])
     where = f"As a control, in {plural(len(left), 'model')}"
-    return f" {where}, cutting all other heads' edges removes {removed} of the preference." if left else ""
+    return f" {where}, cutting all other heads' edges removes {removed} of it: not a clean control." if left else ""

@@ -85,9 +85,9 @@ def edges(cells: Sequence[Cell]) -> tuple[str, ...]:
     rule = f"{RULE} {sum(e.composes for e in edges)} of {len(edges)} edges compose."
     tuned = (
         "The rule was tuned on synthetic corpora, with models of two heads per layer. The section “Precision and "
-        "recall of the detectors” shows how well it finds the edges on which other models of such corpora rely. The "
-        "precision there does not cover edges into heads that a model does not need, and many such edges have high "
-        "scores. The rule has not been calibrated for models with more heads."
+        "recall of the detectors” shows how well it finds the edges on which other models of such corpora rely. Its "
+        "precision is lower if edges into heads that a model does not need count as false: many have high scores. The "
+        "rule has not been calibrated for models with more heads."
     )
     return tuple(text for text in (counts, null, rule, tuned) if text)
 

@@ -11,7 +11,9 @@ from pathsum.records.ablations import AblationRow
 from pathsum.records.composition import CompositionRow
 from pathsum.records.heads import HeadRow, LabelRow
 from pathsum.records.results import Cell, Results
+from pathsum.report import agreement as agreed
 from pathsum.report.agreement import Judged, agreement, judged, table
+from pathsum.report.chapters import trust
 from pathsum.report.themes.agreement import section
 from tests.report import synthetic
 
@@ -227,3 +229,24 @@ def test_the_csv_has_every_head_and_edge_with_its_numbers() -> None:
     assert len(rows) == 6 + 3 + 3 + 27
     planted = rows[(rows["question"] == "K-edge") & (rows["name"] == "L0H0 → L1H0")].iloc[0]
     assert (planted["weights_value"], planted["weights_bar"], planted["intervention_bar"]) == (0.45, 0.18, 0.1)
+
+
+def test_the_chapter_on_trust_counts_heads_and_edges_by_evidence() -> None:
+    def item(n_layers: int, question: str, name: str, *says: bool) -> agreed.Judged:
+        evidence = [agreed.Evidence(yes, float(yes), None, 0.5) for yes in says]
+        return agreed.Judged("model", n_layers, question, name, evidence[0], evidence[1], evidence[2], None)
+
+    items = [
+        item(2, agreed.COPIES, "L0H0", True, False, True),
+        item(2, agreed.COPIES, "L1H0", True, True, True),
+        item(1, agreed.COPIES, "L0H1", True, False, False),
+        item(2, agreed.COPIES, "L0H2", False, False, False),
+        item(2, "K-edge", "L0H0 → L1H0", True, True, True),
+        item(2, "K-edge", "L0H1 → L1H0", False, True, True),
+        item(2, "K-edge", "L0H2 → L1H0", True, True, False),
+    ]
+    assert trust._copies(items) == (
+        " Of the 3 heads, 3 copy by weights and 1 by behavior; the second copy needs 2, "
+        "of which 1 are in a first layer."
+    )
+    assert trust._composing(items) == " Of the edges that it needs, composition finds 1 of 2 key edges."

@@ -48,7 +48,7 @@ def _bends(results: Results) -> str:
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     marks = rest == 0 and bent == len(formed)
     return (
-        f" Fitting one bend to each loss curve (over log tokens) finds a steepening in {bent} of {len(formed)} "
+        f" Fitting one bend to each loss curve finds a steepening in {bent} of {len(formed)} "
         f"models with induction, and in {rest} of {len(others)} without: such a fit "
         f"{'marks' if marks else 'does not mark'} the phase change."
     )

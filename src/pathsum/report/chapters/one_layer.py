@@ -54,16 +54,14 @@ def _skip_trigrams(cells: Sequence[Cell]) -> str:
 
 def _surprise(cells: Sequence[Cell]) -> str:
     found = [c for cell in cells for c in copying_heads(cell)]
-    more = [c.summary.repeat_second_loss_nats - c.summary.repeat_first_loss_nats for c in cells]
     copying = [c for c in found if c.weights]
     behaviour, intervention = (sum(bool(getattr(c, kind)) for c in copying) for kind in ("behaviour", "intervention"))
     return (
         f"A surprise: by OV eigenvalues, AMF's evidence (positivity > {COPYING}, our cut), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
         "token's logit significantly more often than that of another window's token, and for "
-        f"{intervention or 'none'}, resample ablation significantly raises the second copy's loss. The second copy "
-        f"costs {span(more)} nats more than the first. Positive eigenvalues mean only that attention to a token raises "
-        "its logit on average."
+        f"{intervention or 'none'}, resample ablation significantly raises the second copy's loss. Positive "
+        "eigenvalues mean only that attention to a token raises its logit on average."
     )
 
 

@@ -22,12 +22,11 @@ FOR = {  # how the questions of the agreement are printed
     "Q-edge": "query edges",
     "V-edge": "value edges",
 }
-HELD_OUT = "Heads are chosen and judged on different documents."
 
 
 def chapter(results: Results, figures: Figures) -> Section:
     """Show exactness, the controls, the agreement of three kinds of evidence, and the calibration of the detectors."""
-    text = (_exactness(results), f"{_controls(results)} {HELD_OUT}".strip(), _agreement(results), _calibration(results))
+    text = (_exactness(results), _controls(results), _agreement(results), _calibration(results))
     blocks = drawn(figures, "calibration", "controls")
     more = (
         calibration.TITLE,
@@ -46,7 +45,7 @@ def _calibration(results: Results) -> str:
         return "No detector was tested on text with known structure."
     weak, sure = [detectors()[r.detector].name for r in rows if not trusted(r)], sum(map(certain, rows))
     text = (
-        "Detectors were tested on models that learned known rules of synthetic text. Precision and recall reach "
+        "Detectors were tested on models of synthetic text with known rules. Precision and recall reach "
         f"{TRUSTED} for {len(rows) - len(weak)} of {plural(len(rows), 'detector')}; for {sure}, both intervals' lower "
         "ends do too."
     )
@@ -81,10 +80,10 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     if all(i.agreed for i in some):
         return ""
     weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
-    first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("0.") for i in some)
+    first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("L0") for i in some)
     return (
-        f" On copying they disagree: of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior. "
-        f"The second copy needs {intervention} (intervention); {first} of these are in a first layer."
+        f" Of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior; the second copy needs "
+        f"{intervention}, of which {first} are in a first layer."
     )
 
 

@@ -65,7 +65,7 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             "raises the loss on the second copy of random tokens more than cutting any other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" But with all other heads and edges resampled, only {span(kept)} of prefix matching is left."
+        text += f" With all other heads and edges resampled, only {span(kept)} of prefix matching is left."
     return text.strip()
 
 

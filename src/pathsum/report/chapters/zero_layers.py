@@ -42,7 +42,7 @@ def _retrained(registered: Preregistration) -> str:
     if not before:
         return ""
     return (
-        "Not blind: these models were trained again, with another recipe, after a first verdict. Excess losses before: "
+        "Not blind: these models were retrained with another recipe after a first verdict. Excess losses before: "
         f"{before[-1]}; needed: {registry.claims()[BIGRAM].threshold}."
     )
 

@@ -206,8 +206,8 @@ def suffixes(results: Results) -> Figure | None:
     caption = (
         "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), a pair per "
         "model. Right: the difference, in the whole model and with edges into the head resampled; “all but "
-        "current × previous”: all edges but those of one-token matching. Means over "
-        f"{sequences} sequences; bars: 95 % bootstrap intervals."
+        "current × previous”: all edges but those of one-token matching. Bars: 95 % bootstrap intervals over "
+        f"{sequences} sequences."
     )
     return picture("suffixes", "Matches of one, two and three tokens", caption, data, (13.0, 4.0), paint)
 

@@ -20,6 +20,8 @@ GIVEN  := $(foreach v,$(.VARIABLES),$(if $(filter command,$(origin $v)),$v))
 UNREAD := $(filter-out PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t)),$(GIVEN))
 $(if $(UNREAD),$(error make $(MAKECMDGOALS): $(UNREAD) would have no effect; expected no variables but PYTHON VENV $(foreach t,$(MAKECMDGOALS),$(READS_$t))))
 
+$(if $(strip $(VENV)),,$(error VENV: expected a folder, got none))
+
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 

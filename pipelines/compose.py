@@ -83,8 +83,11 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 
 
 def _require_one_file_each(overrides: Sequence[str]) -> None:
-    """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read."""
+    """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or
+    ``???`` inside of braces, which OmegaConf would ignore."""
     for override in overrides:
+        if re.search(r"\{.*\?\?\?", override):
+            raise ValueError(f"{override}: expected values in braces, got ???; write each of them")
         key, _, value = override.lstrip("+").partition("=")
         if value.strip()[:1] in ("[", "{") and key.isidentifier() and (ROOT / "conf" / key).is_dir():
             raise ValueError(
@@ -105,6 +108,12 @@ def _said(error: Exception) -> str:
     text = str(error) or "Hydra refuses one of these settings; see its documentation"
     if "Error merging override" in text and (key := getattr(error.__cause__, "full_key", None)) and "=[" in text:
         return f"{key}: expected settings by name, got a list"
+    if "Cannot merge DictConfig with ListConfig" in str(error.__cause__) and (
+        named := re.search(r"override ([^={]+)=", text)
+    ):
+        return f"{named[1]}: expected a list in brackets, such as [1, 2], got settings by name"
+    if "Incompatible key type 'NoneType'" in str(error.__cause__) and (named := re.search(r"override ([^={]+)=", text)):
+        return f"{named[1]}: expected names as keys, got null"
     if "in defaults : bool" in text:
         return (
             "YAML reads a bare off, on, yes or no as true or false; expected the name of a file in every line of "
@@ -183,14 +192,13 @@ def _unknown_key(path: str) -> str:
             adds = f" (++{path}=… adds one)" if above.startswith("sweep.") else ""
             return above + unknown(key, {*known, *groups}) + adds
         known, above = known[key], f"{above}{key}."
-    group = path.split(".")[0]
-    if (
-        ROOT / "conf" / group
-    ).is_dir() and known != {}:  # params.yaml has the setting; these overrides name other files
+    if path.startswith("corpus.") and known != {}:  # params.yaml has the setting, but these overrides name another file
         return (
-            f"{path}: expected a setting of the file of conf/{group}/ that is chosen here, got one of another file; "
-            f"leave it out, or choose that file by {group}=NAME"
+            f"{path}: expected a setting of the file of conf/corpus/ that is chosen here, got one of another file; "
+            "leave it out, or choose that file by corpus=NAME"
         )
+    if isinstance(known, dict) and known:
+        return f"{path}: expected single settings, got several in braces; write ++{path}.KEY=VALUE for each"
     return f"{path}: empty, or no such setting; ++{path}=… adds it where the configuration allows it"
 
 

@@ -55,6 +55,7 @@ LIMITS = (  # of the shell: option of `ulimit`, its unit, and what a run needs a
     (resource.RLIMIT_FSIZE, "f", 2**10, 2**16, "KiB in a file"),  # DVC would report an error of its database
     (resource.RLIMIT_NOFILE, "n", 1, 2**8, "open files"),  # W&B would wait for ever
     (resource.RLIMIT_AS, "v", 2**10, 2**21, "KiB of memory"),  # torch could not be imported
+    (resource.RLIMIT_STACK, "s", 2**10, 2**11, "KiB of stack"),  # Python would crash
     (resource.RLIMIT_CPU, "t", 1, 3600, "seconds of processor time"),  # the system would end a stage without a message
 )
 CONTAINER = Path("/sys/fs/cgroup/memory.max")  # memory limit of a Linux container, in bytes
@@ -67,7 +68,9 @@ def dvc(*arguments: str, threads: int = THREADS, line: int = 0, out: int | None 
     standard output of DVC, as in ``subprocess.run``.
     """
     mend()
-    extra = {"PATHSUM_THREADS": str(threads)} | ({"TQDM_POSITION": str(line)} if line and sys.stderr.isatty() else {})
+    extra = {"PATHSUM_THREADS": str(threads), "SHELL": "/bin/sh"}  # a user's own may be one that only fails
+    if line and sys.stderr.isatty():
+        extra["TQDM_POSITION"] = str(line)
     code = subprocess.run([*DVC, *arguments], stdout=out, env=os.environ | extra, check=False).returncode
     mend()
     return told(code)

@@ -13,7 +13,7 @@ import pytest
 
 from pathsum.claims.metrics import metrics
 from pathsum.claims.registry import judge_all
-from pathsum.report.compare import check, compare, moves
+from pathsum.report.compare import _is_number, check, compare, moves
 from tests.commands import command
 from tests.report import synthetic
 
@@ -154,3 +154,9 @@ def test_the_base_is_a_revision_or_a_file_or_refused_by_name(folder: Path, name:
     done = command(folder, "pipelines.compare", name)
     assert told in done.stdout + done.stderr
     assert done.returncode == (told != "No changes.")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("nan"), float("inf"), True, "1", None])
+def test_what_is_no_finite_number_is_no_number(value: object) -> None:
+    assert not _is_number(value)
+    assert _is_number(10**300)

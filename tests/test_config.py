@@ -185,6 +185,14 @@ def test_calibration_needs_two_seeds_and_a_synthetic_model() -> None:
     assert load(CalibrateConfig, right, "calibrate").seeds == (0, 1)
     shared = refusal({**right, "model": {"n_layers": 3}}, CalibrateConfig)
     assert "expected no model.n_layers for all kinds, because each kind states its own" in shared
+    copies = {"model": {"n_layers": 2}}
+    misspelt = refusal({**right, "synthetic_models": {"copies": copies, "copy": {"train": {}}}}, CalibrateConfig)
+    said = (
+        "synthetic_models.copy: expected its model.n_layers, such as 2, got none; or is it meant to be one of copies?"
+    )
+    assert said in misspelt
+    twice = refusal({**right, "synthetic_models": {"copies": copies, "COPIES": copies}}, CalibrateConfig)
+    assert "synthetic_models: expected names that differ by more than case" in twice
     text = refusal({**right, "seeds": [0], "synthetic_models": {}, "synthetic_model": {}}, CalibrateConfig)
     assert text.count("\n  - ") == 3
     assert "model.seeds: expected a list of 2 or more, got [0]" in text

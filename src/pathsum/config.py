@@ -345,10 +345,17 @@ class CalibrateConfig(Frozen):
             raise ValueError(f"expected distinct seeds, got {self.seeds}: equal seeds give the same synthetic corpora")
         if tuned := sorted(set(self.seeds) & set(self.tuning_seeds)):
             raise ValueError(f"expected seeds that are not in tuning_seeds, got {', '.join(map(str, tuned))}")
-        if "n_layers" in self.model and all(
-            "n_layers" in kind.get("model", {}) for kind in self.synthetic_models.values()
-        ):
+        without = [name for name, kind in self.synthetic_models.items() if "n_layers" not in kind.get("model", {})]
+        if "n_layers" in self.model and not without:
             raise ValueError("expected no model.n_layers for all kinds, because each kind states its own")
+        if "n_layers" not in self.model and without:
+            known = ", ".join(sorted(set(self.synthetic_models) - set(without)))
+            raise ValueError(
+                f"synthetic_models.{without[0]}: expected its model.n_layers, such as 2, got none; or is it meant to "
+                f"be one of {known}?"
+            )
+        if len({name.casefold() for name in self.synthetic_models}) < len(self.synthetic_models):
+            raise ValueError("synthetic_models: expected names that differ by more than case")
         return self
 
 

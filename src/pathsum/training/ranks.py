@@ -26,7 +26,7 @@ def process_group() -> Iterator[None]:
         yield
         return
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_PATIENCE)
-    if torch.cuda.is_available():
+    if int(os.environ["LOCAL_RANK"]) < torch.cuda.device_count():  # with train.device=cpu there may be more processes
         torch.cuda.set_device(local_gpu())  # on which Triton launches its kernels, wherever their arguments are
     try:
         yield

@@ -33,7 +33,7 @@ def _short(results: Results) -> tuple[str, ...]:
     none = [s.prefix_matching <= NOT_FORMED for s in one if s.prefix_matching is not None]
     if not (bigrams and none and two and all((*bigrams, *none, *(s.onset_tokens is not None for s in two)))):
         return ()
-    return ("Largely: zero layers learn bigrams, one layer skip-trigrams, two layers induction, in a phase change.",)
+    return ("Largely: zero layers learn bigrams, one layer skip-trigrams, two layers induction.",)
 
 
 def setup(results: Results) -> str:

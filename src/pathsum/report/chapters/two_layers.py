@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pathsum.claims.content import CURRENT, PREVIOUS, of_induction_head, share
 from pathsum.claims.formatting import number, plural, span
-from pathsum.claims.suffixes import CONTROL, RIVALS, ablated, uncut
+from pathsum.claims.suffixes import CONTROL, LEFT, RIVALS, ablated, uncut
 from pathsum.claims.suffixes import of_induction_head as matches_of
 from pathsum.page.document import Section
 from pathsum.records.results import Cell, Results
@@ -87,4 +87,5 @@ def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     removed = span([1 - share for known in left for share in known])
     where = f"As a control, in {plural(len(left), 'model')}"
-    return f" {where}, cutting all other heads' edges removes {removed} of it: not a clean control." if left else ""
+    unclean = ": not a clean control" if any(share < LEFT for known in left for share in known) else ""
+    return f" {where}, cutting all other heads' edges removes {removed} of it{unclean}." if left else ""

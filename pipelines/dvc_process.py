@@ -6,15 +6,37 @@ Stages use the interpreter of this process, even if its virtual environment is n
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.interrupts import PARENT, end_with_parent
+from pipelines.paths import FULL, unprintable
 
 if TYPE_CHECKING:
     from dvc_data.hashfile.hash_info import HashInfo
+
+
+def require_settings() -> None:
+    """Exit with a message that names the file if DVC cannot read .dvcignore or one of its files of settings."""
+    from dvc.config import Config, ConfigError, get_compiled_schema
+    from dvc.dirs import global_config_dir, system_config_dir
+    from voluptuous import Invalid
+
+    ours = (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"))
+    for path in (*ours, Path(global_config_dir(), "config"), Path(system_config_dir(), "config")):
+        try:
+            _ = path.read_text(encoding="utf-8")
+            if path.name != ".dvcignore":
+                get_compiled_schema()(Config.load_file(path))
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError, ConfigError, Invalid) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            hint = "put it back" if path in ours else "correct or remove it"
+            sys.exit(f"error: {path}: expected a file of DVC that can be read ({why}); {hint}")
 
 
 def parse_with_libyaml() -> None:
@@ -61,10 +83,14 @@ if __name__ == "__main__":
     os.environ[PARENT] = str(os.getpid())
     os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     sys.argv[0] = "dvc"
+    require_settings()
     from dvc.cli import main
 
+    logging.raiseExceptions = False  # no tracebacks where DVC cannot print
     parse_with_libyaml()
     look_without_locks()
     if "status" in sys.argv:
         look_once()
-    sys.exit(main())
+    if (code := main()) and unprintable():
+        print("error: " + FULL.format("to which standard output goes"), file=sys.stderr)
+    sys.exit(code)

@@ -36,6 +36,7 @@ REPORTS = Path("reports")
 THREADS = 2  # the last digits of extraction depend on the number of threads; the weights do not
 SO_FAR = "PATHSUM_SO_FAR"  # environment variable: the stages out of date, for a report before all models are made
 MISTAKES = (ValueError, OSError, ImportError, MemoryError, BrokenExecutor)  # told in one message, without a traceback
+FULL = "the disk {} is full; make room and run the same command again to go on"
 EXTRAS = {"ray": "ray", "submitit": "launchers", "wandb_workspaces": "dashboard"}  # which extra installs a package
 
 
@@ -138,17 +139,30 @@ def stage(threads: int, *, arguments: bool = True) -> Iterator[None]:
             torch.set_num_threads(threads)
             keep_freed(2**28)
         yield
+        if sys.stdout:
+            sys.stdout.flush()  # an error of the last line that is printed is told as well
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
         if not isinstance(error, MISTAKES) and not isinstance(error, _more_mistakes()):
             raise
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            error = OSError(f"the disk of {Path.cwd()} is full; make room and run the same command again to go on")
+            error = OSError(FULL.format("to which standard output goes" if unprintable() else f"of {Path.cwd()}"))
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             error = OSError("a file would be larger than `ulimit -f` allows; raise it and run the same command again")
         print(f"\nerror: {_sentence(error)}", file=sys.stderr)
         raise SystemExit(1) from error
+
+
+def unprintable() -> bool:
+    """Return whether standard output can take no more, as on a full disk. If so, later output is dropped."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python would complain at its end
+        return True
+    return False
 
 
 def _sentence(error: Exception) -> str:

@@ -26,9 +26,6 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 
-from configobj import ConfigObj, ConfigObjError
-from platformdirs import site_config_dir, user_config_dir
-
 from pathsum.core.locks import held
 from pipelines.dvc_files import OUTPUTS, TMP, drop_damaged, mend, note_outputs
 from pipelines.paths import (
@@ -266,29 +263,16 @@ def arguments(given: Sequence[str]) -> tuple[Callable[[int], int], int]:
 
 
 def require_graph() -> None:
-    """Raise ValueError unless this folder has stages, models in params.yaml, readable DVC files, folders for results
-    that can be written, and a git repository (not needed if DVC is set to ``no_scm``). See also ``require_limits``.
+    """Raise ValueError unless this folder has stages, models in params.yaml, folders for results that can be written,
+    and a git repository (not needed if DVC is set to ``no_scm``). See also ``require_limits``.
 
     In a folder without stages, DVC would say that everything is up to date.
     """
     graph = read_yaml(GRAPH) if GRAPH.is_file() else None
     if not isinstance(graph, dict) or not graph.get("stages"):
         raise ValueError(f"{GRAPH}: expected the stages of the graph, got none; run this in the root of the repository")
-    # The last two are at the places that dvc.dirs gives; importing that takes 0.2 s.
-    own = Path(os.environ.get("DVC_GLOBAL_CONFIG_DIR") or user_config_dir("dvc", "iterative")) / "config"
-    of_all = Path(os.environ.get("DVC_SYSTEM_CONFIG_DIR") or site_config_dir("dvc", "iterative")) / "config"
-    for path in (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"), own, of_all):
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            _ = path.name == ".dvcignore" or ConfigObj(lines)
-        except FileNotFoundError:
-            continue
-        except (OSError, ConfigObjError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            hint = "correct or remove it" if path in (own, of_all) else "put it back"
-            raise ValueError(f"{path}: expected a file of DVC that can be read ({why}); {hint}") from error
-    settings = Path(".dvc/config").read_text() if Path(".dvc/config").is_file() else ""
-    if not Path(".git").exists() and Path(".dvc").is_dir() and "no_scm" not in settings:
+    settings = Path(".dvc/config").read_bytes() if Path(".dvc/config").is_file() else b""
+    if not Path(".git").exists() and Path(".dvc").is_dir() and b"no_scm" not in settings:
         raise ValueError(f"expected a git repository in {Path.cwd()}, got none; run `git init`, or clone the project")
     if not isinstance(section(params(), "cells"), dict):
         raise ValueError(f"{PARAMS}: expected models by name under cells, got none; run `make params` to write it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import OrderedDict
@@ -109,3 +110,55 @@ def test_the_status_is_that_of_dvc_where_stages_share_what_changed(tmp_path: Pat
         told = json.loads(dvc("pipelines.dvc_process", "status", "--json"))
         assert told == json.loads(dvc("dvc", "status", "--json"))
         assert set(told) == [set(), {"a", "b"}, {"a", "b", "c"}][moment]
+
+
+def _project(folder: Path) -> dict[str, str]:
+    """Begin a DVC project in ``folder`` with a stage that prints, and return an environment without other settings."""
+    (folder / "dvc.yaml").write_text("stages: {a: {cmd: echo 1}}")
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(Path(__file__).parents[2])}
+    env |= {f"DVC_{level}_CONFIG_DIR": str(folder / level) for level in ("GLOBAL", "SYSTEM")}
+    subprocess.run([sys.executable, "-m", "dvc", "init", "--quiet", "--no-scm"], cwd=folder, env=env, check=True)
+    return env
+
+
+def _status(folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pipelines.dvc_process", "status", "--json"]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "why"),
+    [
+        ("GLOBAL/config", b"[core", "config file error: Invalid line .*"),
+        ("SYSTEM/config", b"[core]\nfoo = 1", "extra keys not allowed @ data\\['core'\\]\\['foo'\\]"),
+        ("GLOBAL", b"", "Not a directory"),
+        (".dvc/config.local", b"remote = x", "expected a dictionary for dictionary value @ data\\['remote'\\]"),
+        (".dvc/config", b"[cache]\ntype = \xff", "'utf-8' codec can't decode byte .*"),
+        (".dvcignore", b"\xff", "'utf-8' codec can't decode byte .*"),
+    ],
+)
+def test_a_file_of_dvc_that_it_cannot_read_is_named(tmp_path: Path, path: str, content: bytes, why: str) -> None:
+    """DVC would not name it, and for some would print a traceback."""
+    env = _project(tmp_path)
+    assert _status(tmp_path, env).returncode == 0
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_bytes(content)
+    told = _status(tmp_path, env)
+    name = path if path.startswith(".") else re.escape(str(tmp_path / path.split("/")[0] / "config"))
+    hint = "put it back" if path.startswith(".") else "correct or remove it"
+    said = rf"error: {name}: expected a file of DVC that can be read \({why}\); {hint}\n"
+    assert (told.returncode, told.stdout) == (1, "")
+    assert re.fullmatch(said, told.stderr)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_standard_output_is_told_without_a_traceback(tmp_path: Path) -> None:
+    env = _project(tmp_path)
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "pipelines.dvc_process", "repro"]
+        told = subprocess.run(
+            command, cwd=tmp_path, env=env, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120
+        )
+    assert told.returncode
+    assert told.stderr.splitlines()[-1].startswith("error: the disk to which standard output goes is full; make room")
+    assert "Traceback" not in told.stderr

@@ -156,19 +156,6 @@ def test_a_file_or_folder_in_the_way_is_named(
     assert said in paths._sentence(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [("config", b"\xff"), ("config", b"[core"), ("config.local", b"a"), ("../.dvcignore", b"\xff")]
-)
-def test_a_file_of_dvc_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes) -> None:
-    (tmp_path / "dvc.yaml").write_text(GRAPH)
-    (tmp_path / ".dvc").mkdir()
-    (tmp_path / ".dvc" / name).write_bytes(content)
-    done = command(tmp_path, "pipelines.repro")
-    assert done.returncode == 1
-    assert f"{Path(name).name}: expected a file of DVC that can be read" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_the_extra_of_a_missing_package_is_named() -> None:
     said = paths._sentence(ModuleNotFoundError("No module named 'ray'", name="ray"))
     assert said == "expected the package ray, found none; run `pip install 'pathsum[ray]'`"

@@ -81,33 +81,6 @@ def test_a_low_limit_of_the_shell_is_named_before_any_work(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("path", "why"), [("settings", "Not a directory"), ("settings/config", "Invalid line .*"), ("", "")]
-)
-@pytest.mark.parametrize("variable", ["DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR"])
-def test_an_unreadable_configuration_of_the_user_or_the_system_is_named(
-    project: Path, monkeypatch: pytest.MonkeyPatch, variable: str, path: str, why: str
-) -> None:
-    """DVC would print a traceback."""
-    monkeypatch.delenv("DVC_GLOBAL_CONFIG_DIR")
-    monkeypatch.setenv(variable, str(project / "settings"))
-    if path:
-        (project / path).parent.mkdir(exist_ok=True)
-        (project / path).write_text("[core\n")
-    said = rf"settings/config: expected a file of DVC that can be read \({why}\); correct or remove it"
-    with pytest.raises(ValueError, match=said) if path else nullcontext():
-        repro.require_graph()
-
-
-def test_the_configuration_of_the_user_is_where_dvc_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dvc.dirs import global_config_dir, system_config_dir
-
-    for variable in ("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR"):
-        monkeypatch.delenv(variable, raising=False)
-    assert global_config_dir() == repro.user_config_dir("dvc", "iterative")
-    assert system_config_dir() == repro.site_config_dir("dvc", "iterative")
-
-
-@pytest.mark.parametrize(
     ("cores", "jobs", "threads"), [(8, 2, 2), (4, 2, 2), (3, 2, 1), (2, 2, 1), (2, 7, 1), (8, 7, 2)]
 )
 def test_workers_share_the_cores(
@@ -288,6 +261,22 @@ def test_a_full_disk_and_a_limit_on_file_sizes_are_named(
         raise OSError(number, os.strerror(number))
     assert left.value.code == 1
     assert said.format(tmp_path) in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_standard_output_is_named(tmp_path: Path) -> None:
+    print_a_line = "from pipelines.paths import stage\nwith stage(threads=0): print(1)"
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(
+            [sys.executable, "-c", print_a_line],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    said = "the disk to which standard output goes is full; make room and run the same command again to go on"
+    assert (told.returncode, told.stderr) == (1, f"\nerror: {said}\n")
 
 
 def test_a_process_that_the_system_ended_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

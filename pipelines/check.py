@@ -21,6 +21,7 @@ from pathsum.config import (
     MODEL_NAME,
     SECTIONS,
     TUNING,
+    UNREAD,
     CalibrateConfig,
     CellConfig,
     ConfigError,
@@ -265,10 +266,7 @@ def without_effect(values: dict[str, Any]) -> Iterator[str]:
         yield f"sweep.d_head = {sweep['d_head']}: {model['d_head']} is model.d_head and adds no models"
     if short := [name for name, cell in values["cells"].items() if ends_in_warmup(cell)]:
         yield LONG_WARMUP.format(_some(short))
-    every = [*values["cells"].values(), *values["synthetic_models"].values()]
-    if all(config["train"]["optimizer"] == "adamw" for config in every):
-        yield f"train.momentum = {values['train']['momentum']}: no model reads it, because none is trained with Muon"
-    yield from _of_no_attention(values)
+    yield from _unread(values)
     grid_cells = {name: cell for name, cell in values["cells"].items() if name not in sweep["controls"]}
     for key, changed in OF_CONTROLS.items():
         section, setting = key.split(".")
@@ -289,25 +287,64 @@ OF_CONTROLS: dict[str, Callable[[Any], bool]] = {  # settings of controls: wheth
     "model.smeared_keys": bool,
     "model.clamp": lambda clamp: clamp not in (None, "none"),
 }
-OF_ATTENTION = {  # settings that models without layers do not read
-    "model": ("d_head", "positions", "clamp", "smeared_keys"),
-    "train": ("lr_attention", "lr_positions", "decay_attention", "optimizer", "momentum"),
-}
+WITHOUT_ATTENTION = (
+    *("model.d_head", "model.positions", "model.clamp", "model.smeared_keys", "train.lr_attention"),
+    *("train.lr_positions", "train.decay_attention", "train.optimizer", "train.momentum"),
+)
+READERS: tuple[tuple[Collection[str], Callable[[dict[str, Any]], bool], str], ...] = (
+    # settings, whether a model reads them, and what the others are told of
+    (WITHOUT_ATTENTION, lambda cell: cell["model"]["n_layers"] > 0, "models without layers do not read it"),
+    (
+        ("train.momentum",),
+        lambda cell: cell["train"]["optimizer"] == "muon",
+        "only models that are trained with Muon read it",
+    ),
+    (
+        ("train.lr_positions",),
+        lambda cell: cell["model"]["positions"] == "relative" or cell["model"]["smeared_keys"],
+        "only models with relative positions or smeared keys read it",
+    ),
+    (
+        ("train.curriculum_share",),
+        lambda cell: cell["train"]["curriculum_tokens"] > 0,
+        "only models with train.curriculum_tokens above 0 read it",
+    ),
+)
+WHEN_OFF = {"project": "pathsum", "group": "default", "entity": ""}  # of tracking, in conf/tracking/none.yaml
 
 
-def _of_no_attention(values: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each setting of attention heads that is given for models without layers only."""
-    sweep = values["sweep"]
-    given = {f"by_layers.{n}": changes for n, changes in sweep["by_layers"].items() if str(n) == "0"}
+def _unread(values: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each setting that no model for which it is given reads, and for those of W&B if it is off."""
+    sweep, cells, kinds = values["sweep"], values["cells"], values["synthetic_models"]
+    given = [(f"sweep.by_layers.{n}.", changes, _of_layers(cells, str(n))) for n, changes in sweep["by_layers"].items()]
     for part in ("overrides", "controls"):
-        for name, changes in sweep[part].items():
-            if name in values["cells"] and not values["cells"][name]["model"]["n_layers"]:
-                given[f"{part}.{name}"] = changes
-    for where, changes in given.items():
-        for section, keys in OF_ATTENTION.items():
-            for key in keys:
-                if key in changes.get(section, {}):
-                    yield f"sweep.{where}.{section}.{key}: models without layers do not read it"
+        given += [
+            (f"sweep.{part}.{name}.", changes, [cells[name]]) for name, changes in sweep[part].items() if name in cells
+        ]
+    for where, changes, models in given:
+        for key, why in _without_reader(changes, models):
+            yield f"{where}{key}: {why}"
+    for key, why in _without_reader(values, [*cells.values(), *kinds.values()]):
+        section, name = key.split(".")
+        if (value := values[section][name]) != UNREAD.get(section, {}).get(name):
+            yield f"{key} = {value}: {why}"
+    if values["tracking"]["mode"] == "off":
+        for name, usual in WHEN_OFF.items():
+            if (value := values["tracking"][name]) != usual:
+                yield f"tracking.{name} = {value}: W&B is off; tracking=wandb turns it on"
+
+
+def _of_layers(cells: dict[str, Any], n_layers: str) -> list[dict[str, Any]]:
+    return [cell for cell in cells.values() if str(cell["model"]["n_layers"]) == n_layers]
+
+
+def _without_reader(changes: dict[str, Any], models: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield each setting of ``changes`` that none of ``models`` reads, and why; nothing if there are no models."""
+    for keys, reads, why in READERS:
+        if models and not any(map(reads, models)):
+            for section, name in (key.split(".") for key in keys):
+                if name in (changes.get(section) or {}):
+                    yield f"{section}.{name}", why
 
 
 LONG_WARMUP = (

@@ -6,13 +6,18 @@ import re
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from antlr4 import CommonTokenStream, InputStream, ParseTreeWalker
 from dvc.utils.hydra import compose_and_dump
 from hydra.errors import HydraException, OverrideParseException
+from hydra.grammar.gen.OverrideLexer import OverrideLexer
+from hydra.grammar.gen.OverrideParser import OverrideParser
+from hydra.grammar.gen.OverrideParserListener import OverrideParserListener
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -83,9 +88,11 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
 
 
 def _require_one_file_each(overrides: Sequence[str]) -> None:
-    """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or
-    ``???`` inside of braces, which OmegaConf would ignore."""
+    """Raise ValueError if an override gives a list or settings to a folder of conf/, of which one file is read, or if
+    braces hold ``???``, which OmegaConf would ignore, or a key twice, of which Hydra would keep the last."""
     for override in overrides:
+        if "{" in override:
+            ParseTreeWalker.DEFAULT.walk(DistinctKeys(override), _parsed(override))
         if re.search(r"\{.*\?\?\?", override):
             raise ValueError(f"{override}: expected values in braces, got ???; write each of them")
         key, _, value = override.lstrip("+").partition("=")
@@ -94,6 +101,27 @@ def _require_one_file_each(overrides: Sequence[str]) -> None:
                 f"{override}: expected the name of one file in conf/{key}/, got a list or settings; single settings "
                 f"have dots, as in {key}.KEY=VALUE"
             )
+
+
+class DistinctKeys(OverrideParserListener):
+    """Raises ValueError for braces that hold a key twice."""
+
+    def __init__(self, override: str) -> None:
+        self.override = override
+
+    def enterDictContainer(self, container: OverrideParser.DictContainerContext) -> None:
+        keys = [pair.getChild(0).getText().strip() for pair in container.dictKeyValuePair()]
+        if twice := [key for key, times in Counter(keys).items() if times > 1]:
+            raise ValueError(f"{self.override}: expected different keys in braces, got {twice[0]} more than once")
+
+
+def _parsed(override: str) -> OverrideParser.OverrideContext:
+    """Return the parse tree of an override. What cannot be parsed is left out; Hydra refuses it later."""
+    lexer = OverrideLexer(InputStream(override))
+    parser = OverrideParser(CommonTokenStream(lexer))
+    lexer.removeErrorListeners()
+    parser.removeErrorListeners()
+    return parser.override()
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -424,14 +424,47 @@ def test_a_setting_that_changes_no_model_of_the_grid_is_told(tmp_path: Path, ove
     assert [line.startswith(said) for line in lines].count(True) == 1, lines
 
 
-def test_momentum_without_muon_is_told(tmp_path: Path) -> None:
-    for name in ("muon", "adamw"):
-        (tmp_path / name).mkdir()
-    muon = composed(tmp_path / "muon", "train=adamw")
-    none = composed(tmp_path / "adamw", "train=adamw", "calibrate.train.optimizer=adamw")
-    assert all(kind["train"]["momentum"] == 0.95 for kind in muon["synthetic_models"].values())  # calibration reads it
-    assert not list(without_effect(muon))
-    assert list(without_effect(none)) == ["train.momentum = 0.95: no model reads it, because none is trained with Muon"]
+WITH_MUON = "only models that are trained with Muon read it"
+WITH_POSITIONS = "only models with relative positions or smeared keys read it"
+WITH_CURRICULUM = "only models with train.curriculum_tokens above 0 read it"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ("train=adamw", []),  # calibration reads the momentum
+        ("train=adamw calibrate.train.optimizer=adamw", [f"train.momentum = 0.95: {WITH_MUON}"]),
+        (
+            "train=adamw ++sweep.by_layers.1.train.momentum=0.4",
+            [f"sweep.by_layers.1.train.momentum: {WITH_MUON}"],
+        ),
+        ("model.positions=none", []),  # the control with smeared keys reads their learning rate
+        (
+            "model.positions=none ++sweep.overrides.L1H4S2.train.lr_positions=0.1",
+            [f"sweep.overrides.L1H4S2.train.lr_positions: {WITH_POSITIONS}"],
+        ),
+        (
+            "model.positions=none sweep.controls.smeared=null sweep.controls.smeared_two=null",
+            [f"train.lr_positions = 0.3: {WITH_POSITIONS}"],
+        ),
+        ("train.curriculum_share=0.1", [f"train.curriculum_share = 0.1: {WITH_CURRICULUM}"]),
+        ("train.curriculum_share=0.1 train.curriculum_tokens=40960", []),
+        (
+            "++sweep.overrides.L1H4S2.train.curriculum_share=0.1",
+            [f"sweep.overrides.L1H4S2.train.curriculum_share: {WITH_CURRICULUM}"],
+        ),
+        (
+            "tracking.project=mine tracking.entity=me",
+            [
+                f"tracking.{given}: W&B is off; tracking=wandb turns it on"
+                for given in ("project = mine", "entity = me")
+            ],
+        ),
+        ("tracking=wandb tracking.project=mine", []),
+    ],
+)
+def test_a_setting_of_something_that_is_off_is_told(tmp_path: Path, overrides: str, said: list[str]) -> None:
+    assert list(without_effect(composed(tmp_path, *overrides.split()))) == said
 
 
 @pytest.mark.parametrize(
@@ -643,6 +676,11 @@ def test_a_setting_of_another_file_than_the_chosen_one_is_named(tmp_path: Path) 
             "sweep.by_layers={2: ???}",
             "sweep.by_layers={2: ???}: expected values in braces, got ???; write each of them",
         ),
+        (
+            "sweep.controls={a: {model: {d_head: 1, d_head: 2}}}",
+            "model: {d_head: 1, d_head: 2}}}: expected different keys in braces, got d_head more than once",
+        ),
+        ("sweep.controls=[{a: 1, a: 2}]", "expected different keys in braces, got a more than once"),
         ("sweep.by_layers={2: [1]}", "expected single settings, got several in braces; write ++sweep.by_layers.KEY="),
         ("sweep.by_layers.2=5", "sweep.by_layers.2: no such setting; known: 0 (++sweep.by_layers.2=… adds one)"),
         ("~train", "~train: a section cannot be removed; expected single settings"),

@@ -8,6 +8,7 @@ JOBLIB  = $(if $(filter-out 1,$(JOBS)),hydra/launcher=joblib hydra.launcher.n_jo
 export PATH := $(abspath $(BIN)):$(PATH)
 export PYTHONDONTWRITEBYTECODE = 1
 export PYTHONHASHSEED = 0
+unexport PYTHONWARNINGS # "error" would end libraries that only warn
 
 # What each target reads. A variable on the command line that it does not read is an error, not a setting without effect.
 READS_repro   = JOBS

@@ -26,6 +26,10 @@ def text_of(base: str) -> str:
             error.filename = base  # absent if the file opens but cannot be read
             raise
     if git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}") is None:
+        if git("rev-parse", "--git-dir") is None:
+            raise ValueError(
+                f"BASE={base}: expected the path of a metrics.json, because this is not a git repository; no such file"
+            )
         raise ValueError(
             f"BASE={base}: expected a git revision or the path of a metrics.json; no such file or revision here. "
             f"`git log --oneline` lists revisions; try {EXAMPLE}"

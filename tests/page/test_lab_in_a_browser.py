@@ -175,6 +175,26 @@ def test_the_tour_goes_from_zero_to_two_layers_and_cuts_the_key_edge(page: Brows
     assert "keys cut" in text(page, "#lab-changes")
 
 
+def test_closing_the_tour_brings_the_readers_changes_back_unless_a_step_was_changed(page: Browser) -> None:
+    page.ask("document.querySelector('#lab-tour').open = false")  # other tests leave it open
+    go(page, "model=L2H2S0&text=x&head=L1H0")
+    choose(page, "#lab-mode", "zero")
+    mine = page.ask("location.hash")
+    click(page, "#lab-tour summary")
+    page.until("!location.hash.includes('off=L1H0.zero')")
+    assert not page.ask("document.querySelector('#lab-changes').textContent.includes('1.0 writes zero')")
+    click(page, "#lab-tour summary")
+    assert page.ask("location.hash") == mine
+    page.until("document.querySelector('#lab-changes').textContent.includes('1.0 writes zero')")
+    click(page, "#lab-tour summary")
+    click(page, "#lab-random")
+    changed = page.ask("location.hash")
+    page.ask("document.querySelector('#lab-tour summary').click()")
+    page.until("!document.querySelector('#lab-tour').open")
+    page.ask("new Promise((done) => setTimeout(done, 100))")  # the event follows the click
+    assert page.ask("location.hash") == changed
+
+
 def test_a_screen_reader_hears_the_step_before_what_it_changes(page: Browser) -> None:
     page.ask("document.querySelector('#lab-tour').open = true")
     page.until("!document.querySelector('#lab-next').disabled")

@@ -26,7 +26,7 @@ from pathsum.report.themes.calibration import marked
 CLAIMS = "All claims, with the evidence"
 JUDGED = (
     "A claim is reproduced if all its models pass, and partly if some do. Numbers: medians with ranges "
-    "over models (not confidence intervals). Chance is the value without the effect. n: sample size behind each "
+    "over models. Chance is the value without the effect. n: sample size behind each "
     "model's value."
 )
 FIRST = (  # claims of the first screen, whatever their verdict

@@ -21,11 +21,15 @@ TITLE = "Learning: a phase change"
 def chapter(results: Results, figures: Figures, claims: Mapping[str, ClaimResult]) -> Section:
     """Describe when induction heads form, what forms before them, and how much of the loss drop depends on them."""
     more = (phase_change.TITLE, formation.TITLE, joint_ablation.TITLE)
-    text = (_onset(results), _order(claims["previous_token_first"]), _joint(results, claims["joint_ablation"]))
+    text = (
+        _onset(results, claims["phase_change_coincides"]),
+        _order(claims["previous_token_first"]),
+        _joint(results, claims["joint_ablation"]),
+    )
     return Section.of(TITLE, text, drawn(figures, "phase_change"), more)
 
 
-def _onset(results: Results) -> str:
+def _onset(results: Results, coincides: ClaimResult) -> str:
     two = [c.summary for c in results.with_layers(2)]
     onsets = [s.onset_tokens for s in two if s.onset_tokens is not None]
     if not onsets:
@@ -33,9 +37,13 @@ def _onset(results: Results) -> str:
     with_one = results.with_layers(1)
     one = f"{sum(c.summary.onset_tokens is not None for c in with_one)} of {len(with_one)}"
     median, first, last = (millions(pick(onsets)) for pick in (statistics.median, min, max))
+    n = len(coincides.values)
+    with_it = (
+        f" By ICL's thresholds, in-context learning appears with it in {n - len(coincides.short)} of {n}." if n else ""
+    )
     return (
         f"Induction heads form in {len(onsets)} of {plural(len(two), 'two-layer model')} and in {one} with "
-        f"one layer; the median onset is {median} tokens ({first} to {last}).{_bends(results)}"
+        f"one layer; the median onset is {median} tokens ({first} to {last}).{with_it}{_bends(results)}"
     )
 
 
@@ -48,9 +56,8 @@ def _bends(results: Results) -> str:
     bent, rest = (sum(change_of(c, "loss_nats") is not None for c in cells) for cells in (formed, others))
     marks = rest == 0 and bent == len(formed)
     return (
-        f" Fitting one bend to each loss curve finds a steepening in {bent} of {len(formed)} "
-        f"models with induction, and in {rest} of {len(others)} without: such a fit "
-        f"{'marks' if marks else 'does not mark'} the phase change."
+        f" A bend fitted to each loss curve steepens it in {bent} of {len(formed)} models with induction and in "
+        f"{rest} of {len(others)} without: it {'marks' if marks else 'does not mark'} the phase change."
     )
 
 
@@ -71,7 +78,7 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     more = ", more than ablating as many other heads or random directions" * (claim.verdict == REPRODUCED)
     unsure = sum(map(undecided, results.with_layers(2)))
     return (
-        f"Ablating all induction heads together removes {span(shares)} of the in-context loss drop (zero "
-        f"or resample ablation, whichever removes less){more}. But the 95 % intervals of {unsure} of "
+        f"Ablating all induction heads removes {span(shares)} of the in-context loss drop (zero "
+        f"or resample, whichever removes less){more}. But the 95 % intervals of {unsure} of "
         f"{plural(len(shares), 'model')} include the threshold, {MOST}."
     )

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathsum.claims.formatting import plural, span
 from pathsum.claims.preregistration import Preregistration
 from pathsum.page.document import Section, Table, Text
+from pathsum.probes.in_context import LONG_CONTEXT
 from pathsum.records.results import Results
 from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Setup, terms and limits"
 NORMS = {"none": "no norm", "rms": "RMS norm", "layer": "layer norm"}
+DROP = "in-context loss drop"
 TERMS = (
     ("prefix matching", "mean attention of a head to the token after an earlier occurrence of the current token, 0–1"),
     ("induction head", "a head with high prefix matching; it predicts that text continues as it did before"),
-    ("in-context loss drop", "loss early in the window minus loss late in the window, nats per token"),
+    (DROP, "loss at 8 to 12 % of the window minus loss in its last tenth, nats per token"),
     ("onset", "tokens seen when the best prefix matching passes half of its rise for the last time"),
     ("QK and OV circuit", "W_QK decides where a head attends (query–key); W_OV what it then writes (output–value)"),
     ("K-composition", "a later head's keys read an earlier head's output (K-edge, key edge); likewise Q (queries), V"),
@@ -27,20 +29,22 @@ def chapter(results: Results, registered: Preregistration) -> Section:
     """State what was trained and on what, define the terms, and name the limits."""
     corpus = results.corpus
     text = (
-        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and random tokens, and judged on up to "
-        f"{corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents and on other random tokens."
+        f"Heads are chosen on {corpus.tuning_documents:,} held-out documents and random tokens, and judged on other "
+        f"random tokens and up to {corpus.judged_windows:,} windows of {corpus.judged_documents:,} other documents."
     )
     return Section.of(
         TITLE,
         (text, _models(results), _tuned(registered), _limits(results)),
-        (_terms(),),
+        (_terms(results),),
         (PREREGISTRATION,),
     )
 
 
-def _terms() -> Table:
+def _terms(results: Results) -> Table:
     columns = (Text("term", lambda term, _: term), Text("meaning", lambda _, text: text))
-    return Table.of(TERMS, *columns, caption="", title="Terms")
+    long = any(c.summary.n_ctx > LONG_CONTEXT for c in results.cells.values())
+    terms = dict(TERMS) | ({DROP: "loss near the 50th token minus loss near the 500th, nats per token"} if long else {})
+    return Table.of(terms.items(), *columns, caption="", title="Terms")
 
 
 def _models(results: Results) -> str:

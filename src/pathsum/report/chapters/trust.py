@@ -15,9 +15,9 @@ from pathsum.report.verdicts import PREREGISTRATION
 
 TITLE = "Why believe it"
 FOR = {  # how the questions of the agreement are printed
-    agreed.COPIES: "copying",
-    agreed.INDUCTION: "induction",
-    agreed.PREVIOUS: "previous-token attention",
+    agreed.COPIES: "copying heads",
+    agreed.INDUCTION: "induction heads",
+    agreed.PREVIOUS: "previous-token heads",
     "K-edge": "key edges",
     "Q-edge": "query edges",
     "V-edge": "value edges",
@@ -58,7 +58,7 @@ def _agreement(results: Results) -> str:
     if not parts:
         return ""
     return (
-        "Of the heads and edges that weights, behavior or intervention find, all three find: "
+        "Weights, behavior and intervention often disagree. Of what at least one finds, all three find "
         f"{', '.join(parts)}.{_copies(items)}{_composing(items)}"
     )
 
@@ -71,7 +71,7 @@ def _found(items: Sequence[agreed.Judged], question: str) -> list[agreed.Judged]
 
 def _all_three(items: Sequence[agreed.Judged], question: str) -> str:
     some = _found(items, question)
-    return f"{sum(i.agreed for i in some)} of {len(some)} ({FOR[question]})" if some else ""
+    return f"{sum(i.agreed for i in some)} of {len(some)} {FOR[question]}" if some else ""
 
 
 def _copies(items: Sequence[agreed.Judged]) -> str:
@@ -82,19 +82,20 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
     first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("L0") for i in some)
     return (
-        f" Of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior; the second copy needs "
-        f"{intervention}, of which {first} are in a first layer."
+        f" Of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior. The second copy of "
+        f"random tokens needs {intervention}, {first} of them in a first layer, where heads can be needed without "
+        "copying."
     )
 
 
 def _composing(items: Sequence[agreed.Judged]) -> str:
-    """State how many of the edges that the second copy needs compose; empty if it needs none."""
+    """State how many of the edges that the second copy needs compose; empty if it needs none. Follows ``_copies``."""
     parts = []
     for question in ("K-edge", "Q-edge"):
         needed = [i for i in items if i.question == question and i.weights and i.says("intervention")]
         if needed:
             parts.append(f"{sum(i.says('weights') for i in needed)} of {len(needed)} {FOR[question]}")
-    return f" Of the edges that it needs, composition finds {' and '.join(parts)}." if parts else ""
+    return f" Composition finds {' and '.join(parts)} that it needs." if parts else ""
 
 
 def _controls(results: Results) -> str:
@@ -103,8 +104,9 @@ def _controls(results: Results) -> str:
         return ""
     failed = [name for name, outcome in outcomes if outcome != "as expected"]
     but = f" (not: {', '.join(failed)})" if failed else ""
+    bare = sum(not c.summary.tokens_seen for c in results.controls.values())
     held = f"{len(outcomes) - len(failed)} of {plural(len(outcomes), 'control')} with a predictable outcome"
-    return f"{held} have induction heads or none, as predicted{but}."
+    return f"{held}{f' ({bare} untrained)' if bare else ''} end as predicted{but}."
 
 
 def _exactness(results: Results) -> str:

@@ -65,7 +65,9 @@ def _evidence(cells: Sequence[Cell], edge: ClaimResult, alone: ClaimResult) -> s
             "raises the loss on the second copy of random tokens more than cutting any other edge."
         )
     if kept := [share for share in alone.values.values() if share is not None]:
-        text += f" With all other heads and edges resampled, only {span(kept)} of prefix matching is left."
+        text += f" With all other heads and edges resampled, only {span(kept)} of prefix matching is left"
+        short = f": alone, this circuit falls short in {len(alone.short)} of {len(alone.values)} models"
+        text += f"{short if alone.short else ''}."
     return text.strip()
 
 
@@ -86,6 +88,6 @@ def _surprise(cells: Sequence[Cell], edges: ClaimResult) -> str:
 def _control(cells: Sequence[Cell]) -> str:
     left = [known for c in cells if (known := [r.left for r in ablated(c, CONTROL) if r.left is not None])]
     removed = span([1 - share for known in left for share in known])
-    where = f"As a control, in {plural(len(left), 'model')}"
     unclean = ": not a clean control" if any(share < LEFT for known in left for share in known) else ""
-    return f" {where}, cutting all other heads' edges removes {removed} of it{unclean}." if left else ""
+    where = f"({plural(len(left), 'model')})"
+    return f" Cutting all other heads' edges removes {removed} of it {where}{unclean}." if left else ""

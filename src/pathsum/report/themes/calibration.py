@@ -70,7 +70,7 @@ def _reach(*shares: float | None) -> bool:
 def _doubt(row: CalibrationRow) -> str:
     name, shares = detectors()[row.detector].name, f"precision {_precision(row)} and recall {_recall(row)}"
     if not trusted(row):
-        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}; the aim is {TRUSTED}."
+        return f"Caution: on synthetic corpora, the detector “{name}” has {shares}."
     low = sum(not _reach(end) for end in (row.precision_low, row.recall_low))
     reach = "both intervals begin" if low == 2 else "one interval begins"
     return f"On synthetic corpora, the detector “{name}” has {shares}; {reach} below the aim, {TRUSTED}."

@@ -204,7 +204,7 @@ def suffixes(results: Results) -> Figure | None:
 
     sequences = span([r.sequences for c in cells if (r := uncut(c)) is not None], 0)
     caption = (
-        "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), a pair per "
+        "Left and middle: attention to what followed the longer (filled) and the shorter match (hollow), per "
         "model. Right: the difference, in the whole model and with edges into the head resampled; “all but "
         "current × previous”: all edges but those of one-token matching. Bars: 95 % bootstrap intervals over "
         f"{sequences} sequences."

@@ -16,9 +16,8 @@ def section(results: Results, _: Figures) -> Section:
     if not models:
         return Section(TITLE, ("This sweep has no model to watch.",))
     text = (
-        "Move the slider or press play. On repeated random tokens, an induction head attends from each token of "
-        "the second copy to the token after its earlier occurrence: a stripe appears parallel to the diagonal. The "
-        "dotted line marks the onset.",
+        "On repeated random tokens, an induction head attends from each token of the second copy to the token after "
+        "its earlier occurrence: a stripe parallel to the diagonal. The dotted line marks the onset.",
     )
     return Section(TITLE, text, (Watch(TITLE, models),))
 

@@ -88,6 +88,19 @@
 
   let tour; // a promise of its steps
   let stepNow = 0;
+  let before; // the address of the state that the tour replaced
+  let ofStep; // the address of the step
+
+  // Closing the tour brings that state back, unless the reader has changed the state of the step.
+  async function turnTour() {
+    if ($("tour").open) {
+      before = address();
+      await goToStep(stepNow);
+    } else if (address() === ofStep) {
+      history.replaceState(null, "", before);
+      restore();
+    }
+  }
 
   async function readTour() {
     const all = await Promise.all([...blocks.keys()].map(load));
@@ -103,6 +116,7 @@
     $("back").disabled = to === 0;
     $("next").disabled = to === steps.length - 1;
     await act(steps[to][0]);
+    ofStep = address();
   }
 
   // ---- the address ----
@@ -472,7 +486,7 @@
     $("random").addEventListener("click", () => act({ text: null, seed: anySeed(), target: null, key: null }));
     $("show").addEventListener("click", () => act(() => example(false)));
     $("cut").addEventListener("click", () => act(() => example(true)));
-    $("tour").addEventListener("toggle", () => $("tour").open && goToStep(stepNow));
+    $("tour").addEventListener("toggle", turnTour);
     $("back").addEventListener("click", () => goToStep(stepNow - 1));
     $("next").addEventListener("click", () => goToStep(stepNow + 1));
     $("undo").addEventListener("click", () => act({ modes: {}, cuts: [] }));

@@ -67,7 +67,7 @@ sweep: setup ## train the grid, JOBS=N models at a time (default: by cores and m
 	$(if $(ARGS),python -m pipelines.train --multirun $(JOBLIB) $(ARGS),python -m pipelines.repro $(if $(JOBS),$(call quoted,$(JOBS))))
 
 corpora: setup ## train the same models on several corpora, and write a row of verdicts for each: make corpora TEXT='essays=essays/**/*.txt'
-	python -m pipelines.corpora --text=$(call quoted,$(TEXT)) --jobs=$(call quoted,$(JOBS)) $(ARGS)
+	python -m pipelines.corpora $(if $(filter undefined,$(origin TEXT)),,--text=$(call quoted,$(TEXT))) --jobs=$(call quoted,$(JOBS)) $(ARGS)
 
 dashboard: setup ## save a Weights & Biases workspace and report of the runs to your account
 	python -m pipelines.dashboard </dev/null

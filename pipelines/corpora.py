@@ -37,7 +37,7 @@ DEFAULT = "corpora"  # default profile, which names of rows omit
 def arguments(given: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", default="", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
+    parser.add_argument("--text", help="NAME=GLOB or NAME@PROFILE=GLOB, several separated by spaces")
     parser.add_argument("--separator", default="", help=r"string that separates documents in a file, such as \0")
     parser.add_argument("--profile", default=DEFAULT, help="file in conf/profile/ that sets models and training")
     parser.add_argument("--only", nargs="*", help="use only these corpora of conf/corpora.yaml; without names, none")
@@ -60,9 +60,11 @@ def corpora(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
         raise ValueError(f"--only: expected names of conf/corpora.yaml ({names}), got {', '.join(unknown)}")
     found = {_row(name, given.profile): _profile(given.profile, listed[name]) for name in only}
     try:
-        items = shlex.split(given.text)
+        items = shlex.split(given.text or "")
     except ValueError as error:
         raise ValueError(f"TEXT: expected NAME=GLOB with closed quotes, got {given.text!r} ({error})") from error
+    if given.text is not None and not items:
+        raise ValueError(f"TEXT: expected NAME=GLOB, got {given.text!r}; leave TEXT out for conf/corpora.yaml alone")
     if given.separator and not items:
         raise ValueError("--separator: expected TEXT, whose files it divides into documents, got none")
     for item in items:

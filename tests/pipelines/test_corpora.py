@@ -23,9 +23,9 @@ from tests.pipelines.workspace import edit, run, started
 from tests.report import synthetic
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, text: str, *more: str) -> dict[str, dict[str, Any]]:
+def asked(monkeypatch: pytest.MonkeyPatch, text: str | None, *more: str) -> dict[str, dict[str, Any]]:
     monkeypatch.chdir(ROOT)
-    return corpora(arguments(["--text", text, *more]))
+    return corpora(arguments([*([] if text is None else ["--text", text]), *more]))
 
 
 def test_texts_come_beside_the_listed_corpora(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,14 +38,14 @@ def test_texts_come_beside_the_listed_corpora(monkeypatch: pytest.MonkeyPatch) -
     assert found["a@prose"]["corpus"]["paths"] == ["/with space.txt"]
     assert found["synthetic"]["tokenizer"] == {"d_vocab": 400}
     assert list(asked(monkeypatch, "a=x", "--only", "--profile", "smoke")) == ["a@smoke"]
-    assert list(asked(monkeypatch, "", "--only", "python", "--profile", "sinusoidal")) == ["python@sinusoidal"]
+    assert list(asked(monkeypatch, None, "--only", "python", "--profile", "sinusoidal")) == ["python@sinusoidal"]
 
 
 def test_an_unlisted_corpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ValueError, match=r"--only: expected names of conf/corpora.yaml \(python, synthetic\), got pyton"
     ):
-        asked(monkeypatch, "", "--only", "pyton")
+        asked(monkeypatch, None, "--only", "pyton")
 
 
 def test_names_that_differ_by_case_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +86,12 @@ def test_a_list_of_corpora_that_names_no_folders_is_refused(
         corpora(arguments([]))
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_blank_text_is_refused(monkeypatch: pytest.MonkeyPatch, blank: str) -> None:
+    with pytest.raises(ValueError, match=f"TEXT: expected NAME=GLOB, got '{blank}'; leave TEXT out"):
+        asked(monkeypatch, blank)
+
+
 def test_an_open_quote_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="TEXT: expected NAME=GLOB with closed quotes, got"):
         asked(monkeypatch, 'a="b')
@@ -93,7 +99,7 @@ def test_an_open_quote_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_would_have_no_effect_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="--separator: expected TEXT, whose files it divides into documents, got none"):
-        asked(monkeypatch, "", "--separator=;")
+        asked(monkeypatch, None, "--separator=;")
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "corpora.yaml").write_text("mine: {sweep: {controls: {a: {model: {n_layers: 1}}}}}")
     monkeypatch.chdir(tmp_path)

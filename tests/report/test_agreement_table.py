@@ -246,7 +246,7 @@ def test_the_chapter_on_trust_counts_heads_and_edges_by_evidence() -> None:
         item(2, "K-edge", "L0H2 → L1H0", True, True, False),
     ]
     assert trust._copies(items) == (
-        " Of the 3 heads, 3 copy by weights and 1 by behavior. The second copy of random tokens needs 2, 1 of them in "
-        "a first layer, where heads can be needed without copying."
+        " Of the 3 heads, 3 copy by weights and 1 by behavior. By ablation, the second copy needs 2, "
+        "1 of them in first layers, where heads can matter without copying."
     )
-    assert trust._composing(items) == " Composition finds 1 of 2 key edges that it needs."
+    assert trust._composing(items) == " Of the edges it needs, composition finds 1 of 2 key edges."

@@ -79,6 +79,6 @@ def _joint(results: Results, claim: ClaimResult) -> str:
     unsure = sum(map(undecided, results.with_layers(2)))
     return (
         f"Ablating all induction heads removes {span(shares)} of the in-context loss drop (zero "
-        f"or resample, whichever removes less){more}. But the 95 % intervals of {unsure} of "
-        f"{plural(len(shares), 'model')} include the threshold, {MOST}."
+        f"or resample, whichever removes less){more}. But in {unsure} of {plural(len(shares), 'model')} the 95 % "
+        f"interval includes {MOST}, the share needed."
     )

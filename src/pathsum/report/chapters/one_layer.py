@@ -59,8 +59,8 @@ def _surprise(cells: Sequence[Cell]) -> str:
     return (
         f"A surprise: by OV eigenvalues, AMF's evidence (positivity > {COPYING}, our cut), {len(copying)} of "
         f"{plural(len(found), 'head')} copy. Yet on repeated random tokens only {behaviour} of these raise the next "
-        "token's logit significantly more often than that of another window's token, and for "
-        f"{intervention or 'none'}, resample ablation significantly raises the second copy's loss. Positive "
+        "token's logit significantly more often than that of another window's token, and resample ablation of "
+        f"{intervention or 'none'} significantly raises the second copy's loss. Positive "
         "eigenvalues mean only that attention to a token raises its logit on average."
     )
 

@@ -65,13 +65,12 @@ def _tuned(registered: Preregistration) -> str:
         return ""
     late = sum(change.what == "retrained" for change in registered.changes)
     frozen = f"The claims were frozen on {registered.frozen}" if registered.frozen else "The claims are not frozen"
-    seen = f", {late} after verdicts were seen (models retrained)" if late else ""
+    changes = len(registered.changes)
+    some = f"of {plural(changes, 'later change')}, {late} came after verdicts were seen (models retrained)"
+    later = some if late else f"{plural(changes, 'change')} followed"
     what, _, purpose = tuned.removesuffix(".").partition(": for ")
     purpose = f", for {purpose}" if purpose else ""
-    return (
-        f"Tuned on other seeds and documents{purpose}: {what[0].lower()}{what[1:]}. {frozen}; "
-        f"{plural(len(registered.changes), 'change')} followed{seen}."
-    )
+    return f"Tuned on other seeds and documents{purpose}: {what[0].lower()}{what[1:]}. {frozen}; {later}."
 
 
 def _limits(results: Results) -> str:

@@ -82,9 +82,9 @@ def _copies(items: Sequence[agreed.Judged]) -> str:
     weights, behaviour, intervention = (sum(i.says(kind) for i in some) for kind in agreed.KINDS)
     first = sum(i.says("intervention") and i.n_layers > 1 and i.name.startswith("L0") for i in some)
     return (
-        f" Of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior. The second copy of "
-        f"random tokens needs {intervention}, {first} of them in a first layer, where heads can be needed without "
-        "copying."
+        f" Of the {len(some)} heads, {weights} copy by weights and {behaviour} by behavior. By ablation, the "
+        f"second copy needs {intervention}, {first} of them in first layers, where heads can matter "
+        "without copying."
     )
 
 
@@ -95,7 +95,7 @@ def _composing(items: Sequence[agreed.Judged]) -> str:
         needed = [i for i in items if i.question == question and i.weights and i.says("intervention")]
         if needed:
             parts.append(f"{sum(i.says('weights') for i in needed)} of {len(needed)} {FOR[question]}")
-    return f" Composition finds {' and '.join(parts)} that it needs." if parts else ""
+    return f" Of the edges it needs, composition finds {' and '.join(parts)}." if parts else ""
 
 
 def _controls(results: Results) -> str:

@@ -52,7 +52,7 @@ def _surprise(results: Results) -> str:
     if not cells:
         return ""
     deep, alone = [c.summary for c in cells], [r.loss_nats for c in cells for r in c.rows(LensRow) if r.layers == 0]
-    cost = f" costs {span(alone)} nats; it" if alone else ""
+    cost = f" (loss: {span(alone)} nats)" if alone else ""
     return (
         f"A surprise: with attention heads, W_U W_E alone{cost} still correlates with bigram "
         f"statistics ({span([s.bigram_correlation for s in deep])}; token frequencies alone: "

@@ -72,7 +72,7 @@ def test_models_trained_again_after_their_verdict_are_named_everywhere() -> None
         assert "after their verdict had been seen (values before: 0.060; after: 0.040)" in text
         assert "1 of 1 model, retrained after a first verdict" in text
         assert "Not blind: these models were retrained with another recipe after a first verdict. " in text
-        assert "1 change followed, 1 after verdicts were seen (models retrained)" in text
+        assert "of 1 later change, 1 came after verdicts were seen (models retrained)" in text
 
 
 def test_an_unchanged_claim_has_no_note() -> None:

@@ -3,11 +3,17 @@
 The library, src/pathsum, uses neither params.yaml nor Hydra, and gets the paths of stored files from here.
 """
 
-import os
-import sys
-from multiprocessing import current_process
+import signal
 
-from pipelines.interrupts import end_with_parent, listen
+_blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits for the end of these imports
+
+import os  # noqa: E402
+import sys  # noqa: E402
+from multiprocessing import current_process  # noqa: E402
+
+from pipelines.interrupts import end_with_parent, listen  # noqa: E402
+
+signal.pthread_sigmask(signal.SIG_SETMASK, _blocked)
 
 # OpenMP reads this setting when torch loads. Without it, waiting threads keep their cores busy, which slows training if
 # other processes need these cores: 1.5k instead of 11k tokens/s next to three busy processes. On an idle machine the

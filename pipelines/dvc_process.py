@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 from pipelines.interrupts import PARENT, end_with_parent
 from pipelines.paths import FULL, unprintable
 
+LOCAL = Path(".dvc/config.local")
+WRONG_SETTINGS = 251  # exit code of DVC
+
 if TYPE_CHECKING:
     from dvc_data.hashfile.hash_info import HashInfo
 
@@ -25,8 +28,8 @@ def require_settings() -> None:
     from dvc.dirs import global_config_dir, system_config_dir
     from voluptuous import Invalid
 
-    ours = (Path(".dvc/config"), Path(".dvc/config.local"), Path(".dvcignore"))
-    for path in (*ours, Path(global_config_dir(), "config"), Path(system_config_dir(), "config")):
+    ours = (Path(".dvc/config"), Path(".dvcignore"))
+    for path in (*ours, *(Path(folder, "config") for folder in (global_config_dir(), system_config_dir())), LOCAL):
         try:
             _ = path.read_text(encoding="utf-8")
             if path.name != ".dvcignore":
@@ -91,6 +94,11 @@ if __name__ == "__main__":
     look_without_locks()
     if "status" in sys.argv:
         look_once()
-    if (code := main()) and unprintable():
+    code = main()
+    if code == WRONG_SETTINGS:
+        print(
+            f"error: the setting above is in .dvc/config, {LOCAL} or the user's configuration of DVC", file=sys.stderr
+        )
+    elif code and unprintable():
         print("error: " + FULL.format("to which standard output goes"), file=sys.stderr)
     sys.exit(code)

@@ -7,6 +7,7 @@ command has started, and then ends the command.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -47,14 +48,26 @@ def workers() -> Iterator[None]:
 def end_with_parent() -> None:
     """Make the kernel kill this process when the process that started it ends (Linux only).
 
-    If that process has already ended, end this one now.
+    If that process has already ended, end this one now. PARENT may name a process above it: some shells stay between
+    DVC and a stage. A thread then waits for the end of that process.
     """
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        given = os.environ.get(PARENT, "")
+        if given.isdecimal() and int(given) != os.getppid() and not current_process().name.startswith("SpawnProcess"):
+            with suppress(OSError):
+                above = os.pidfd_open(int(given))
+                threading.Thread(target=_end_after, args=(above,), daemon=True).start()
     if _orphaned():
         os._exit(INTERRUPTED)
+
+
+def _end_after(process: int) -> None:
+    """End this process when the one with the file descriptor ``process`` has ended."""
+    select.select([process], [], [])
+    os._exit(INTERRUPTED)
 
 
 def _orphaned() -> bool:

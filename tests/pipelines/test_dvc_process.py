@@ -8,12 +8,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dvc.utils.serialize import _yaml
+from psutil import Process, wait_procs
 
 from pipelines.dvc_process import parse_with_libyaml
 
@@ -145,10 +147,39 @@ def test_a_file_of_dvc_that_it_cannot_read_is_named(tmp_path: Path, path: str, c
     (tmp_path / path).write_bytes(content)
     told = _status(tmp_path, env)
     name = path if path.startswith(".") else re.escape(str(tmp_path / path.split("/")[0] / "config"))
-    hint = "put it back" if path.startswith(".") else "correct or remove it"
+    hint = "put it back" if path in (".dvc/config", ".dvcignore") else "correct or remove it"
     said = rf"error: {name}: expected a file of DVC that can be read \({why}\); {hint}\n"
     assert (told.returncode, told.stdout) == (1, "")
     assert re.fullmatch(said, told.stderr)
+
+
+def test_settings_of_dvc_that_contradict_each_other_are_said_to_be_settings(tmp_path: Path) -> None:
+    env = _project(tmp_path)
+    (tmp_path / ".dvc" / "config.local").write_text("[cache]\nlocal = nope")
+    told = _status(tmp_path, env)
+    assert told.returncode
+    assert told.stderr.endswith("is in .dvc/config, .dvc/config.local or the user's configuration of DVC\n")
+
+
+def test_a_stage_ends_with_dvc_even_if_a_shell_stays_between_them(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("macOS does not tell a process that another one has ended")
+    env = _project(tmp_path) | {"SHELL": str(tmp_path / "shell"), "DVC_STAGE": "a"}
+    (tmp_path / "shell").write_text('#!/bin/sh\n/bin/sh "$@"\nexit $?\n')  # a shell that waits for its command
+    (tmp_path / "shell").chmod(0o755)
+    code = "import sys; sys.argv[0] = '-m'; import pipelines, time; open('begun', 'w'); time.sleep(99)"
+    (tmp_path / "stage.py").write_text(code)
+    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": {"a": {"cmd": f"{sys.executable} stage.py"}}}))
+    command = [sys.executable, "-m", "pipelines.dvc_process", "repro"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    *_, stage = Process(process.pid).children(recursive=True)
+    assert stage.cmdline()[-1] == "stage.py"
+    process.kill()
+    process.wait()
+    assert wait_procs([stage], timeout=20)[0] == [stage]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
